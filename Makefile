@@ -1,0 +1,42 @@
+# Every target sets itself up: `make demo` and `make test` work in a fresh clone.
+# PYTHON chooses the interpreter for .venv; ARGS is passed on, as in: make test ARGS='-m "not spark"'
+
+PYTHON ?= python3
+BIN := .venv/bin
+COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/python -m piptools compile --quiet --generate-hashes \
+	--strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(ARGS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: ## make .venv from the lock files, and find or install a Java
+	@$(PYTHON) tools/bootstrap.py
+
+demo: setup ## see Windloom at work on a small stream
+	@$(BIN)/windloom demo $(ARGS)
+
+test: setup ## run every test
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: setup ## lint, formatting, types, import rules
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: setup ## measure speed
+	@$(BIN)/python -m bench $(ARGS)
+
+lock: setup ## pin every dependency again; ARGS=--upgrade moves to the newest versions
+	@$(BIN)/python -m pip install --quiet 'pip-tools>=7.5'
+	@$(COMPILE) --build-deps-for editable --only-build-deps -o requirements-build.lock pyproject.toml
+	@$(COMPILE) --extra dev -o requirements.lock pyproject.toml
+	@$(BIN)/python -c "import tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
+		print(*extras['java'], sep='\n')" | $(COMPILE) -o requirements-java.lock -
+
+clean: ## remove .venv, caches and build leftovers
+	@rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,173 @@
+"""Loom: register streams and queries, see the plan, run it, check it against Spark itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from windloom.engine.batch import run_batch
+from windloom.engine.catalog import Registry
+from windloom.engine.results import Results
+from windloom.errors import WindloomError
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.optimizer import PlanOptions, make_plan
+from windloom.plan.explain import explain_json, explain_svg, explain_text
+from windloom.plan.physical import Plan
+from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.session import local_session
+from windloom.spark.verify import Verification, verify_query
+
+#: Called with a line of text when a stage of a long run begins.
+Progress = Callable[[str], None]
+
+
+class Loom:
+    """Weaves queries over streams into one shared plan and runs it on the given Spark session.
+
+    >>> loom = Loom(spark)                                                              # doctest: +SKIP
+    >>> loom.stream("trades", df, time="ts", delay="10 seconds")                        # doctest: +SKIP
+    >>> loom.query("avg_1h", "SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol")
+    ...                                                                                 # doctest: +SKIP
+    >>> loom.run()["avg_1h"].show()                                                     # doctest: +SKIP
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._registry = Registry()
+        self._plans: dict[PlanOptions, Plan] = {}
+        self._last: Results | None = None
+
+    @classmethod
+    def local(cls, cores: int | str = "*", memory: str | None = None, conf: Mapping[str, str] | None = None) -> Loom:
+        """A loom on a Spark session of this machine, started if there is none yet."""
+        return cls(local_session(cores=cores, memory=memory, conf=conf))
+
+    def stream(
+        self,
+        name: str,
+        df: DataFrame,
+        time: str | None = None,
+        delay: str | timedelta | None = None,
+        unit: str | None = None,
+        rate: float | None = None,
+    ) -> Stream:
+        """Register a DataFrame as a stream.
+
+        `time` is its event-time column: a timestamp, or an integer with `unit` "s", "ms" or "us". `delay` says how late
+        tuples may come, `rate` how many come a second (both used by the plan). What a loaded catalog says of the
+        stream counts unless it is given here.
+        """
+        stream = self._registry.add_stream(name, df, time, delay, unit, rate)
+        self._changed()
+        return stream
+
+    def query(self, name: str, text: str) -> Query:
+        """Register a query. Raises a WindloomError that shows line, column and the fix where the text is wrong."""
+        query = self._registry.add_query(name, text)
+        self._changed()
+        return query
+
+    def load(self, path: str | Path) -> None:
+        """Register the streams and queries of a catalog file; data for its streams comes from `loom.stream`.
+
+        All of it is registered, or nothing if any statement is wrong.
+        """
+        self._registry.load(path)
+        self._changed()
+
+    @property
+    def streams(self) -> Mapping[str, Stream]:
+        return self._registry.streams
+
+    @property
+    def queries(self) -> Mapping[str, Query]:
+        return self._registry.queries
+
+    def plan(self, strategy: str = "weave_share", slicing: str = "pairs", technique: str = "auto") -> Plan:
+        """The plan for all registered queries; found once for the same queries and options."""
+        options = PlanOptions(strategy, slicing, technique)
+        if options not in self._plans:
+            if not self.queries:
+                raise WindloomError("there is no query to plan", hint="register one: loom.query(name, 'SELECT …')")
+            types = self._registry.types()
+            self._plans[options] = make_plan(self.streams, self.queries.values(), types, options)
+        return self._plans[options]
+
+    def explain(
+        self,
+        format: str = "text",
+        *,
+        query: str | None = None,
+        queries: bool = False,
+        strategy: str = "weave_share",
+        slicing: str = "pairs",
+        technique: str = "auto",
+    ) -> Any:
+        """The plan to read: `format` "text", "json" (a dict) or "svg". `query` shows one query, `queries` all of them."""
+        plan = self.plan(strategy, slicing, technique)
+        if query is not None and query not in self.queries:
+            raise self._registry.unknown_query(query)
+        match format:
+            case "text":
+                return explain_text(plan, all_queries=queries, query=query)
+            case "json":
+                return explain_json(plan)
+            case "svg":
+                return explain_svg(plan)
+        raise WindloomError(f"unknown format '{format}'", hint="use 'text', 'json' or 'svg'")
+
+    def run(
+        self,
+        strategy: str = "weave_share",
+        *,
+        placement: str = "auto",
+        slicing: str = "pairs",
+        technique: str = "auto",
+        out: str | Path | None = None,
+        shards: int | None = None,
+        progress: Progress | None = None,
+    ) -> Results:
+        """Answer every query over the registered (batch) DataFrames, as one round with watermark +∞.
+
+        `placement` says where the final step runs: "driver", "executors" (in `shards` shards), or "auto", by size.
+        With `out` the answers go to Parquet in that directory, block by block, and are not kept in memory.
+        """
+        begun = perf_counter()
+        plan = self.plan(strategy, slicing, technique)
+        frames = self._registry.frames(plan)
+        planned = perf_counter() - begun
+        results = run_batch(
+            self.spark,
+            plan,
+            frames,
+            placement=placement,
+            shards=shards,
+            out=None if out is None else Path(out),
+            planning_seconds=planned,
+            progress=progress or (lambda line: None),
+        )
+        self._last = results
+        return results
+
+    def verify(self, name: str, results: Results | None = None) -> Verification:
+        """Recompute a query with Spark's own `window()` and compare every row.
+
+        Compares `results`, or those of the last run; runs the loom first if it has not run yet.
+        """
+        if name not in self.queries:
+            raise self._registry.unknown_query(name)
+        results = results or self._last or self.run()
+        query = self.queries[name]
+        frame = self._registry.frames(results.plan)[query.stream]
+        return verify_query(query, self.streams[query.stream], frame, results.arrow(name))
+
+    def _changed(self) -> None:
+        self._plans.clear()
+        self._last = None
+
+    def __repr__(self) -> str:
+        return f"<Loom: {len(self.queries)} queries over {len(self.streams)} streams>"

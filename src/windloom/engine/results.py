@@ -1,0 +1,155 @@
+"""What a run answers: a table for each query, as a Spark DataFrame or an Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from windloom.errors import WindloomError, near_names
+from windloom.plan.physical import Plan
+from windloom.rounds import Block
+from windloom.rounds.lower import arrow_type
+from windloom.spark.executors import WideAnswers
+from windloom.spark.frames import arrow_frame, ddl_of, finish
+from windloom.spark.api import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class RunStats:
+    """Figures of one run. `events` are tuples taken into partials; `results` rows before any HAVING."""
+
+    events: int
+    partials: int
+    results: int
+    late_partly: int
+    late_dropped: int
+    queries: int
+    trees: int
+    strategy: str
+    placement: str
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def total_seconds(self) -> float:
+        return sum(self.seconds.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "seconds": dict(self.seconds), "total_seconds": self.total_seconds}
+
+
+class Results(Mapping[str, DataFrame]):
+    """Answers by query name. `results["q"]` is a Spark DataFrame, `results.arrow("q")` the same as an Arrow table."""
+
+    def __init__(self, spark: SparkSession, plan: Plan, stats: RunStats) -> None:
+        self._spark = spark
+        self.plan = plan
+        self.stats = stats
+        self._shape_of = {planned.name: planned.shape for planned in plan.queries}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._shape_of)
+
+    def __len__(self) -> int:
+        return len(self._shape_of)
+
+    def __getitem__(self, name: str) -> DataFrame:
+        raise NotImplementedError
+
+    def arrow(self, name: str) -> pa.Table:
+        """The rows of one query: window_start, window_end, grouping columns, aggregate columns."""
+        return with_utc(self[name].toArrow())
+
+    def _shape(self, name: str) -> int:
+        if name not in self._shape_of:
+            raise WindloomError(f"unknown query '{name}'", hint=near_names(name, list(self._shape_of)))
+        return self._shape_of[name]
+
+    def __repr__(self) -> str:
+        stats = self.stats
+        return (
+            f"<Results of {stats.queries:,} queries: {stats.results:,} rows from {stats.partials:,} partials"
+            f" of {stats.events:,} events in {stats.total_seconds:.2f} s ({stats.placement})>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{key}</td><td>{value}</td></tr>" for key, value in self.stats.as_dict().items())
+        return f"<table><caption>Windloom run</caption>{rows}</table>"
+
+
+class DriverResults(Results):
+    """Answers held by the driver as Arrow blocks."""
+
+    def __init__(self, spark: SparkSession, plan: Plan, stats: RunStats, blocks: list[Block]) -> None:
+        super().__init__(spark, plan, stats)
+        self._pieces: dict[str, list[tuple[Block, int]]] = {}
+        for block in blocks:
+            for index, name in enumerate(block.queries):
+                self._pieces.setdefault(name, []).append((block, index))
+
+    def __getitem__(self, name: str) -> DataFrame:
+        shape = self.plan.shapes[self._shape(name)]
+        return finish(arrow_frame(self._spark, self._table(name), ddl_of(shape)), shape)
+
+    def arrow(self, name: str) -> pa.Table:
+        if self.plan.shapes[self._shape(name)].select is None:
+            return self._table(name)
+        return super().arrow(name)
+
+    def _table(self, name: str) -> pa.Table:
+        shape = self.plan.shapes[self._shape(name)]
+        schema = pa.schema(
+            [
+                ("window_start", arrow_type(shape.time)),
+                ("window_end", arrow_type(shape.time)),
+                *((column, arrow_type(kind)) for column, kind in shape.groups + shape.columns),
+            ]
+        )
+        pieces = [
+            block.table.slice(block.bounds[i], block.bounds[i + 1] - block.bounds[i]).cast(schema)
+            for block, i in self._pieces.get(name, [])
+        ]
+        return pa.concat_tables(pieces) if pieces else schema.empty_table()
+
+
+class ExecutorResults(Results):
+    """Answers held by Spark as one frame of all queries."""
+
+    def __init__(self, spark: SparkSession, plan: Plan, stats: RunStats, wide: WideAnswers) -> None:
+        super().__init__(spark, plan, stats)
+        self._wide = wide
+
+    def __getitem__(self, name: str) -> DataFrame:
+        shape = self._shape(name)
+        number = self._wide.queries.index(name)
+        rows = self._wide.shape_frame(self.plan, shape).where(f"query = {number}").drop("query")
+        return finish(rows, self.plan.shapes[shape])
+
+    def unpersist(self) -> None:
+        """Give back the memory and disk that hold the answers."""
+        self._wide.frame.unpersist()
+
+
+class StoredResults(Results):
+    """Answers that a run wrote to Parquet."""
+
+    def __init__(self, spark: SparkSession, plan: Plan, stats: RunStats, tables: Mapping[int, str]) -> None:
+        super().__init__(spark, plan, stats)
+        self._tables = tables  # path by number of the shape
+
+    def __getitem__(self, name: str) -> DataFrame:
+        rows = self._spark.read.parquet(self._tables[self._shape(name)])
+        return rows.where(rows["query"] == name).drop("query")
+
+
+def with_utc(table: pa.Table) -> pa.Table:
+    """Spark hands timestamps over in the session's zone; the same instants in UTC compare and concatenate."""
+    fields = [
+        pa.field(one.name, pa.timestamp("us", tz="UTC"), one.nullable)
+        if pa.types.is_timestamp(one.type) and one.type.tz
+        else one
+        for one in table.schema
+    ]
+    return table.cast(pa.schema(fields))

@@ -1,0 +1,49 @@
+"""The one exception users meet: what happened, a fact, an action."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+
+class WindloomError(Exception):
+    """Something the user can act on. Anything else that escapes Windloom is a bug of ours."""
+
+    def __init__(self, message: str, detail: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.detail:
+            parts.append(self.detail)
+        if self.hint:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
+
+    def __reduce__(self) -> tuple[type[WindloomError], tuple[str, str, str]]:
+        # Errors cross process borders when the final step runs on executors.
+        return (type(self), (self.message, self.detail, self.hint))
+
+
+class QueryError(WindloomError):
+    """A query or catalog text that cannot be accepted; the detail shows line, column and caret."""
+
+
+def near_names(wanted: str, known: list[str]) -> str:
+    """A hint listing the known names closest to `wanted`.
+
+    >>> near_names("prise", ["price", "symbol"])
+    "did you mean 'price'?"
+    >>> near_names("zzz", ["price", "symbol"])
+    'known names: price, symbol'
+    """
+    folded = {name.lower(): name for name in known}
+    close = get_close_matches(wanted.lower(), list(folded), n=3, cutoff=0.6)
+    if close:
+        return "did you mean " + " or ".join(f"'{folded[name]}'" for name in close) + "?"
+    if not known:
+        return "there are none yet"
+    shown = sorted(known)[:20]
+    return "known names: " + ", ".join(shown) + (", …" if len(known) > len(shown) else "")

@@ -1,0 +1,210 @@
+"""The combine operations, compiled: one named tuple of columns a family, so every kernel is written once.
+
+A family's columns travel as a named tuple of arrays, one of its values as the same tuple of scalars. Numba sees a
+type of its own for each family and picks the right `combine` when it compiles a kernel; nothing is dispatched while
+the kernel runs. A new family is a named tuple and its cases below.
+"""
+
+# Overloads return implementations whose parameter names Numba checks; the bodies are not Python-callable helpers.
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from windloom.model.aggregate import Family
+
+
+class AddInt(NamedTuple):
+    value: Any
+
+
+class MaxInt(NamedTuple):
+    value: Any
+
+
+class AddFloat(NamedTuple):
+    high: Any
+    low: Any
+
+
+class Moments(NamedTuple):
+    count: Any
+    mean: Any
+    square: Any  # sum of squared deviations from the mean
+
+
+Columns = AddInt | MaxInt | AddFloat | Moments
+
+COLUMNS: dict[Family, type[Any]] = {
+    Family.ADD_INT: AddInt,
+    Family.MAX_INT: MaxInt,
+    Family.ADD_FLOAT: AddFloat,
+    Family.MOMENTS: Moments,
+}
+DTYPES: dict[Family, type[np.generic]] = {
+    Family.ADD_INT: np.int64,
+    Family.MAX_INT: np.int64,
+    Family.ADD_FLOAT: np.float64,
+    Family.MOMENTS: np.float64,
+}
+
+#: Identity of MAX_INT. A real value may equal it; whether a window held any value is counted beside it.
+LOWEST = int(np.iinfo(np.int64).min)
+
+
+def empty_columns(family: Family, length: int) -> Columns:
+    kind = COLUMNS[family]
+    made: Columns = kind(*(np.empty(length, DTYPES[family]) for _ in kind._fields))
+    return made
+
+
+# Names for compiled code only; the bodies are the overloads below.
+def load(columns: Any, index: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def store(columns: Any, index: Any, item: Any) -> None:
+    raise NotImplementedError("compiled code only")
+
+
+def combine(left: Any, right: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def remove(whole: Any, part: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def identity(columns: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def like(columns: Any, length: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def _kind(numba_type: Any) -> type[Any] | None:
+    return numba_type.instance_class if isinstance(numba_type, types.BaseNamedTuple) else None
+
+
+@overload(load, strict=False)
+def _load(columns: Any, index: Any) -> Callable[..., Any] | None:
+    kind = _kind(columns)
+    if kind is AddInt:
+        return lambda columns, index: AddInt(columns.value[index])
+    if kind is MaxInt:
+        return lambda columns, index: MaxInt(columns.value[index])
+    if kind is AddFloat:
+        return lambda columns, index: AddFloat(columns.high[index], columns.low[index])
+    if kind is Moments:
+        return lambda columns, index: Moments(columns.count[index], columns.mean[index], columns.square[index])
+    return None
+
+
+@overload(store, strict=False)
+def _store(columns: Any, index: Any, item: Any) -> Callable[..., Any] | None:
+    kind = _kind(columns)
+    if kind is AddInt or kind is MaxInt:
+
+        def store_one(columns: Any, index: Any, item: Any) -> None:
+            columns.value[index] = item.value
+
+        return store_one
+    if kind is AddFloat:
+
+        def store_pair(columns: Any, index: Any, item: Any) -> None:
+            columns.high[index] = item.high
+            columns.low[index] = item.low
+
+        return store_pair
+    if kind is Moments:
+
+        def store_moments(columns: Any, index: Any, item: Any) -> None:
+            columns.count[index] = item.count
+            columns.mean[index] = item.mean
+            columns.square[index] = item.square
+
+        return store_moments
+    return None
+
+
+@overload(combine, strict=False)
+def _combine(left: Any, right: Any) -> Callable[..., Any] | None:
+    kind = _kind(left)
+    if kind is AddInt:
+        return lambda left, right: AddInt(left.value + right.value)
+    if kind is MaxInt:
+        return lambda left, right: MaxInt(max(left.value, right.value))
+    if kind is AddFloat:
+        return _add_pairs
+    if kind is Moments:
+        return _merge_moments
+    return None
+
+
+def _add_pairs(left: Any, right: Any) -> Any:
+    # Double-double addition with Knuth's error-free sum: about 100 bits, whatever the order.
+    total = left.high + right.high
+    moved = total - left.high
+    error = (left.high - (total - moved)) + (right.high - moved) + (left.low + right.low)
+    high = total + error
+    low = error - (high - total)
+    # Infinity and NaN have no error term: their sum is the answer.
+    if not np.isfinite(total):
+        high = total
+        low = 0.0
+    return AddFloat(high, low)
+
+
+def _merge_moments(left: Any, right: Any) -> Any:
+    # Chan, Golub and LeVeque: stable, because only the difference of the means is squared.
+    count = left.count + right.count
+    if left.count == 0.0:
+        return right
+    if right.count == 0.0:
+        return left
+    apart = right.mean - left.mean
+    share = right.count / count
+    mean = left.mean + apart * share
+    return Moments(count, mean, left.square + right.square + apart * apart * left.count * share)
+
+
+@overload(remove, strict=False)
+def _remove(whole: Any, part: Any) -> Callable[..., Any] | None:
+    if _kind(whole) is AddInt:
+        return lambda whole, part: AddInt(whole.value - part.value)
+    return None
+
+
+@overload(identity, strict=False)
+def _identity(columns: Any) -> Callable[..., Any] | None:
+    kind = _kind(columns)
+    if kind is AddInt:
+        return lambda columns: AddInt(np.int64(0))
+    if kind is MaxInt:
+        return lambda columns: MaxInt(np.int64(LOWEST))
+    if kind is AddFloat:
+        return lambda columns: AddFloat(0.0, 0.0)
+    if kind is Moments:
+        return lambda columns: Moments(0.0, 0.0, 0.0)
+    return None
+
+
+@overload(like, strict=False)
+def _like(columns: Any, length: Any) -> Callable[..., Any] | None:
+    kind = _kind(columns)
+    if kind is AddInt:
+        return lambda columns, length: AddInt(np.empty(length, np.int64))
+    if kind is MaxInt:
+        return lambda columns, length: MaxInt(np.empty(length, np.int64))
+    if kind is AddFloat:
+        return lambda columns, length: AddFloat(np.empty(length, np.float64), np.empty(length, np.float64))
+    if kind is Moments:
+        return lambda columns, length: Moments(
+            np.empty(length, np.float64), np.empty(length, np.float64), np.empty(length, np.float64)
+        )
+    return None

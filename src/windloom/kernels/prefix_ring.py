@@ -1,0 +1,41 @@
+"""Prefix ring: running totals over all cells; a window is the difference of two of them.
+
+| time    | O(1) a cell once, O(1) a window for any number of queries   |
+| space   | one total a cell                                            |
+| needs   | associative, invertible                                     |
+| queries | many, all ranges from the same totals                       |
+| source  | ours, for rounds in which many slices close at once         |
+
+Totals run across group borders: a difference inside one group cancels whatever came before. For integers that is
+exact even where the total itself wraps around 64 bits, because wrapping subtraction undoes wrapping addition.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windloom.kernels.compiled import compiled
+from windloom.kernels.families import combine, identity, like, load, remove, store
+from windloom.model.aggregate import Needs
+
+
+class PrefixRing:
+    name = "prefix_ring"
+    needs = Needs.ASSOCIATIVE | Needs.INVERTIBLE
+
+    def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
+        first, last = int(group_bounds[0]), int(group_bounds[-1])
+        _evaluate(cells, first, last, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out)
+
+
+@compiled
+def _evaluate(cells, first, last, groups, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
+    totals = like(cells, last - first + 1)
+    total = identity(cells)
+    store(totals, 0, total)
+    for cell in range(first, last):
+        total = combine(total, load(cells, cell))
+        store(totals, cell - first + 1, total)
+    for query in queries:
+        for row in range(bounds[query * groups], bounds[(query + 1) * groups]):
+            store(out, row, remove(load(totals, hi[row] - first), load(totals, lo[row] - first)))

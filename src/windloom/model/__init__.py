@@ -1,0 +1,27 @@
+"""What a query means, as immutable values: time, windows, types, expressions, aggregates, queries, streams."""
+
+from windloom.model.aggregate import FUNCTIONS, Aggregate, Component, ComponentKind, Family
+from windloom.model.expression import Expression
+from windloom.model.query import Grouping, Output, Query
+from windloom.model.stream import Stream
+from windloom.model.time import format_duration, parse_duration
+from windloom.model.types import DataType, TypeKind
+from windloom.model.window import Window
+
+__all__ = [
+    "FUNCTIONS",
+    "Aggregate",
+    "Component",
+    "ComponentKind",
+    "DataType",
+    "Expression",
+    "Family",
+    "Grouping",
+    "Output",
+    "Query",
+    "Stream",
+    "TypeKind",
+    "Window",
+    "format_duration",
+    "parse_duration",
+]

@@ -1,0 +1,32 @@
+"""A scalar expression, kept as canonical Spark SQL text and the columns it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Expression:
+    """`sql` is generated from a checked syntax tree, never the user's raw text.
+
+    Equal expressions have equal text, which is how components, predicates and groupings are recognised as shared.
+    `column` names the stream's column when the expression is nothing but that column.
+    """
+
+    sql: str
+    columns: tuple[str, ...] = ()
+    column: str | None = None
+
+    def __str__(self) -> str:
+        return self.sql
+
+    @classmethod
+    def of_column(cls, name: str) -> Expression:
+        """The expression that reads one column.
+
+        >>> Expression.of_column("my`col").sql
+        '`my``col`'
+        """
+        plain = name.isidentifier() and name.isascii()
+        sql = name if plain else "`" + name.replace("`", "``") + "`"
+        return cls(sql, (name,), name)

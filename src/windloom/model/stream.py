@@ -1,0 +1,36 @@
+"""A stream: a name, columns, which of them is event time, and how late tuples may come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from windloom.model.types import TIMESTAMP, DataType, TypeKind
+
+#: Tuples per second assumed when nobody has said or measured the rate of a stream.
+DEFAULT_EVENTS_PER_SECOND = 1_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """`time_unit` is None for timestamp columns, else the unit (`s`, `ms`, `us`) of an integer time column."""
+
+    name: str
+    columns: Mapping[str, DataType] = field(hash=False)
+    time: str = ""
+    delay_ticks: int = 0
+    time_unit: str | None = None
+    events_per_second: float | None = None
+
+    @property
+    def window_type(self) -> DataType:
+        """Type of `window_start` and `window_end`: that of the time column, TIMESTAMP where it is not an instant."""
+        kind = self.columns[self.time]
+        return kind if kind.kind is TypeKind.TIMESTAMP_NTZ else TIMESTAMP
+
+    def find_column(self, name: str) -> str | None:
+        """The column's own spelling; names are compared without case, as Spark does by default."""
+        if name in self.columns:
+            return name
+        lowered = name.lower()
+        return next((column for column in self.columns if column.lower() == lowered), None)

@@ -1,0 +1,109 @@
+"""Column types, named as Spark names them, with only the facts the loom needs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from windloom.errors import WindloomError
+
+
+class TypeKind(StrEnum):
+    """What can be done with values of a type."""
+
+    INTEGER = "integer"
+    FLOAT = "float"
+    DECIMAL = "decimal"
+    BOOLEAN = "boolean"
+    STRING = "string"
+    BINARY = "binary"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIMESTAMP_NTZ = "timestamp_ntz"
+    NULL = "void"
+    OTHER = "other"
+
+
+_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_ALIASES = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "bool": "boolean",
+    "text": "string",
+    "varchar": "string",
+    "char": "string",
+    "timestamp_ltz": "timestamp",
+    "dec": "decimal",
+    "numeric": "decimal",
+    "null": "void",
+}
+_KINDS = {
+    "float": TypeKind.FLOAT,
+    "double": TypeKind.FLOAT,
+    "boolean": TypeKind.BOOLEAN,
+    "string": TypeKind.STRING,
+    "binary": TypeKind.BINARY,
+    "date": TypeKind.DATE,
+    "timestamp": TypeKind.TIMESTAMP,
+    "timestamp_ntz": TypeKind.TIMESTAMP_NTZ,
+    "void": TypeKind.NULL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A Spark type by its simple name (`bigint`, `decimal(10,2)`, …)."""
+
+    name: str
+    kind: TypeKind
+    bits: int = 0
+    precision: int = 0
+    scale: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> DataType:
+        """Read a type name as Spark SQL spells it.
+
+        >>> DataType.parse("LONG").name, DataType.parse("decimal(10, 2)").scale
+        ('bigint', 2)
+        """
+        lowered = text.strip().lower()
+        base = re.split(r"[(<\s]", lowered, maxsplit=1)[0]
+        base = _ALIASES.get(base, base)
+        if base in _INTEGER_BITS:
+            return cls(base, TypeKind.INTEGER, bits=_INTEGER_BITS[base])
+        if base == "decimal":
+            match = re.fullmatch(r"\w+\s*(?:\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\))?", lowered)
+            if match is None:
+                raise WindloomError(f"cannot read the type '{text}'", hint="for example decimal(10,2)")
+            precision, scale = int(match.group(1) or 10), int(match.group(2) or 0)
+            return cls(f"decimal({precision},{scale})", TypeKind.DECIMAL, precision=precision, scale=scale)
+        if base in _KINDS:
+            return cls(base, _KINDS[base])
+        return cls(lowered, TypeKind.OTHER)
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.kind in (TypeKind.INTEGER, TypeKind.FLOAT, TypeKind.DECIMAL)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Can MIN and MAX be taken of it."""
+        return self.kind not in (TypeKind.OTHER, TypeKind.NULL)
+
+    @property
+    def is_groupable(self) -> bool:
+        """Can it be a grouping column (nested types are not encoded as group keys)."""
+        return self.kind not in (TypeKind.OTHER,)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+BIGINT = DataType.parse("bigint")
+DOUBLE = DataType.parse("double")
+TIMESTAMP = DataType.parse("timestamp")

@@ -1,0 +1,1 @@
+"""Cost: formulas of the papers and of our own techniques."""

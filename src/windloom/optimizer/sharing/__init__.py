@@ -1,0 +1,1 @@
+"""Sharing: which queries form a tree; one file a strategy."""

@@ -1,0 +1,29 @@
+"""The sharing strategies by name; a new one is one file and one line here."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from windloom.errors import WindloomError, near_names
+from windloom.optimizer.sharing.no_share import NoShare
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.sharing.shared import Shared
+from windloom.optimizer.sharing.weave_share import WeaveShare
+
+
+class Strategy(Protocol):
+    """Partitions the queries of a problem into trees."""
+
+    @property
+    def name(self) -> str: ...
+
+    def choose(self, problem: SharingProblem) -> Trees: ...
+
+
+STRATEGIES: dict[str, Strategy] = {one.name: one for one in (NoShare(), Shared(), WeaveShare())}
+
+
+def find_strategy(name: str) -> Strategy:
+    if name not in STRATEGIES:
+        raise WindloomError(f"unknown strategy '{name}'", hint=near_names(name, list(STRATEGIES)))
+    return STRATEGIES[name]

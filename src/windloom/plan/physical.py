@@ -1,0 +1,182 @@
+"""What will run: streams are cut into slices, slices summarised into sets of partials, trees answer queries from them.
+
+    Plan ─┬─ PartialSet   one stream, one predicate, one grouping: scanned and summarised once
+          │   ├─ components      what is summarised
+          │   ├─ slice_id        how a tuple finds its slice, natively
+          │   └─ Tree ...        queries that share slices; each tree coarsens the set's slices to its own
+          │       └─ PlannedQuery ...
+          └─ Shape        queries with equal output columns share one table of answers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from windloom.model.aggregate import Component, ComponentKind, Family
+from windloom.model.expression import Expression
+from windloom.model.query import Query
+from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
+from windloom.model.types import TIMESTAMP, DataType, TypeKind
+from windloom.slicing.edges import EdgeSet
+from windloom.slicing.identify import SliceId
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedComponent:
+    """A component with the type of its argument, which decides how it is kept."""
+
+    component: Component
+    argument_type: DataType | None
+
+    @property
+    def family(self) -> Family:
+        return self.component.family(self.argument_type)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The native columns Spark computes a slice and group for this component, in order.
+
+        64-bit integers are summed in halves of 32 bits, so that no sum of a slice can overflow unseen; floats as a
+        24-bit head and the rest, so that equal magnitudes add up without rounding.
+        """
+        kind, argument = self.component.kind, self.argument_type
+        if kind is ComponentKind.MOMENTS:
+            return ("count", "mean", "variance")
+        if kind is ComponentKind.SUM and argument is not None:
+            if argument.kind is TypeKind.FLOAT or (argument.kind is TypeKind.INTEGER and argument.bits == 64):
+                return ("high", "low")
+        return ("value",)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One table of answers. `groups` and `columns` are (name, type) of what the step writes.
+
+    When queries compute over their aggregates or filter groups, the step writes columns named `__g0`, `__a0`, … and
+    Spark evaluates `select` (name, SQL) and `having` over them; both None mean the step's columns are the answer.
+    """
+
+    groups: tuple[tuple[str, DataType], ...]
+    columns: tuple[tuple[str, DataType], ...]
+    select: tuple[tuple[str, str], ...] | None = None
+    having: str | None = None
+    time: DataType = TIMESTAMP  # of window_start and window_end
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the answer's columns behind `window_start` and `window_end`."""
+        if self.select is not None:
+            return tuple(name for name, _ in self.select)
+        return tuple(name for name, _ in self.groups + self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedQuery:
+    """A query with its place: `group_positions` finds its grouping columns among the set's."""
+
+    query: Query
+    shape: int
+    group_positions: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return self.query.name
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Which aggregate of the query fills each column of the shape."""
+        if self.query.is_plain:
+            return tuple(output.aggregate for output in self.query.outputs if output.aggregate is not None)
+        return tuple(range(len(self.query.aggregates)))
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Queries that share slices. Queries of one shape stand next to each other.
+
+    `marks` are the edges at which Cutty-slicing reads running values; no classes otherwise.
+    Costs are operations per second of event time (Weave Share, Eq. 1): `edges_per_second · overlap`.
+    """
+
+    number: int
+    queries: tuple[PlannedQuery, ...]
+    edges: EdgeSet
+    marks: EdgeSet
+    techniques: tuple[str, ...]  # one for each component of the set
+    final_operations_per_edge: float
+    weaveability: float  # common edges of the tree's queries, as a share of all their edges
+
+    @property
+    def edges_per_second(self) -> float:
+        return self.edges.edges_per_second
+
+    @property
+    def cost(self) -> float:
+        return self.edges_per_second * self.final_operations_per_edge
+
+    @property
+    def fine_edges(self) -> EdgeSet:
+        """Edges and marks together: where the tree needs the set's partials to be cut."""
+        return self.edges if not self.marks.classes else self.edges.union(self.marks)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialSet:
+    """Everything that one stream, predicate and grouping is summarised into, once."""
+
+    number: int
+    stream: str
+    where: Expression | None
+    group_by: tuple[Expression, ...]
+    group_types: tuple[DataType, ...]
+    components: tuple[PlannedComponent, ...]  # the first is always COUNT(*)
+    edges: EdgeSet
+    slice_id: SliceId
+    trees: tuple[Tree, ...]
+
+    @property
+    def queries(self) -> Iterator[PlannedQuery]:
+        for tree in self.trees:
+            yield from tree.queries
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`strategy`, `slicing` and `technique` are the choices it was made with."""
+
+    streams: tuple[Stream, ...]
+    sets: tuple[PartialSet, ...]
+    shapes: tuple[Shape, ...]
+    strategy: str
+    slicing: str
+    technique: str
+
+    @property
+    def queries(self) -> Iterator[PlannedQuery]:
+        for one in self.sets:
+            yield from one.queries
+
+    @property
+    def trees(self) -> Iterator[Tree]:
+        for one in self.sets:
+            yield from one.trees
+
+    def stream(self, name: str) -> Stream:
+        return next(stream for stream in self.streams if stream.name == name)
+
+    def events_per_second(self, one: PartialSet) -> float:
+        return self.stream(one.stream).events_per_second or DEFAULT_EVENTS_PER_SECOND
+
+    @property
+    def cost(self) -> float:
+        """Operations per second: every tree reads its stream, and combines at its edges (Weave Share, Eq. 3)."""
+        return sum(len(one.trees) * self.events_per_second(one) + sum(tree.cost for tree in one.trees) for one in self.sets)
+
+    def find(self, name: str) -> tuple[PartialSet, Tree, PlannedQuery]:
+        for one in self.sets:
+            for tree in one.trees:
+                for planned in tree.queries:
+                    if planned.name == name:
+                        return one, tree, planned
+        raise KeyError(name)

@@ -1,0 +1,285 @@
+"""Answers: rows of every query of every tree, computed block by block and handed out as Arrow tables.
+
+A block holds the rows of a few groups and queries, of one shape. Blocks are made one after another, so that memory is
+bounded by the block size and not by the number of answers; whoever consumes them may keep or write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.errors import WindloomError
+from windloom.kernels.families import AddInt, Columns, empty_columns
+from windloom.kernels.locate import Lanes, WindowArrays, locate
+from windloom.kernels.merge import append_tails
+from windloom.kernels.registry import find_technique
+from windloom.model.aggregate import Family
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+from windloom.rounds.cells import Cells, coarsen, running
+from windloom.rounds.groups import describe_group
+from windloom.rounds.lift import Lifted
+from windloom.rounds.lower import Combined, arrow_type, lower
+
+#: Rows a block aims at: large enough to amortise the calls, small enough to stay near the caches.
+BLOCK_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of one shape: `table` has `window_start`, `window_end`, grouping columns, answer columns.
+
+    Rows `bounds[i] : bounds[i + 1]` belong to `queries[i]`.
+    """
+
+    shape: int
+    queries: tuple[str, ...]
+    bounds: NDArray[np.int64]
+    table: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What one step answers: windows that end in `(after, until]`."""
+
+    plan: Plan
+    cells: dict[int, Cells]  # by number of the partial set
+    after: int
+    until: int
+
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
+        """Every answer once; the same blocks in the same order each time it is called."""
+        for one in self.plan.sets:
+            cells = self.cells.get(one.number)
+            if cells is None or not len(cells):
+                continue
+            for tree in one.trees:
+                yield from _TreeAnswers(self, one, tree, cells).blocks(rows)
+
+
+class _TreeAnswers:
+    """The answers of one tree over the cells of its set."""
+
+    def __init__(self, answers: Answers, one: PartialSet, tree: Tree, cells: Cells) -> None:
+        self.plan, self.one, self.tree = answers.plan, one, tree
+        self.after, self.until = answers.after, answers.until
+        self.used = sorted({i for planned in tree.queries for i in _component_indices(one, planned)})
+        if tree.fine_edges != one.edges:
+            cells, _ = coarsen(cells, tree.fine_edges)
+        self.marks: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+        self.running: dict[int, Lifted] = {}
+        if tree.marks.classes:
+            fine, (cells, runs) = cells, coarsen(cells, tree.edges)
+            of_run = np.repeat(np.arange(len(cells), dtype=np.int32), np.diff(runs))
+            self.marks = (fine.starts, fine.group_bounds, of_run)
+            self.running = {i: running(fine.lifted[i], runs) for i in self.used}
+        else:
+            self.marks = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
+        self.cells = cells
+
+    def blocks(self, rows: int) -> Iterator[Block]:
+        every = slice(0, len(self.tree.queries))
+        for groups in _parts(self._estimated_rows(every, axis=0), rows):
+            one_group = slice(groups.start, groups.start + 1)
+            if groups != one_group:
+                yield from self._answer(groups, every)
+                continue
+            for queries in _parts(self._estimated_rows(groups, axis=1), rows):
+                yield from self._answer(groups, queries)
+
+    def _estimated_rows(self, part: slice, axis: int) -> NDArray[np.float64]:
+        """Upper bounds of rows: of every group over all queries (axis 0), or of every query in `part` of groups."""
+        bounds, starts = self.cells.group_bounds, self.cells.starts
+        groups = slice(0, len(bounds) - 1) if axis == 0 else part
+        windows = [planned.query.window for planned in self.tree.queries]
+        length = np.array([window.range_ticks for window in windows], np.float64)[:, None]
+        slide = np.array([window.slide_ticks for window in windows], np.float64)[:, None]
+        totals = []
+        step = max(1, (1 << 20) // len(windows))
+        for first in range(groups.start, groups.stop, step):
+            edge = bounds[first : min(first + step, groups.stop) + 1]
+            counts = np.diff(edge)
+            covered = starts[np.maximum(edge[1:] - 1, edge[:-1])] - starts[np.minimum(edge[:-1], len(starts) - 1)]
+            rows = np.minimum((covered + length) / slide + 1, counts * (length / slide + 1)) * (counts > 0)
+            totals.append(rows.sum(axis=axis))
+        return np.concatenate(totals)
+
+    def _answer(self, groups: slice, queries: slice) -> Iterator[Block]:
+        planned = self.tree.queries[queries]
+        windows = [one.query.window for one in planned]
+        arrays = WindowArrays(
+            np.array([window.range_ticks for window in windows], np.int64),
+            np.array([window.slide_ticks for window in windows], np.int64),
+            np.array([window.offset_ticks for window in windows], np.int64),
+        )
+        bounds = self.cells.group_bounds[groups.start : groups.stop + 1]
+        marks = self.marks
+        if len(marks[0]):
+            marks = (marks[0], marks[1][groups.start : groups.stop + 1], marks[2])
+        lanes = locate(self.cells.starts, bounds, arrays, self.after, self.until, marks)
+        if not len(lanes):
+            return
+        combined = self._combine(planned, bounds, lanes)
+        group_count = groups.stop - groups.start
+        group_of_row = np.repeat(
+            np.tile(np.arange(groups.start, groups.stop, dtype=np.int32), len(planned)), np.diff(lanes.bounds)
+        )
+        window_end = lanes.window_start + np.repeat(arrays.ranges, np.diff(lanes.bounds[::group_count]))
+        for first, last in _same_shape(planned):
+            rows = slice(int(lanes.bounds[first * group_count]), int(lanes.bounds[last * group_count]))
+            if rows.stop > rows.start:
+                yield self._block(
+                    planned[first:last],
+                    lanes.bounds[first * group_count : last * group_count + 1 : group_count] - rows.start,
+                    lanes.window_start[rows],
+                    window_end[rows],
+                    group_of_row[rows],
+                    {i: _rows(one, rows) for i, one in combined.items()},
+                )
+
+    def _combine(self, planned: tuple[PlannedQuery, ...], bounds: NDArray[np.int64], lanes: Lanes) -> dict[int, Combined]:
+        """Every component the queries need, over all rows; rows of queries that do not need it stay undefined."""
+        combined = {}
+        needs = [set(_component_indices(self.one, one)) for one in planned]
+        for index in self.used:
+            wanted = np.array([i for i, need in enumerate(needs) if index in need], np.int64)
+            if not len(wanted):
+                continue
+            technique = self.tree.techniques[index]
+            lifted, tails = self.cells.lifted[index], self.running.get(index)
+            family = self.one.components[index].family
+            parts = tuple(
+                self._evaluate(technique, family, part, None if tails is None else tails.parts[i], bounds, lanes, wanted)
+                for i, part in enumerate(lifted.parts)
+            )
+            valid = None
+            if lifted.valid is not None:
+                marks = None if tails is None else tails.valid
+                counting = "recalculate" if technique == "recalculate" else "prefix_ring"
+                counted = self._evaluate(counting, Family.ADD_INT, lifted.valid, marks, bounds, lanes, wanted)
+                assert isinstance(counted, AddInt)
+                valid = counted.value > 0
+            combined[index] = Combined(parts, valid, lifted.dictionary)
+        return combined
+
+    def _evaluate(
+        self,
+        technique: str,
+        family: Family,
+        cells: Columns,
+        marks: Columns | None,
+        bounds: NDArray[np.int64],
+        lanes: Lanes,
+        queries: NDArray[np.int64],
+    ) -> Columns:
+        out = empty_columns(family, len(lanes))
+        find_technique(technique).evaluate(cells, bounds, lanes, queries, out)
+        if marks is not None:
+            groups = len(bounds) - 1
+            for query in queries:
+                append_tails(out, marks, lanes.tail, lanes.bounds[query * groups], lanes.bounds[(query + 1) * groups])
+        return out
+
+    def _block(
+        self,
+        planned: tuple[PlannedQuery, ...],
+        bounds: NDArray[np.int64],
+        window_start: NDArray[np.int64],
+        window_end: NDArray[np.int64],
+        group_of_row: NDArray[np.int32],
+        combined: dict[int, Combined],
+    ) -> Block:
+        shape = self.plan.shapes[planned[0].shape]
+
+        def refuse(row: int, value: str) -> None:
+            query = planned[int(np.searchsorted(bounds, row, side="right")) - 1].query
+            start = np.datetime_as_string(np.datetime64(int(window_start[row]), "us"))
+            raise WindloomError(
+                f"query '{query.name}': a value does not fit its type",
+                f"window [{start}, +{query.window.range_ticks} µs), group {describe_group(self.cells.keys, int(group_of_row[row]))}:"
+                f" {value} is out of range",
+                "cast the argument to a wider type, for example sum(cast(x AS decimal(38,0))) or a double",
+            )
+
+        instant = arrow_type(shape.time)
+        arrays = [pa.array(window_start).cast(instant), pa.array(window_end).cast(instant)]
+        for position in planned[0].group_positions:
+            arrays.append(_group_column(self.cells.keys[position], group_of_row))
+        for column, (_, kind) in enumerate(shape.columns):
+            arrays.append(self._column(planned, bounds, column, combined, refuse).cast(arrow_type(kind)))
+        names = ["window_start", "window_end", *(name for name, _ in shape.groups + shape.columns)]
+        table = pa.Table.from_arrays(arrays, names=names)
+        return Block(planned[0].shape, tuple(one.name for one in planned), bounds, table)
+
+    def _column(
+        self,
+        planned: tuple[PlannedQuery, ...],
+        bounds: NDArray[np.int64],
+        column: int,
+        combined: dict[int, Combined],
+        refuse: object,
+    ) -> pa.Array:
+        """One answer column; queries of a shape may take it from different arguments (`sum(a) AS x`, `sum(b) AS x`)."""
+        pieces = []
+        position = {planned_component.component: i for i, planned_component in enumerate(self.one.components)}
+        first = 0
+        while first < len(planned):
+            aggregate = planned[first].query.aggregates[planned[first].columns[column]]
+            last = first + 1
+            while last < len(planned) and planned[last].query.aggregates[planned[last].columns[column]] == aggregate:
+                last += 1
+            rows = slice(int(bounds[first]), int(bounds[last]))
+            indices = [position[part] for part in aggregate.components]
+            argument = self.one.components[indices[0]].argument_type
+
+            def refuse_here(row: int, value: str, begin: int = rows.start) -> None:
+                refuse(row + begin, value)  # type: ignore[operator]
+
+            parts = [_rows(combined[i], rows) for i in indices]
+            pieces.append(lower(aggregate, argument, parts, refuse_here))
+            first = last
+        return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+
+
+def _component_indices(one: PartialSet, planned: PlannedQuery) -> list[int]:
+    wanted = set(planned.query.components)
+    return [i for i, component in enumerate(one.components) if component.component in wanted]
+
+
+def _rows(combined: Combined, rows: slice) -> Combined:
+    parts = tuple(type(part)(*(column[rows] for column in part)) for part in combined.parts)
+    return Combined(parts, None if combined.valid is None else combined.valid[rows], combined.dictionary)
+
+
+def _parts(sizes: NDArray[np.float64], limit: int) -> Iterator[slice]:
+    """Consecutive parts whose sizes add up to at most `limit`; a larger one stands alone."""
+    first, total = 0, 0.0
+    for i, size in enumerate(sizes):
+        if i > first and total + size > limit:
+            yield slice(first, i)
+            first, total = i, 0.0
+        total += size
+    if first < len(sizes):
+        yield slice(first, len(sizes))
+
+
+def _same_shape(planned: tuple[PlannedQuery, ...]) -> Iterator[tuple[int, int]]:
+    first = 0
+    for i in range(1, len(planned) + 1):
+        if i == len(planned) or (planned[i].shape, planned[i].group_positions) != (
+            planned[first].shape,
+            planned[first].group_positions,
+        ):
+            yield first, i
+            first = i
+
+
+def _group_column(keys: pa.Array, group_of_row: NDArray[np.int32]) -> pa.DictionaryArray:
+    """The grouping column as codes into its distinct values: no value is copied once a row."""
+    encoded = keys.dictionary_encode()
+    codes = encoded.indices.take(pa.array(group_of_row))
+    return pa.DictionaryArray.from_arrays(codes, encoded.dictionary)

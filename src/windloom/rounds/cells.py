@@ -1,0 +1,190 @@
+"""Cells: the non-empty (group, slice) pairs, sorted; coarsening them to the slices of a tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.kernels.compiled import compiled
+from windloom.kernels.merge import running_values
+from windloom.plan.physical import PartialSet
+from windloom.rounds.groups import as_array, concat_keys, number_groups
+from windloom.rounds.lift import Lifted, concat, lift, merge
+from windloom.rounds.lower import arrow_type
+from windloom.slicing.edges import EdgeSet
+from windloom.slicing.identify import PaneSlice
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Cell i belongs to the group whose bounds hold i and to the slice that begins at `starts[i]`."""
+
+    keys: list[pa.Array]  # the distinct group keys, one array a grouping column
+    group_bounds: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    lifted: tuple[Lifted, ...]  # one for each component of the set
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def groups(self) -> int:
+        return len(self.group_bounds) - 1
+
+    @property
+    def tuples(self) -> NDArray[np.int64]:
+        """COUNT(*) of every cell: the first component of every set."""
+        count: NDArray[np.int64] = self.lifted[0].parts[0].value  # type: ignore[union-attr]
+        return count
+
+
+def read_partials(one: PartialSet, table: pa.Table) -> Cells:
+    """Sorted, merged cells of partials as they came: columns `slice`, `g0…`, then each component's fields.
+
+    Partials of the same slice and group (from several tasks, rounds or panes) become one cell.
+    """
+    columns = [as_array(column) for column in table.columns]
+    starts = np.asarray(columns[0].to_numpy(zero_copy_only=False), dtype=np.int64)
+    if isinstance(one.slice_id, PaneSlice) and len(starts):
+        panes, place = np.unique(starts, return_inverse=True)
+        starts = one.edges.last_edge(panes)[place]
+    keys = [key.cast(arrow_type(kind)) for key, kind in zip(columns[1:], one.group_types, strict=False)]
+    fields = iter(columns[1 + len(one.group_by) :])
+    lifted = tuple(lift(planned, [next(fields) for _ in planned.fields]) for planned in one.components)
+    numbers, distinct = number_groups(keys, len(starts))
+    return _sorted_cells(numbers, distinct, starts, lifted)
+
+
+def merge_cells(kept: Cells, fresh: Cells) -> Cells:
+    """The cells of both, those of the same group and slice combined."""
+    if not len(kept):
+        return fresh
+    if not len(fresh):
+        return kept
+    which = np.concatenate([_group_of_cells(kept), _group_of_cells(fresh) + kept.groups])
+    keys = concat_keys(kept.keys, fresh.keys)
+    numbers, distinct = number_groups(keys, kept.groups + fresh.groups)
+    lifted = tuple(concat(a, b) for a, b in zip(kept.lifted, fresh.lifted, strict=True))
+    return _sorted_cells(numbers[which], distinct, np.concatenate([kept.starts, fresh.starts]), lifted)
+
+
+def keep_from(cells: Cells, tick: int) -> Cells:
+    """Only cells of slices that begin at `tick` or later."""
+    wanted = cells.starts >= tick
+    if wanted.all():
+        return cells
+    lifted = tuple(one.map_parts(lambda part: type(part)(*(column[wanted] for column in part))) for one in cells.lifted)
+    numbers, keys = _drop_unused(_group_of_cells(cells)[wanted], cells.keys)
+    return _sorted_cells(numbers, keys, cells.starts[wanted], lifted)
+
+
+def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
+    """Cells of the slices between `edges`, and where each one's run of finer cells begins (one bound more than cells)."""
+    periods = np.array([one.period for one in edges.classes], np.int64)
+    residues = np.array([one.residue for one in edges.classes], np.int64)
+    runs = np.empty(len(cells) + 1, np.int64)
+    starts = np.empty(len(cells), np.int64)
+    bounds = np.empty_like(cells.group_bounds)
+    count = _slice_runs(cells.starts, cells.group_bounds, periods, residues, runs, starts, bounds)
+    runs = runs[: count + 1]
+    order = np.arange(len(cells), dtype=np.int64)
+    lifted = tuple(merge(one, order, runs) for one in cells.lifted)
+    return Cells(cells.keys, bounds, starts[:count].copy(), lifted), runs
+
+
+def running(lifted: Lifted, runs: NDArray[np.int64]) -> Lifted:
+    """Each cell's value accumulated from the start of its run: the running value Cutty reads at a mark."""
+
+    def accumulated(part: object) -> object:
+        out = type(part)(*(np.empty_like(column) for column in part))  # type: ignore[attr-defined]
+        running_values(part, runs, out)
+        return out
+
+    return lifted.map_parts(accumulated)
+
+
+def _group_of_cells(cells: Cells) -> NDArray[np.int64]:
+    return np.repeat(np.arange(cells.groups), np.diff(cells.group_bounds))
+
+
+def _drop_unused(numbers: NDArray[np.int64], keys: list[pa.Array]) -> tuple[NDArray[np.int64], list[pa.Array]]:
+    used, renumbered = np.unique(numbers, return_inverse=True)
+    return renumbered.astype(np.int64), [key.take(pa.array(used)) for key in keys]
+
+
+def _sorted_cells(
+    numbers: NDArray[np.int64], keys: list[pa.Array], starts: NDArray[np.int64], lifted: tuple[Lifted, ...]
+) -> Cells:
+    groups = len(keys[0]) if keys else 1
+    order, bounds = np.empty(len(starts), np.int64), np.zeros(groups + 1, np.int64)
+    _order_cells(numbers, starts, order, bounds)
+    runs = np.empty(len(starts) + 1, np.int64)
+    merged_starts, merged_bounds = np.empty(len(starts), np.int64), np.empty(groups + 1, np.int64)
+    count = _equal_runs(starts, order, bounds, runs, merged_starts, merged_bounds)
+    runs = runs[: count + 1]
+    merged = tuple(merge(one, order, runs) for one in lifted)
+    return Cells(keys, merged_bounds, merged_starts[:count].copy(), merged)
+
+
+@compiled
+def _order_cells(numbers, starts, order, bounds):  # type: ignore[no-untyped-def]
+    """Sort by group (counting sort), then by slice start within each group."""
+    for number in numbers:
+        bounds[number + 1] += 1
+    for group in range(len(bounds) - 1):
+        bounds[group + 1] += bounds[group]
+    place = bounds[:-1].copy()
+    for i in range(len(numbers)):
+        order[place[numbers[i]]] = i
+        place[numbers[i]] += 1
+    for group in range(len(bounds) - 1):
+        run = order[bounds[group] : bounds[group + 1]]
+        is_sorted = True
+        for i in range(1, len(run)):
+            if starts[run[i]] < starts[run[i - 1]]:
+                is_sorted = False
+                break
+        if not is_sorted:
+            run[:] = run[np.argsort(starts[run], kind="mergesort")]
+
+
+@compiled
+def _equal_runs(starts, order, bounds, runs, merged_starts, merged_bounds):  # type: ignore[no-untyped-def]
+    count = 0
+    for group in range(len(bounds) - 1):
+        merged_bounds[group] = count
+        for i in range(bounds[group], bounds[group + 1]):
+            start = starts[order[i]]
+            if i == bounds[group] or start != merged_starts[count - 1]:
+                runs[count] = i
+                merged_starts[count] = start
+                count += 1
+    merged_bounds[len(bounds) - 1] = count
+    runs[count] = len(order)
+    return count
+
+
+@compiled
+def _slice_runs(starts, bounds, periods, residues, runs, merged_starts, merged_bounds):  # type: ignore[no-untyped-def]
+    count = 0
+    for group in range(len(bounds) - 1):
+        merged_bounds[group] = count
+        next_edge = np.int64(0)
+        for i in range(bounds[group], bounds[group + 1]):
+            start = starts[i]
+            if i == bounds[group] or start >= next_edge:
+                last_edge = np.int64(-(2**63))
+                next_edge = np.int64(2**63 - 1)
+                for j in range(len(periods)):
+                    edge = start - (start - residues[j]) % periods[j]
+                    last_edge = max(last_edge, edge)
+                    next_edge = min(next_edge, edge + periods[j])
+                runs[count] = i
+                merged_starts[count] = last_edge
+                count += 1
+    merged_bounds[len(bounds) - 1] = count
+    runs[count] = len(starts)
+    return count

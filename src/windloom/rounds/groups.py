@@ -1,0 +1,49 @@
+"""Group keys as small integers: each distinct combination of grouping columns gets a number and a row of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+
+def number_groups(keys: list[pa.Array], rows: int) -> tuple[NDArray[np.int64], list[pa.Array]]:
+    """(group number of each row, the distinct keys by number). Without grouping columns there is one group."""
+    if not keys:
+        return np.zeros(rows, np.int64), []
+    numbers, distinct = _codes(keys[0])
+    for key in keys[1:]:
+        codes, count = _codes(key)
+        # Numbers stay dense after every column, so the product never outgrows 64 bits.
+        numbers, distinct = _codes(pa.array(numbers * count + codes))
+    if rows == 0:
+        return numbers, [key.slice(0, 0) for key in keys]
+    a_row = np.empty(distinct, np.int64)
+    a_row[numbers] = np.arange(rows)
+    return numbers, [key.take(pa.array(a_row)) for key in keys]
+
+
+def _codes(column: pa.Array) -> tuple[NDArray[np.int64], int]:
+    """A number for each distinct value; NULL is a value of its own, NaN equals NaN (both as Spark groups)."""
+    encoded = column.dictionary_encode(null_encoding="encode")
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, max(1, len(encoded.dictionary))
+
+
+def concat_keys(left: list[pa.Array], right: list[pa.Array]) -> list[pa.Array]:
+    return [pa.concat_arrays([a, b.cast(a.type)]) for a, b in zip(left, right, strict=True)]
+
+
+def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """One contiguous array of a table's column."""
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+    return column
+
+
+def describe_group(keys: list[pa.Array], number: int) -> str:
+    """A group as people read it, for error messages."""
+    if not keys:
+        return "(all)"
+    return ", ".join(str(pc.cast(key.slice(number, 1), pa.string())[0].as_py()) for key in keys)

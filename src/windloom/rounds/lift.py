@@ -1,0 +1,173 @@
+"""Lifting: native columns of partials, as Spark hands them over, become columns the kernels combine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.kernels.families import LOWEST, AddFloat, AddInt, Columns, MaxInt, Moments
+from windloom.kernels.merge import merge_runs
+from windloom.model.aggregate import ComponentKind
+from windloom.model.types import TypeKind
+from windloom.plan.physical import PlannedComponent
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """One component over many cells.
+
+    `parts` are combined independently: an exact wide sum is several columns of 32-bit limbs. `valid` counts values
+    that were not NULL where there was any NULL; None says there was none. `dictionary` turns the keys of MIN and MAX
+    back into values where the keys are ranks (strings, decimals).
+    """
+
+    parts: tuple[Columns, ...]
+    valid: AddInt | None = None
+    dictionary: pa.Array | None = None
+
+    def map_parts(self, change: Any) -> Lifted:
+        return replace(
+            self,
+            parts=tuple(change(part) for part in self.parts),
+            valid=None if self.valid is None else change(self.valid),
+        )
+
+
+def lift(planned: PlannedComponent, native: list[pa.Array]) -> Lifted:
+    """`native` holds the component's fields in order."""
+    kind = planned.component.kind
+    if kind in (ComponentKind.COUNT_STAR, ComponentKind.COUNT):
+        return Lifted((AddInt(_integers(native[0])),))
+    if kind is ComponentKind.MOMENTS:
+        count = _floats(native[0])
+        # Spark's variance of a slice and its count give the squared deviations back; NULL where nothing was counted.
+        return Lifted((Moments(count, _floats(native[1]), _floats(native[2]) * count),))
+    valid = _valid(native[0])
+    if kind in (ComponentKind.MIN, ComponentKind.MAX):
+        keys, dictionary = _keys(native[0])
+        keys = keys if kind is ComponentKind.MAX else ~keys
+        if valid is not None:
+            keys[valid.value == 0] = LOWEST
+        return Lifted((MaxInt(keys),), valid, dictionary)
+    if len(native) == 2 and planned.argument_type is not None and planned.argument_type.kind is TypeKind.FLOAT:
+        return Lifted((AddFloat(_floats(native[0]), _floats(native[1])),), valid)
+    if pa.types.is_decimal(native[0].type):
+        return Lifted(tuple(AddInt(limb) for limb in _limbs(native[0])), valid)
+    return Lifted(tuple(AddInt(_integers(column)) for column in native), valid)
+
+
+def concat(left: Lifted, right: Lifted) -> Lifted:
+    """The cells of `left`, then those of `right`."""
+    if left.dictionary is not None and right.dictionary is not None and not left.dictionary.equals(right.dictionary):
+        left, right = _one_dictionary(left, right)
+    valid = None
+    if left.valid is not None or right.valid is not None:
+        valid = AddInt(np.concatenate([_valid_or_ones(left), _valid_or_ones(right)]))
+    parts = tuple(
+        type(a)(*(np.concatenate(pair) for pair in zip(a, b, strict=True)))
+        for a, b in zip(left.parts, right.parts, strict=True)
+    )
+    return Lifted(parts, valid, left.dictionary)
+
+
+def merge(lifted: Lifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> Lifted:
+    """One cell for each run of cells in `order`."""
+
+    def merged(part: Columns) -> Columns:
+        out = type(part)(*(np.empty(len(runs) - 1, column.dtype) for column in part))
+        merge_runs(part, order, runs, out)
+        return out
+
+    return lifted.map_parts(merged)
+
+
+def _integers(column: pa.Array) -> NDArray[np.int64]:
+    filled = pc.fill_null(column, 0) if column.null_count else column
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _floats(column: pa.Array) -> NDArray[np.float64]:
+    filled = pc.fill_null(column, 0) if column.null_count else column
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _valid(column: pa.Array) -> AddInt | None:
+    if not column.null_count:
+        return None
+    return AddInt(np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.int64))
+
+
+def _valid_or_ones(lifted: Lifted) -> NDArray[np.int64]:
+    valid: NDArray[np.int64] = np.ones(len(lifted.parts[0][0]), np.int64) if lifted.valid is None else lifted.valid.value
+    return valid
+
+
+def _keys(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array | None]:
+    """64-bit keys in the order of the values, NaN above everything as in Spark; ranks where values do not fit."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return float_keys(_floats(column)), None
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return _integers(column.cast(pa.int64())), None
+    if pa.types.is_date32(kind):
+        return _integers(column.cast(pa.int32())), None
+    if pa.types.is_timestamp(kind):
+        return _integers(column.cast(pa.int64())), None
+    encoded = column.dictionary_encode()
+    order = pc.array_sort_indices(encoded.dictionary)
+    rank = np.empty(len(order), np.int64)
+    rank[order.to_numpy()] = np.arange(len(order))
+    codes = _integers(encoded.indices)
+    keys = rank[codes] if len(rank) else np.zeros(len(codes), np.int64)
+    return keys, encoded.dictionary.take(order)
+
+
+def float_keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Doubles as integers of the same order.
+
+    >>> float_keys(np.array([-1.5, -0.0, 0.0, 2.0, np.inf, np.nan])).argsort().tolist()
+    [0, 1, 2, 3, 4, 5]
+    """
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+
+
+def float_values(keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The inverse of `float_keys` (the mapping is its own inverse on bits)."""
+    return (keys ^ ((keys >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(np.float64)
+
+
+def _limbs(column: pa.Array) -> list[NDArray[np.int64]]:
+    """A decimal's unscaled value as four limbs of 32 bits, the highest signed: limbs add up without carrying."""
+    filled = pc.fill_null(column, 0) if column.null_count else column
+    wide = filled.cast(pa.decimal128(38, column.type.scale))
+    words = np.frombuffer(wide.buffers()[1], dtype="<u4")[4 * wide.offset : 4 * (wide.offset + len(wide))]
+    quads = words.reshape(-1, 4)
+    low = [quads[:, i].astype(np.int64) for i in range(3)]
+    return [*low, quads[:, 3].copy().view(np.int32).astype(np.int64)]
+
+
+def _one_dictionary(left: Lifted, right: Lifted) -> tuple[Lifted, Lifted]:
+    """Rank both sides in the union of their values."""
+    assert left.dictionary is not None and right.dictionary is not None
+    union = pc.unique(pa.concat_arrays([left.dictionary, right.dictionary]))
+    union = union.take(pc.array_sort_indices(union))
+
+    def ranked(side: Lifted) -> Lifted:
+        assert side.dictionary is not None
+        place = pc.index_in(side.dictionary, union).to_numpy(zero_copy_only=False).astype(np.int64)
+        keys = side.parts[0].value.copy()  # type: ignore[union-attr]
+        ranks = keys != LOWEST
+        # MIN keeps ranks reversed (~rank), so all its keys are negative.
+        backwards = ranks & (keys < 0)
+        forwards = ranks & (keys >= 0)
+        keys[backwards] = ~place[~keys[backwards]]
+        keys[forwards] = place[keys[forwards]]
+        return replace(side, parts=(MaxInt(keys),), dictionary=union)
+
+    return ranked(left), ranked(right)

@@ -1,0 +1,25 @@
+"""Cutty-slicing (Carbone et al.): a slice starts only where a window starts, so ⌈range/slide⌉ partials a window.
+
+Where a window ends inside a slice, the final step reads the slice's running value there: the end is a *mark*.
+In rounds tuples arrive pre-aggregated between edges and marks; a slice is stored as one partial plus its running
+values at the marks inside it. Storage and final operations are Cutty's, correctness is that of Pairs.
+"""
+
+from __future__ import annotations
+
+from windloom.model.window import Window
+from windloom.slicing.edges import EdgeClass
+
+
+class Cutty:
+    name = "cutty"
+
+    def edges(self, window: Window) -> tuple[EdgeClass, ...]:
+        return (EdgeClass(window.slide_ticks, window.offset_ticks),)
+
+    def marks(self, window: Window) -> tuple[EdgeClass, ...]:
+        ends = EdgeClass(window.slide_ticks, window.offset_ticks + window.range_ticks)
+        return () if (ends,) == self.edges(window) else (ends,)
+
+    def partials_per_window(self, window: Window) -> int:
+        return -(-window.range_ticks // window.slide_ticks)

@@ -1,0 +1,137 @@
+"""The density of a union of residue classes: exact wherever that can be had, else a fixed, repeatable estimate.
+
+Three methods, chosen by size. A bit set marks one composite slide when that is short. Otherwise classes whose
+periods share no factor are independent (Chinese remainder theorem), and what remains is counted by restricting
+classes to one another. Only when that recursion grows past its budget is the density estimated, on the same fixed
+sample of ticks every time, so that candidates compared with each other see the same error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import gcd, lcm
+
+import numpy as np
+
+#: Composite slides up to this many panes are counted by marking them.
+BITSET_PANES = 1 << 20
+#: Class restrictions examined before the count is estimated instead.
+RECURSION_BUDGET = 20_000
+#: Ticks in the fixed sample of the estimate.
+SAMPLE_TICKS = 1 << 18
+
+Class = tuple[int, int]  # (period, residue), 0 <= residue < period
+
+
+@dataclass(frozen=True, slots=True)
+class Density:
+    value: Fraction
+    exact: bool
+
+
+class _BudgetSpentError(Exception):
+    pass
+
+
+@lru_cache(maxsize=65_536)
+def union_density(classes: tuple[Class, ...]) -> Density:
+    """Share of all ticks that lie in at least one class."""
+    if not classes:
+        return Density(Fraction(0), True)
+    step, panes = _in_panes(classes)
+    try:
+        inside, exact = _exact(frozenset(panes), [RECURSION_BUDGET]), True
+    except _BudgetSpentError:
+        inside, exact = _sampled(panes), False
+    return Density(inside / step, exact)
+
+
+def _in_panes(classes: tuple[Class, ...]) -> tuple[int, tuple[Class, ...]]:
+    """Shift and scale so that the classes share no common step: the same edges, counted in panes."""
+    first = classes[0][1]
+    step = gcd(*(period for period, _ in classes), *(residue - first for _, residue in classes))
+    return step, tuple((period // step, (residue - first) % period // step) for period, residue in classes)
+
+
+def _exact(classes: frozenset[Class], budget: list[int]) -> Fraction:
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise _BudgetSpentError
+    kept = _drop_covered(classes)
+    if not kept:
+        return Fraction(0)
+    if kept[0][0] == 1:
+        return Fraction(1)
+    if len(kept) == 1:
+        return Fraction(1, kept[0][0])
+    composite = lcm(*(period for period, _ in kept))
+    if composite <= BITSET_PANES:
+        return Fraction(_marked(kept, composite), composite)
+    parts = _independent_parts(kept)
+    if len(parts) > 1:
+        missed = Fraction(1)
+        for part in parts:
+            missed *= 1 - _exact(frozenset(part), budget)
+        return 1 - missed
+    # One class apart from the rest: its own edges, less those the others already have.
+    *rest, (period, residue) = kept
+    others = frozenset(met for one in rest if (met := _restrict(one, period, residue)) is not None)
+    return _exact(frozenset(rest), budget) + Fraction(1, period) * (1 - _exact(others, budget))
+
+
+def _drop_covered(classes: frozenset[Class]) -> list[Class]:
+    kept: list[Class] = []
+    for period, residue in sorted(classes):
+        if not any(period % p == 0 and residue % p == r for p, r in kept):
+            kept.append((period, residue))
+    return kept
+
+
+def _marked(classes: list[Class], composite: int) -> int:
+    marks = np.zeros(composite, dtype=np.bool_)
+    for period, residue in classes:
+        marks[residue::period] = True
+    return int(np.count_nonzero(marks))
+
+
+def _independent_parts(classes: list[Class]) -> list[list[Class]]:
+    """Groups of classes such that periods of different groups have no common factor."""
+    parts: list[tuple[int, list[Class]]] = []
+    for one in classes:
+        product, members, apart = one[0], [one], []
+        for other_product, other_members in parts:
+            if gcd(product, other_product) > 1:
+                product, members = lcm(product, other_product), other_members + members
+            else:
+                apart.append((other_product, other_members))
+        parts = [*apart, (product, members)]
+    return [members for _, members in parts]
+
+
+def _restrict(one: Class, period: int, residue: int) -> Class | None:
+    """The class `one` seen from inside `k·period + residue`, as a class of k; None where they never meet."""
+    common = gcd(one[0], period)
+    distance, rest = divmod(one[1] - residue, common)
+    if rest:
+        return None
+    modulus = one[0] // common
+    if modulus == 1:
+        return (1, 0)
+    return (modulus, distance * pow(period // common, -1, modulus) % modulus)
+
+
+@lru_cache(maxsize=1)
+def _sample() -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.random.default_rng(20_130_318).integers(0, 2**62, SAMPLE_TICKS, dtype=np.int64)
+
+
+def _sampled(classes: tuple[Class, ...]) -> Fraction:
+    ticks = _sample()
+    hit = np.zeros(len(ticks), dtype=np.bool_)
+    for period, residue in classes:
+        hit |= ticks % period == residue
+    # A class no sampled tick fell in still has its own edges: never report less than the densest class.
+    floor = Fraction(1, min(period for period, _ in classes))
+    return max(floor, Fraction(int(np.count_nonzero(hit)), len(ticks)))

@@ -1,0 +1,104 @@
+"""Exact edges of any set of windows: residue classes, never an enumeration of the composite slide.
+
+An edge class is every tick t with t ≡ residue (mod period). The edges of a tree are a union of such classes;
+its edge rate is the density of that union. Weaveability and plan cost (Weave Share, Eq. 1–4) follow from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import gcd, lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.slicing.density import Density, union_density
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EdgeClass:
+    """All ticks `k·period + residue`."""
+
+    period: int
+    residue: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "residue", self.residue % self.period)
+
+    def covers(self, other: EdgeClass) -> bool:
+        """Is every edge of `other` also an edge of this class."""
+        return other.period % self.period == 0 and other.residue % self.period == self.residue
+
+
+@dataclass(frozen=True)
+class EdgeSet:
+    """The union of edge classes, without classes that another one covers; sorted, so equal sets compare equal.
+
+    >>> EdgeSet.of([EdgeClass(4), EdgeClass(2), EdgeClass(6, 3)]).classes
+    (EdgeClass(period=2, residue=0), EdgeClass(period=6, residue=3))
+    """
+
+    classes: tuple[EdgeClass, ...]
+
+    @classmethod
+    def of(cls, classes: Iterable[EdgeClass]) -> EdgeSet:
+        return cls(_without_covered(tuple(sorted(set(classes)))))
+
+    def union(self, other: EdgeSet) -> EdgeSet:
+        return self if self == other else EdgeSet.of(self.classes + other.classes)
+
+    @cached_property
+    def composite_slide(self) -> int:
+        """Ticks after which the edges repeat; may be astronomically long."""
+        return lcm(*(one.period for one in self.classes))
+
+    @cached_property
+    def pane(self) -> EdgeClass:
+        """The coarsest regular class that holds every edge."""
+        first = self.classes[0].residue
+        step = gcd(*(one.period for one in self.classes), *(one.residue - first for one in self.classes))
+        return EdgeClass(step, first)
+
+    @cached_property
+    def density(self) -> Density:
+        """Edges per tick."""
+        return union_density(tuple((one.period, one.residue) for one in self.classes))
+
+    @property
+    def edges_per_second(self) -> float:
+        return float(self.density.value) * TICKS_PER_SECOND
+
+    @property
+    def count_per_composite(self) -> int | None:
+        """Edges in one composite slide, when the density is exact."""
+        return int(self.density.value * self.composite_slide) if self.density.exact else None
+
+    def last_edge(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each tick the latest edge at or before it: the start of the slice that holds the tick."""
+        best = np.full(len(ticks), np.iinfo(np.int64).min, dtype=np.int64)
+        for one in self.classes:
+            np.maximum(best, ticks - (ticks - one.residue) % one.period, out=best)
+        return best
+
+
+def weaveability(left: EdgeSet, right: EdgeSet) -> float:
+    """Common edges as a share of all edges of the two sets (Weave Share, Eq. 4)."""
+    both = left.union(right).density.value
+    return float((left.density.value + right.density.value - both) / both)
+
+
+@lru_cache(maxsize=65_536)
+def _without_covered(classes: tuple[EdgeClass, ...]) -> tuple[EdgeClass, ...]:
+    kept: list[EdgeClass] = []
+    by_period: dict[int, set[int]] = {}
+    for one in classes:  # ascending periods: only a shorter period can cover a longer one
+        covered = any(
+            one.period % period == 0 and one.residue % period in residues for period, residues in by_period.items()
+        )
+        if not covered:
+            kept.append(one)
+            by_period.setdefault(one.period, set()).add(one.residue)
+    return tuple(kept)

@@ -1,0 +1,85 @@
+"""How a tuple finds its slice natively: four ways to compute the start of the slice that holds a tick.
+
+A slice is identified by its start, the latest edge at or before the tuple's time: global, independent of any
+composite slide, and meaningful to a human. Spark evaluates the chosen way as generated code, tuple by tuple.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windloom.slicing.edges import EdgeClass, EdgeSet
+
+#: Longest table a generated expression may carry (measured: no penalty at 1,000 entries).
+LOOKUP_ENTRIES = 2_048
+#: Evaluating `greatest` over a few classes costs less than carrying a table.
+FEW_CLASSES = 6
+#: Coarsening panes later is worth it while it does not multiply the partials by more than this.
+PANE_BLOW_UP = 16.0
+
+
+@dataclass(frozen=True, slots=True)
+class RegularSlice:
+    """Edges at equal distances: one remainder."""
+
+    edges: EdgeClass
+    way: str = "regular"
+
+
+@dataclass(frozen=True, slots=True)
+class LookupSlice:
+    """A table over one composite slide: `table[i]` is the last edge at or before pane i of the slide."""
+
+    composite_ticks: int
+    pane_ticks: int
+    origin: int
+    table: tuple[int, ...]
+    way: str = "lookup"
+
+
+@dataclass(frozen=True, slots=True)
+class GreatestSlice:
+    """The greatest of the last edges of every class."""
+
+    classes: tuple[EdgeClass, ...]
+    way: str = "greatest"
+
+
+@dataclass(frozen=True, slots=True)
+class PaneSlice:
+    """Panes of the common divisor; the step coarsens them to slices."""
+
+    edges: EdgeClass
+    way: str = "panes, coarsened in the step"
+
+
+SliceId = RegularSlice | LookupSlice | GreatestSlice | PaneSlice
+
+
+def choose_slice_id(edges: EdgeSet) -> SliceId:
+    """The cheapest way that is exact, or panes where the composite slide is too long to tabulate."""
+    pane = edges.pane
+    if len(edges.classes) == 1 or edges.density.value * pane.period == 1:
+        return RegularSlice(pane)
+    if len(edges.classes) <= FEW_CLASSES:
+        return GreatestSlice(edges.classes)
+    entries = edges.composite_slide // pane.period
+    if entries <= LOOKUP_ENTRIES:
+        return LookupSlice(edges.composite_slide, pane.period, pane.residue, _table(edges, entries))
+    blow_up = 1.0 / (float(edges.density.value) * pane.period)
+    return PaneSlice(pane) if blow_up <= PANE_BLOW_UP else GreatestSlice(edges.classes)
+
+
+def _table(edges: EdgeSet, entries: int) -> tuple[int, ...]:
+    """Slice starts relative to the composite slide's origin, which is an edge of the first class."""
+    pane = edges.pane
+    is_edge = [False] * entries
+    for one in edges.classes:
+        for index in range((one.residue - pane.residue) % one.period // pane.period, entries, one.period // pane.period):
+            is_edge[index] = True
+    table, last = [], 0
+    for index in range(entries):
+        if is_edge[index]:
+            last = index * pane.period
+        table.append(last)
+    return tuple(table)

@@ -1,0 +1,22 @@
+"""Pairs (Krishnamurthy et al.): an edge where a window starts and one where it ends, at most two slices a slide."""
+
+from __future__ import annotations
+
+from windloom.model.window import Window
+from windloom.slicing.edges import EdgeClass
+
+
+class Pairs:
+    name = "pairs"
+
+    def edges(self, window: Window) -> tuple[EdgeClass, ...]:
+        starts = EdgeClass(window.slide_ticks, window.offset_ticks)
+        ends = EdgeClass(window.slide_ticks, window.offset_ticks + window.range_ticks)
+        return (starts,) if starts == ends else (starts, ends)
+
+    def marks(self, window: Window) -> tuple[EdgeClass, ...]:
+        return ()
+
+    def partials_per_window(self, window: Window) -> int:
+        whole, rest = divmod(window.range_ticks, window.slide_ticks)
+        return 2 * whole + 1 if rest else whole

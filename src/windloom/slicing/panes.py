@@ -1,0 +1,21 @@
+"""Panes (Li et al.): slices of equal length gcd(range, slide), so range/gcd partials a window."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from windloom.model.window import Window
+from windloom.slicing.edges import EdgeClass
+
+
+class Panes:
+    name = "panes"
+
+    def edges(self, window: Window) -> tuple[EdgeClass, ...]:
+        return (EdgeClass(gcd(window.range_ticks, window.slide_ticks), window.offset_ticks),)
+
+    def marks(self, window: Window) -> tuple[EdgeClass, ...]:
+        return ()
+
+    def partials_per_window(self, window: Window) -> int:
+        return window.range_ticks // gcd(window.range_ticks, window.slide_ticks)

@@ -1,0 +1,34 @@
+"""The partial-aggregation techniques by name; a new one is one file and one line here."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from windloom.errors import WindloomError, near_names
+from windloom.model.window import Window
+from windloom.slicing.cutty import Cutty
+from windloom.slicing.edges import EdgeClass
+from windloom.slicing.pairs import Pairs
+from windloom.slicing.panes import Panes
+
+
+class Slicing(Protocol):
+    """Where partials begin (`edges`) and where a running value is read inside a partial (`marks`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def edges(self, window: Window) -> tuple[EdgeClass, ...]: ...
+
+    def marks(self, window: Window) -> tuple[EdgeClass, ...]: ...
+
+    def partials_per_window(self, window: Window) -> int: ...
+
+
+SLICINGS: dict[str, Slicing] = {one.name: one for one in (Pairs(), Panes(), Cutty())}
+
+
+def find_slicing(name: str) -> Slicing:
+    if name not in SLICINGS:
+        raise WindloomError(f"unknown slicing '{name}'", hint=near_names(name, list(SLICINGS)))
+    return SLICINGS[name]

@@ -1,0 +1,1 @@
+"""Everything that touches Spark: the session, ingest, partials, placement, sinks."""

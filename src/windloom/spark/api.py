@@ -1,0 +1,4 @@
+"""Spark's own types, for the folders that do not import pyspark themselves."""
+
+from pyspark.sql import DataFrame as DataFrame
+from pyspark.sql import SparkSession as SparkSession

@@ -1,0 +1,33 @@
+"""Final step on the driver: partials cross from the JVM once, as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+from windloom.model.time import TICK_MAX
+from windloom.plan.physical import Plan
+from windloom.rounds import Answers, State, step
+from windloom.rounds.step import StepCounts
+from windloom.spark.errors import as_windloom_errors
+from windloom.spark.partials import Partials, check_times
+
+
+@dataclass(frozen=True, slots=True)
+class DriverRun:
+    answers: Answers
+    counts: StepCounts
+    seconds: Mapping[str, float]
+
+
+def run_on_driver(plan: Plan, partials: Partials) -> DriverRun:
+    """One Spark job, then one step with watermark +∞; the answers are made when their blocks are read."""
+    begun = perf_counter()
+    with as_windloom_errors():
+        table = partials.frame.toArrow()
+    collected = perf_counter()
+    split = partials.split(table)
+    check_times(plan, split)
+    _, answers, counts = step(State(), split, TICK_MAX, plan)
+    return DriverRun(answers, counts, {"partials": collected - begun, "merge": perf_counter() - collected})

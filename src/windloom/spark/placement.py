@@ -1,0 +1,34 @@
+"""Where the final step runs: on the driver while the partials are few, else on executors by shards of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from windloom.errors import WindloomError
+
+PLACEMENTS = ("auto", "driver", "executors")
+
+#: Inputs that Spark estimates at less than this cannot yield partials the driver could not hold.
+SMALL_INPUT_BYTES = 1 << 30
+#: Partials the driver takes: cells times columns, 8 bytes each.
+DRIVER_BYTES = 2 << 30
+
+
+def check_placement(placement: str) -> None:
+    if placement not in PLACEMENTS:
+        raise WindloomError(f"unknown placement '{placement}'", hint="use one of: " + ", ".join(PLACEMENTS))
+
+
+def inputs_are_small(frames: Mapping[str, DataFrame]) -> bool:
+    """Spark's own estimate of the inputs, before anything runs; False where Spark cannot tell."""
+    try:
+        sizes = [int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) for frame in frames.values()]
+    except Exception:  # a remote session has no plan to look at: then the partials are counted
+        return False
+    return sum(sizes) < SMALL_INPUT_BYTES
+
+
+def driver_can_hold(rows: int, columns: int) -> bool:
+    return rows * columns * 8 < DRIVER_BYTES

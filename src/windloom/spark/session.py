@@ -1,0 +1,82 @@
+"""A Spark session on this machine: quiet, on loopback, in UTC."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from windloom.errors import WindloomError
+from windloom.spark.java import use_java
+
+_LOOPBACK = "127.0.0.1"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+# A query stopped amid a batch has its error matched by a recursive regular expression inside Spark, which overflows
+# the default stack of 1 MB (StreamExecution.isInterruptionException) and fills the terminal with the trace.
+_DEEP_STACKS = "-Xss16m"
+
+
+def local_session(
+    cores: int | str = "*",
+    memory: str | None = None,
+    app: str = "windloom",
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session of this process, started on `cores` cores of this machine if there is none yet.
+
+    `memory` is the heap of the JVM that does all the work ("4g"; Spark's own default is 1g). `conf` adds Spark
+    settings or overrides those made here. Where a session runs already, Spark returns that one.
+    """
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.shuffle.partitions": str(2 * _core_count(cores)),
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # The default options, so that a caller's own spark.driver.extraJavaOptions are kept: Spark adds the two up.
+        "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} {_DEEP_STACKS}",
+        **({"spark.driver.memory": memory} if memory else {}),
+        **(conf or {}),
+    }
+    with use_java() as java, _environment():
+        try:
+            return SparkSession.builder.master(f"local[{cores}]").appName(app).config(map=settings).getOrCreate()
+        except PySparkRuntimeError as error:
+            if error.getCondition() != "JAVA_GATEWAY_EXITED":
+                raise
+            raise WindloomError(
+                "Spark did not start",
+                detail=f"{java}, and it exited at once: its own message stands above",
+                hint=f"check the memory ({memory or 'default'}) and the Spark settings given",
+            ) from error
+
+
+def _core_count(cores: int | str) -> int:
+    if cores == "*":
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if str(cores).isdecimal() and int(cores) > 0:
+        return int(cores)
+    raise WindloomError(f"cores cannot be '{cores}'", hint="give a number of cores, or '*' for all of them")
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """What Spark reads from the environment at start only; a caller's own values win, and nothing is left behind."""
+    ours = {
+        "SPARK_LOCAL_IP": _LOOPBACK,  # else Spark looks up the host name, and fails where it does not resolve
+        "PYSPARK_PYTHON": sys.executable,  # else workers run whichever `python3` is first on the PATH
+    }
+    added = {name: value for name, value in ours.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)

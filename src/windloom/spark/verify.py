@@ -1,0 +1,193 @@
+"""Verification: recompute a query with Spark's own `window()` and compare row by row.
+
+Shares nothing with the plan, the slices or the kernels: the query's own expressions, Spark's grouping, Spark's sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windloom.model.aggregate import Aggregate
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.spark.errors import as_windloom_errors
+from windloom.spark.native import tick_sql, timestamp_sql
+
+#: Floating-point answers agree to this, relative to Σ|x| of the window …
+TOLERANCE = 1e-12
+#: … and what Spark's own sum of n values may be off, relative to Σ|x|, for each value added.
+ROUNDING = 2.0**-52
+#: Expressions over aggregates have no error bound of their own.
+LOOSE_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """`missing`: rows Spark has and the loom has not; `extra`: the reverse; `different`: rows with another value."""
+
+    query: str
+    rows: int
+    missing: int
+    extra: int
+    different: int
+    first_difference: str
+    largest_error: float  # of floating-point sums, relative to Σ|x| of the window
+
+    @property
+    def ok(self) -> bool:
+        return not (self.missing or self.extra or self.different)
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        if self.ok:
+            return f"query '{self.query}': {self.rows:,} rows equal Spark's own window() (largest error {self.largest_error:.1e})"
+        return (
+            f"query '{self.query}': {self.rows:,} rows compared, {self.missing:,} missing, {self.extra:,} extra,"
+            f" {self.different:,} different\nfirst difference: {self.first_difference}"
+        )
+
+
+def spark_window_frame(query: Query, stream: Stream, frame: DataFrame) -> DataFrame:
+    """The query as a Spark user writes it, with `__n` and the scale of floating-point answers beside the answers."""
+    window = query.window
+    source = frame if query.where is None else frame.where(query.where.sql)
+    length, slide, offset = (f"{ticks} microseconds" for ticks in (window.range_ticks, window.slide_ticks, window.offset_ticks))
+    if window.slide_ticks > window.range_ticks:
+        # Spark's window() does not know gaps: tumbling windows of the slide, less the tuples in the gaps.
+        within = f"pmod({tick_sql(stream)} - {window.offset_ticks}L, {window.slide_ticks}L)"
+        source, length = source.where(f"{within} < {window.range_ticks}L"), slide
+    groups = [F.expr(one.expression.sql).alias(f"__g{i}") for i, one in enumerate(query.group_by)]
+    aggregates = [F.expr(_aggregate_sql(one)).alias(f"__a{i}") for i, one in enumerate(query.aggregates)]
+    scales = [F.expr(_scale_sql(one)).alias(f"__s{i}") for i, one in enumerate(query.aggregates)]
+    grouped = source.groupBy(F.window(F.expr(timestamp_sql(stream)), length, slide, offset).alias("__w"), *groups).agg(
+        F.count("*").alias("__n"), *aggregates, *scales
+    )
+    if query.having is not None:
+        grouped = grouped.where(query.having.sql)
+    names: list[Column] = [F.col(f"__g{i}").alias(one.name) for i, one in enumerate(query.group_by)]
+    for output in query.outputs:
+        sql = output.expression.sql if output.expression is not None else f"__a{output.aggregate}"
+        names.append(F.expr(sql).alias(output.name))
+    end = F.expr(f"timestampadd(MICROSECOND, {window.range_ticks}, __w.start)")
+    kept = [F.col(f"__s{i}") for i in range(len(query.aggregates))]
+    return grouped.select(F.col("__w.start").alias("window_start"), end.alias("window_end"), *names, "__n", *kept)
+
+
+def verify_query(query: Query, stream: Stream, frame: DataFrame, answers: pa.Table) -> Verification:
+    with as_windloom_errors(f"query '{query.name}'"):
+        expected = spark_window_frame(query, stream, frame).toArrow()
+    return compare(query, expected, answers)
+
+
+def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
+    """`expected` as `spark_window_frame` gives it, `answers` with the same leading columns; rows in any order."""
+    keys = 2 + len(query.group_by)
+    expected, answers = _sorted(expected, keys), _sorted(answers, keys)
+    rows = expected.num_rows
+    if expected.num_rows != answers.num_rows or not all(
+        _same(expected[i], answers[i], None).all() for i in range(keys)
+    ):
+        return _unmatched(query, expected, answers, keys)
+    wrong = np.zeros(rows, np.bool_)
+    largest, first = 0.0, ""
+    count = expected["__n"].to_numpy()
+    for position, output in enumerate(query.outputs):
+        column = keys + position
+        scale = None
+        if output.aggregate is not None:
+            scale = expected[f"__s{output.aggregate}"].to_numpy()
+        bound, error = _bounds(expected[column], answers[column], scale, count)
+        largest = max(largest, error)
+        same = _same(expected[column], answers[column], bound)
+        if not same.all() and not first:
+            first = _row_text(query, expected, answers, keys, column, int(np.flatnonzero(~same)[0]))
+        wrong |= ~same
+    return Verification(query.name, rows, 0, 0, int(wrong.sum()), first, largest)
+
+
+def _aggregate_sql(aggregate: Aggregate) -> str:
+    return "count(1)" if aggregate.argument is None else f"{aggregate.function}({aggregate.argument.sql})"
+
+
+def _scale_sql(aggregate: Aggregate) -> str:
+    """What an error of the aggregate is relative to: Σ|x|, mean |x|, mean x²; NULL where answers are exact."""
+    if aggregate.argument is None or aggregate.function in ("count", "min", "max"):
+        return "CAST(NULL AS DOUBLE)"
+    size = f"abs(CAST({aggregate.argument.sql} AS DOUBLE))"
+    match aggregate.function:
+        case "sum":
+            return f"sum({size})"
+        case "avg":
+            return f"avg({size})"
+        case "var_pop":
+            return f"avg({size} * {size})"
+        case "var_samp":
+            return f"sum({size} * {size}) / greatest(count({size}) - 1, 1)"
+        case "stddev_pop":
+            return f"sqrt(avg({size} * {size}))"
+        case _:
+            return f"sqrt(sum({size} * {size}) / greatest(count({size}) - 1, 1))"
+
+
+def _bounds(
+    expected: pa.ChunkedArray, answers: pa.ChunkedArray, scale: NDArray[np.float64] | None, count: NDArray[np.int64]
+) -> tuple[NDArray[np.float64] | None, float]:
+    """Allowed difference of each row, and the largest one found relative to its scale; None means exact."""
+    if not pa.types.is_floating(expected.type):
+        return None, 0.0
+    left, right = _numbers(expected), _numbers(answers)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if scale is None:
+            return LOOSE_TOLERANCE * np.maximum(np.abs(left), np.abs(right)), 0.0
+        size = np.nan_to_num(np.asarray(scale, np.float64), nan=0.0, posinf=np.finfo(np.float64).max)
+        error = np.abs(left - right) / np.where(size > 0, size, 1.0)
+        found = error[np.isfinite(error)]
+        return (TOLERANCE + ROUNDING * count) * size, float(found.max()) if len(found) else 0.0
+
+
+def _same(left: pa.ChunkedArray, right: pa.ChunkedArray, bound: NDArray[np.float64] | None) -> NDArray[np.bool_]:
+    nulls = left.is_null().to_numpy(), right.is_null().to_numpy()
+    if pa.types.is_floating(left.type):
+        a, b = _numbers(left), _numbers(right)
+        with np.errstate(invalid="ignore"):
+            equal = (a == b) | (np.isnan(a) & np.isnan(b))
+            if bound is not None:
+                equal |= np.abs(a - b) <= bound
+    else:
+        equal = pc.fill_null(pc.equal(left, right.cast(left.type)), False).to_numpy()
+    return np.asarray((nulls[0] & nulls[1]) | (equal & ~nulls[0] & ~nulls[1]), np.bool_)
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    return np.asarray(pc.fill_null(column, 0.0).to_numpy(), np.float64)
+
+
+def _sorted(table: pa.Table, keys: int) -> pa.Table:
+    names = [f"c{i}" if i < keys else name for i, name in enumerate(table.column_names)]
+    renamed = table.rename_columns(names)
+    return renamed.sort_by([(f"c{i}", "ascending") for i in range(keys)])
+
+
+def _unmatched(query: Query, expected: pa.Table, answers: pa.Table, keys: int) -> Verification:
+    left = [tuple(map(repr, row)) for row in zip(*(expected[i].to_pylist() for i in range(keys)), strict=True)]
+    right = [tuple(map(repr, row)) for row in zip(*(answers[i].to_pylist() for i in range(keys)), strict=True)]
+    missing, extra = set(left) - set(right), set(right) - set(left)
+    doubled = len(right) - len(set(right))
+    what = f"missing {min(missing)}" if missing else f"extra {min(extra)}" if extra else f"{doubled} rows twice"
+    return Verification(query.name, len(left), len(missing), len(extra) + doubled, 0, what, 0.0)
+
+
+def _row_text(query: Query, expected: pa.Table, answers: pa.Table, keys: int, column: int, row: int) -> str:
+    names = ["window_start", "window_end", *(one.name for one in query.group_by)]
+    place = ", ".join(f"{name} = {expected[i][row].as_py()}" for i, name in enumerate(names))
+    name = query.outputs[column - keys].name
+    return f"{place}: {name} = {answers[column][row].as_py()!r}, Spark has {expected[column][row].as_py()!r}"

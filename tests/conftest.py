@@ -1,0 +1,43 @@
+"""Fixtures for every test: one Spark session, and the recorded data sets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MARKER_OF_FIXTURE = {"spark": "spark", "shared_data": "data"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest's own hook, which selects by marker
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture, marker in _MARKER_OF_FIXTURE.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(marker)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One local session for the whole run: starting one takes seconds."""
+    from windloom.spark.session import local_session
+
+    session = local_session(cores=2, app="windloom-tests")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The recorded data sets, which live beside the repository."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    path = Path(os.environ.get("WINDLOOM_DATA") or beside)
+    if not path.is_dir():
+        pytest.skip(f"no data sets at {path} (set WINDLOOM_DATA to their folder)")
+    return path
