@@ -88,12 +88,13 @@ def merge(lifted: Lifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> 
 
 def _integers(column: pa.Array) -> NDArray[np.int64]:
     filled = pc.fill_null(column, 0) if column.null_count else column
-    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
+    # A copy: Arrow's memory is read-only, which Numba would compile every kernel a second time for.
+    return np.array(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _floats(column: pa.Array) -> NDArray[np.float64]:
     filled = pc.fill_null(column, 0) if column.null_count else column
-    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.array(filled.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _valid(column: pa.Array) -> AddInt | None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.kernels.families import Columns
+from windloom.kernels.families import AddFloat, Columns
 from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType, TypeKind
 from windloom.rounds.lift import float_values
@@ -73,7 +73,7 @@ def _masked(values: NDArray[np.generic], valid: NDArray[np.bool_] | None) -> pa.
 
 def _sum(summed: Combined, kind: DataType, refuse: Refuse) -> pa.Array:
     if kind.kind is TypeKind.FLOAT:
-        return _masked(summed.parts[0][0], summed.valid)
+        return _masked(_rounded(summed), summed.valid)
     if kind.kind is TypeKind.DECIMAL:
         words = _carried([part[0] for part in summed.parts], kind, refuse)
         return _decimal_array(words, kind, summed.valid)
@@ -91,12 +91,21 @@ def _average(summed: Combined, count: NDArray[np.int64], kind: DataType, refuse:
     if kind.kind is TypeKind.DECIMAL:
         return _decimal_average(summed, count, kind, refuse)
     parts = summed.parts
-    if len(parts) == 2:
+    if isinstance(parts[0], AddFloat):
+        total = _rounded(summed)
+    elif len(parts) == 2:
         total = parts[0][0] * float(2**32) + parts[1][0]
     else:
         total = parts[0][0].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return _masked(total / count, summed.valid)
+
+
+def _rounded(summed: Combined) -> NDArray[np.float64]:
+    """A double-double as the nearest double; one cell alone is a head and a rest that were never added up."""
+    high, low = summed.parts[0]
+    total: NDArray[np.float64] = high + low
+    return total
 
 
 def _extremum(found: Combined, kind: DataType, *, reverse: bool) -> pa.Array:

@@ -65,21 +65,22 @@ def choose_slice_id(edges: EdgeSet) -> SliceId:
         return GreatestSlice(edges.classes)
     entries = edges.composite_slide // pane.period
     if entries <= LOOKUP_ENTRIES:
-        return LookupSlice(edges.composite_slide, pane.period, pane.residue, _table(edges, entries))
+        return LookupSlice(edges.composite_slide, pane.period, edges.classes[0].residue, _table(edges, entries))
     blow_up = 1.0 / (float(edges.density.value) * pane.period)
     return PaneSlice(pane) if blow_up <= PANE_BLOW_UP else GreatestSlice(edges.classes)
 
 
 def _table(edges: EdgeSet, entries: int) -> tuple[int, ...]:
     """Slice starts relative to the composite slide's origin, which is an edge of the first class."""
-    pane = edges.pane
+    pane_ticks, origin = edges.pane.period, edges.classes[0].residue
     is_edge = [False] * entries
     for one in edges.classes:
-        for index in range((one.residue - pane.residue) % one.period // pane.period, entries, one.period // pane.period):
+        first = (one.residue - origin) % one.period // pane_ticks
+        for index in range(first, entries, one.period // pane_ticks):
             is_edge[index] = True
     table, last = [], 0
     for index in range(entries):
         if is_edge[index]:
-            last = index * pane.period
+            last = index * pane_ticks
         table.append(last)
     return tuple(table)

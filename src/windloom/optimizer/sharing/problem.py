@@ -63,7 +63,8 @@ class SharingProblem:
     def bundle_marks(self) -> tuple[NDArray[np.uint64], float]:
         """A row of bits a bundle, one bit a counted pane, and the edges per second that one bit stands for."""
         sets = [self.edge_sets[bundle[0]] for bundle in self.bundles]
-        whole = EdgeSet.of(_classes(sets))
+        # Not simplified: a class that another bundle covers still needs its whole period marked.
+        whole = EdgeSet(tuple(sorted(_classes(sets))))
         pane = whole.pane
         every = whole.composite_slide // pane.period
         if every <= COUNTED_PANES:

@@ -1,0 +1,5 @@
+"""A kit for testing streaming queries without Spark: an oracle that answers by definition, slowly."""
+
+from windloom.testing.oracle import answer
+
+__all__ = ["answer"]

@@ -1,0 +1,121 @@
+"""Edges of random windows against brute force: counts, slice starts, and every native way to find a slice."""
+
+from __future__ import annotations
+
+from math import gcd, lcm
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windloom.model import Window
+from windloom.slicing import (
+    SLICINGS,
+    EdgeClass,
+    EdgeSet,
+    GreatestSlice,
+    LookupSlice,
+    PaneSlice,
+    RegularSlice,
+    choose_slice_id,
+    density,
+    identify,
+)
+
+WINDOWS = st.lists(st.builds(Window, st.integers(1, 30), st.integers(1, 14), st.integers(-20, 20)), min_size=1, max_size=6)
+CLASSES = st.lists(st.builds(EdgeClass, st.integers(1, 15), st.integers(0, 60)), min_size=1, max_size=7)
+
+
+def true_edges(name: str, windows: list[Window], low: int, high: int) -> set[int]:
+    """Edges by definition: Panes every gcd, Pairs at window starts and ends, Cutty at window starts."""
+    edges: set[int] = set()
+    for window in windows:
+        r, s, o = window.range_ticks, window.slide_ticks, window.offset_ticks
+        if name == "panes":
+            edges.update(t for t in range(low, high) if (t - o) % gcd(r, s) == 0)
+        else:
+            starts = {k * s + o for k in range((low - o - r) // s - 1, (high - o) // s + 2)}
+            edges |= starts
+            if name == "pairs":
+                edges |= {start + r for start in starts}
+    return {t for t in edges if low <= t < high}
+
+
+@pytest.mark.parametrize("name", SLICINGS)
+@given(windows=WINDOWS)
+def test_a_slicing_cuts_exactly_where_its_definition_says(name: str, windows: list[Window]) -> None:
+    edges = EdgeSet.of(one for window in windows for one in SLICINGS[name].edges(window))
+    composite = lcm(*(window.slide_ticks for window in windows))
+    expected = true_edges(name, windows, 0, composite)
+    assert edges.density.exact
+    assert edges.density.value * composite == len(expected)
+    ticks = np.arange(-composite, composite)
+    last = edges.last_edge(ticks)
+    assert {int(t) for t in ticks[last == ticks] if t >= 0} == expected
+
+
+@pytest.mark.parametrize("name", SLICINGS)
+@given(window=st.builds(Window, st.integers(1, 60), st.integers(1, 20)))
+def test_a_window_spans_the_partials_of_table_1(name: str, window: Window) -> None:
+    slicing = SLICINGS[name]
+    if window.slide_ticks > window.range_ticks:
+        return  # Table 1 is about overlapping windows
+    starts = true_edges(name, [window], 0, window.range_ticks)
+    if name == "pairs" and window.range_ticks % window.slide_ticks == 0:
+        assert slicing.partials_per_window(window) == len(starts) == window.range_ticks // window.slide_ticks
+    else:
+        assert slicing.partials_per_window(window) == len(starts)
+
+
+@given(classes=CLASSES)
+def test_counting_without_a_bit_set_gives_the_same_density(classes: list[EdgeClass]) -> None:
+    edges = EdgeSet.of(classes)
+    pairs = frozenset((one.period, one.residue) for one in classes)
+    marked = density.union_density(tuple(sorted(pairs)))
+    limit = density.BITSET_PANES
+    try:
+        density.BITSET_PANES = 1
+        counted = density._exact(pairs, [10_000])
+    finally:
+        density.BITSET_PANES = limit
+    assert counted == marked.value == edges.density.value
+
+
+def test_the_estimate_of_a_density_too_long_to_count_is_close_and_repeatable() -> None:
+    classes = tuple((period, 0) for period in (101, 103, 107, 109, 113, 127, 131, 137))
+    exact = density.union_density(classes)
+    assert exact.exact
+    estimate = density._sampled(classes)
+    assert abs(float(estimate / exact.value) - 1) < 0.02
+    assert estimate == density._sampled(classes)
+
+
+def evaluate(way: object, tick: int) -> int:
+    """A slice id as its SQL computes it, in plain Python."""
+    match way:
+        case RegularSlice(edges=one) | PaneSlice(edges=one):
+            return tick - (tick - one.residue) % one.period
+        case GreatestSlice(classes=classes):
+            return max(tick - (tick - one.residue) % one.period for one in classes)
+        case LookupSlice():
+            within = (tick - way.origin) % way.composite_ticks
+            return tick - within + way.table[within // way.pane_ticks]
+    raise AssertionError(way)
+
+
+@settings(max_examples=200)
+@given(classes=CLASSES, few=st.sampled_from([1, 6]), entries=st.sampled_from([0, 2048]))
+def test_every_way_to_find_a_slice_finds_the_same(classes: list[EdgeClass], few: int, entries: int) -> None:
+    edges = EdgeSet.of(classes)
+    kept = identify.FEW_CLASSES, identify.LOOKUP_ENTRIES
+    try:
+        identify.FEW_CLASSES, identify.LOOKUP_ENTRIES = few, entries
+        way = choose_slice_id(edges)
+    finally:
+        identify.FEW_CLASSES, identify.LOOKUP_ENTRIES = kept
+    ticks = np.arange(-70, 140)
+    found = np.array([evaluate(way, int(tick)) for tick in ticks])
+    if isinstance(way, PaneSlice):
+        found = edges.last_edge(found)
+    assert (found == edges.last_edge(ticks)).all()

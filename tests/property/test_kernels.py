@@ -1,0 +1,92 @@
+"""Every technique against `recalculate`, and windows located in cells against their definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windloom.errors import WindloomError
+from windloom.kernels import TECHNIQUES, allowed, choose_technique
+from windloom.kernels.families import COLUMNS, DTYPES, empty_columns
+from windloom.kernels.locate import Lanes, WindowArrays, locate
+from windloom.model import Family, Window
+from windloom.model.time import TICK_MAX, TICK_MIN
+
+NO_MARKS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
+
+
+def cells_of(family: Family, count: int, seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    if family is Family.MOMENTS:
+        return COLUMNS[family](rng.integers(0, 3, count).astype(float), rng.normal(size=count), rng.random(count))
+    if DTYPES[family] is np.int64:
+        return COLUMNS[family](rng.integers(-(2**62), 2**62, count))
+    return COLUMNS[family](rng.normal(size=count) * 10.0 ** rng.integers(-3, 16, count), np.zeros(count))
+
+
+@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in Family for t in allowed(f) if t != "recalculate"])
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 70), min_size=1, max_size=4),
+    seed=st.integers(0, 1000),
+    windows=st.lists(st.tuples(st.integers(1, 90), st.integers(1, 20)), min_size=1, max_size=4),
+)
+def test_a_technique_agrees_with_recalculation(
+    family: Family, technique: str, sizes: list[int], seed: int, windows: list[tuple[int, int]]
+) -> None:
+    rng = np.random.default_rng(seed)
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    starts = np.concatenate([np.sort(rng.choice(300, size, replace=False)) for size in sizes]).astype(np.int64)
+    arrays = WindowArrays(*(np.array(values, np.int64) for values in zip(*((r, s, 0) for r, s in windows), strict=True)))
+    lanes = locate(starts, bounds, arrays, TICK_MIN, TICK_MAX, NO_MARKS)
+    cells = cells_of(family, len(starts), seed)
+    queries = np.arange(len(windows))
+    expected, found = empty_columns(family, len(lanes)), empty_columns(family, len(lanes))
+    TECHNIQUES["recalculate"].evaluate(cells, bounds, lanes, queries, expected)
+    TECHNIQUES[technique].evaluate(cells, bounds, lanes, queries, found)
+    for left, right in zip(expected, found, strict=True):
+        if left.dtype == np.int64:
+            assert (left == right).all()
+        else:
+            # The low halves of double-doubles are rounding dust of the high ones.
+            size = np.maximum(1.0, np.abs(left if family is Family.MOMENTS else expected[0]))
+            assert (np.abs(left - right) <= 1e-12 * size).all()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    starts=st.lists(st.integers(-60, 60), min_size=1, max_size=12, unique=True),
+    window=st.builds(Window, st.integers(1, 25), st.integers(1, 25), st.integers(0, 24)),
+    after=st.integers(-80, 80),
+    span=st.integers(0, 120),
+)
+def test_located_windows_are_the_non_empty_ones_that_end_in_the_interval(
+    starts: list[int], window: Window, after: int, span: int
+) -> None:
+    cells = np.array(sorted(starts), np.int64)
+    arrays = WindowArrays(*(np.array([v], np.int64) for v in (window.range_ticks, window.slide_ticks, window.offset_ticks)))
+    lanes = locate(cells, np.array([0, len(cells)]), arrays, after, after + span, NO_MARKS)
+    expected = []
+    for start in range(-300, 300):
+        end = start + window.range_ticks
+        inside = np.flatnonzero((cells >= start) & (cells < end))
+        if (start - window.offset_ticks) % window.slide_ticks == 0 and after < end <= after + span and len(inside):
+            expected.append((start, inside[0], inside[-1] + 1))
+    assert list(zip(lanes.window_start, lanes.lo, lanes.hi, strict=True)) == expected
+    assert isinstance(lanes, Lanes)
+
+
+def test_a_technique_that_an_operation_does_not_allow_is_refused_with_the_reason() -> None:
+    with pytest.raises(WindloomError) as error:
+        choose_technique(Family.MAX_INT, "prefix_ring")
+    assert "invertible" in error.value.detail
+    assert "block_decomposition" in error.value.hint
+
+
+def test_an_unknown_technique_names_the_near_ones() -> None:
+    with pytest.raises(WindloomError, match="unknown technique 'prefix'"):
+        choose_technique(Family.ADD_INT, "prefix")

@@ -1,0 +1,141 @@
+"""The step against the oracle: every strategy, slicing and technique, whole and cut into rounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.catalogs import ROWS, STREAM, TYPES, aggregates, catalogs, make_query
+from support.compare import assert_equal_answers, rows_of
+from support.native import partials_of_plan
+
+from windloom.kernels import TECHNIQUES
+from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model.time import TICK_MAX
+from windloom.optimizer import STRATEGIES, PlanOptions, make_plan
+from windloom.plan import Plan
+from windloom.rounds import State, step
+from windloom.slicing import SLICINGS
+from windloom.testing.oracle import windows_of
+
+Row = dict[str, Any]
+
+
+def plan_of(queries: list[Query], strategy: str = "shared", slicing: str = "pairs", technique: str = "auto") -> Plan:
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique))
+
+
+@pytest.mark.parametrize("slicing", SLICINGS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@settings(max_examples=40, deadline=None)
+@given(queries=catalogs(), rows=ROWS)
+def test_one_step_answers_what_the_oracle_answers(
+    strategy: str, slicing: str, queries: list[Query], rows: list[Row]
+) -> None:
+    plan = plan_of(queries, strategy, slicing)
+    _, answers, _ = step(State(), partials_of_plan(plan, rows), TICK_MAX, plan)
+    blocks = list(answers.blocks())
+    for query in queries:
+        assert_equal_answers(query, rows, rows_of(blocks, query))
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES)
+@pytest.mark.parametrize("slicing", SLICINGS)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), rows=ROWS)
+def test_every_technique_answers_what_its_properties_allow(
+    slicing: str, technique: str, data: st.DataObject, rows: list[Row]
+) -> None:
+    exact = aggregates().filter(lambda one: one.function == "count" or (one.function == "sum" and str(one.argument) != "x"))
+    chosen = data.draw(st.lists(exact if technique == "prefix_ring" else aggregates(), min_size=1, max_size=2, unique=True))
+    windows = data.draw(st.lists(st.builds(Window, st.integers(1, 30), st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=4))
+    queries = [make_query(f"q{i}", window, chosen, ("k",)) for i, window in enumerate(windows)]
+    plan = plan_of(queries, "shared", slicing, technique)
+    _, answers, _ = step(State(), partials_of_plan(plan, rows), TICK_MAX, plan)
+    blocks = list(answers.blocks())
+    for query in queries:
+        assert_equal_answers(query, rows, rows_of(blocks, query))
+
+
+@pytest.mark.parametrize("slicing", SLICINGS)
+@settings(max_examples=40, deadline=None)
+@given(queries=catalogs(3), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=5))
+def test_any_cut_into_rounds_gives_the_rows_of_one_round(
+    slicing: str, queries: list[Query], rows: list[Row], cuts: list[int]
+) -> None:
+    plan = plan_of(queries, "weave_share", slicing)
+    ordered = sorted(rows, key=lambda row: row["tick"])
+    bounds = [0, *sorted(cuts), len(ordered)]
+    state, blocks = State(), []
+    for first, last in zip(bounds, bounds[1:], strict=False):
+        batch = ordered[first:last]
+        # In order, so every tuple still to come is at or after the largest time seen: none is late.
+        watermark = max((row["tick"] for row in ordered[:last]), default=state.closed)
+        state, answers, counts = step(state, partials_of_plan(plan, batch), watermark, plan)
+        blocks += list(answers.blocks())
+        assert all(late.partly == late.dropped == 0 for late in counts.late.values())
+    state, answers, _ = step(state, {}, TICK_MAX, plan)
+    blocks += list(answers.blocks())
+    assert all(len(cells) == 0 for cells in state.cells.values())
+    for query in queries:
+        assert_equal_answers(query, rows, rows_of(blocks, query))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    windows=st.lists(st.builds(Window, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9)), min_size=1, max_size=3),
+    early=ROWS,
+    late=ROWS,
+    watermark=st.integers(-30, 60),
+)
+def test_a_late_tuple_counts_in_its_open_windows_and_is_counted_exactly(
+    windows: list[Window], early: list[Row], late: list[Row], watermark: int
+) -> None:
+    queries = [make_query(f"q{i}", window, [Aggregate("count"), Aggregate("max", Expression.of_column("n"))], ("k",)) for i, window in enumerate(windows)]
+    plan = plan_of(queries)
+    state, first, _ = step(State(), partials_of_plan(plan, early), watermark, plan)
+    _, second, counts = step(state, partials_of_plan(plan, late), TICK_MAX, plan)
+    blocks = [*first.blocks(), *second.blocks()]
+    for query in queries:
+        span = query.window.range_ticks
+        closed = [row for row in rows_of(blocks, query) if row["window_end"] <= watermark]
+        open_ = [row for row in rows_of(blocks, query) if row["window_end"] > watermark]
+        both = rows_of(_whole(plan, early), query)
+        assert sorted(map(repr, closed)) == sorted(repr(row) for row in both if row["window_end"] <= watermark)
+        everything = rows_of(_whole(plan, early + late), query)
+        assert sorted(map(repr, open_)) == sorted(repr(row) for row in everything if row["window_end"] > watermark)
+        assert span > 0
+    partly = dropped = 0
+    for row in late:
+        ends = [start + query.window.range_ticks for query in queries for start in windows_of(query.window, row["tick"])]
+        missed = sum(end <= watermark for end in ends)
+        partly += 0 < missed < len(ends)
+        dropped += 0 < missed == len(ends)
+    assert (counts.late[0].partly, counts.late[0].dropped) == (partly, dropped)
+
+
+def _whole(plan: Plan, rows: list[Row]) -> list[Any]:
+    return list(step(State(), partials_of_plan(plan, rows), TICK_MAX, plan)[1].blocks())
+
+
+@settings(max_examples=30, deadline=None)
+@given(queries=catalogs(3), rows=ROWS, limit=st.integers(1, 40))
+def test_the_size_of_blocks_does_not_change_the_rows(queries: list[Query], rows: list[Row], limit: int) -> None:
+    plan = plan_of(queries)
+    _, answers, _ = step(State(), partials_of_plan(plan, rows), TICK_MAX, plan)
+    for query in queries:
+        small = rows_of(answers.blocks(limit), query)
+        assert sorted(map(repr, small)) == sorted(map(repr, rows_of(answers.blocks(), query)))
+
+
+def test_sums_are_right_after_huge_values_have_passed() -> None:
+    query = make_query("q", Window(10, 1), [Aggregate("sum", Expression.of_column("x")), Aggregate("avg", Expression.of_column("x"))])
+    rows = [{"tick": t, "x": 1e15 if t % 40 == 0 else 0.1 * (t % 7)} for t in range(400)]
+    rows[200]["x"] = 1e300
+    rows[280]["x"] = float("inf")
+    for technique in ("auto", "recalculate", "block_decomposition"):
+        plan = plan_of([query], technique=technique)
+        _, answers, _ = step(State(), partials_of_plan(plan, rows), TICK_MAX, plan)
+        assert_equal_answers(query, rows, rows_of(list(answers.blocks()), query))

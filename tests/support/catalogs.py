@@ -1,0 +1,84 @@
+"""Random streams and queries for property tests: small numbers, so that every edge case is hit often."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from hypothesis import strategies as st
+
+from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
+
+COLUMNS = {
+    "tick": DataType.parse("bigint"),
+    "k": DataType.parse("string"),
+    "f": DataType.parse("double"),
+    "x": DataType.parse("double"),
+    "n": DataType.parse("bigint"),
+    "i": DataType.parse("int"),
+    "d": DataType.parse("decimal(12,2)"),
+    "b": DataType.parse("boolean"),
+}
+STREAM = Stream("s", COLUMNS, "tick", time_unit="us")
+TYPES = {("s", name): kind for name, kind in COLUMNS.items()}
+
+_FLOATS = st.one_of(
+    st.none(), st.sampled_from([0.0, -0.0, 0.1, 1e15, -1e15, 3.0, math.nan, math.inf]), st.floats(-100, 100, width=32)
+)
+_NUMERIC = ("sum", "avg", "min", "max", "count", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "tick": st.integers(-40, 80),
+            "k": st.sampled_from(["a", "b", None]),
+            "f": st.sampled_from([1.0, math.nan, 0.0, None]),
+            "x": _FLOATS,
+            "n": st.one_of(st.none(), st.integers(-(2**40), 2**40)),
+            "i": st.one_of(st.none(), st.integers(-5, 5)),
+            "d": st.one_of(st.none(), st.integers(-999, 999).map(lambda v: Decimal(v).scaleb(-2))),
+            "b": st.one_of(st.none(), st.booleans()),
+        }
+    ),
+    max_size=25,
+)
+
+WINDOWS = st.builds(Window, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9))
+
+
+@st.composite
+def aggregates(draw: st.DrawFn) -> Aggregate:
+    column = draw(st.sampled_from(["x", "n", "i", "d", "b", "k", None]))
+    if column is None:
+        return Aggregate("count")
+    function = draw(st.sampled_from(_NUMERIC if column in "xnid" else ("min", "max", "count")))
+    return Aggregate(function, Expression.of_column(column))
+
+
+@st.composite
+def queries(draw: st.DrawFn, name: str) -> Query:
+    chosen = draw(st.lists(aggregates(), min_size=1, max_size=3, unique=True))
+    grouping = draw(st.sampled_from([(), ("k",), ("f",), ("k", "f"), ("f", "k")]))
+    return make_query(name, draw(WINDOWS), chosen, grouping)
+
+
+def make_query(name: str, window: Window, chosen: list[Aggregate], grouping: tuple[str, ...] = ()) -> Query:
+    return Query(
+        name,
+        "s",
+        window,
+        None,
+        tuple(Grouping(column, Expression.of_column(column)) for column in grouping),
+        tuple(chosen),
+        tuple(Output(f"o{i}", i) for i in range(len(chosen))),
+        None,
+        "",
+    )
+
+
+@st.composite
+def catalogs(draw: st.DrawFn, most: int = 4) -> list[Query]:
+    count = draw(st.integers(1, most))
+    return [draw(queries(f"q{i}")) for i in range(count)]
+
+

@@ -1,0 +1,79 @@
+"""Comparing the step's answers with the oracle's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from windloom.model import Query
+from windloom.rounds import Block
+from windloom.testing import answer
+from windloom.testing.oracle import windows_of
+
+Row = dict[str, Any]
+
+
+def rows_of(blocks: Iterable[Block], query: Query) -> list[Row]:
+    """A query's rows, times as ticks."""
+    found: list[Row] = []
+    for block in blocks:
+        for i, name in enumerate(block.queries):
+            if name == query.name:
+                piece = block.table.slice(block.bounds[i], block.bounds[i + 1] - block.bounds[i])
+                for edge, column in ((0, "window_start"), (1, "window_end")):
+                    piece = piece.set_column(edge, column, piece[column].cast(pa.int64()))
+                found += piece.to_pylist()
+    return found
+
+
+def assert_equal_answers(query: Query, rows: Sequence[Row], actual: list[Row]) -> None:
+    """Same windows and groups, exact values equal, floats within 1e-12 of Σ|x| of their window."""
+    expected = {_key(query, row): row for row in answer(query, rows)}
+    found = {_key(query, row): row for row in actual}
+    assert len(found) == len(actual), "a row was reported twice"
+    assert found.keys() == expected.keys()
+    for key, row in expected.items():
+        members = [one for one in rows if _in_window(query, one, key)]
+        for output in query.outputs:
+            assert output.aggregate is not None
+            left, right = row[output.name], found[key][output.name]
+            assert _close(left, right, _scale(query, output.aggregate, members)), (key, output.name, left, right)
+
+
+def _in_window(query: Query, row: Row, key: tuple[Any, ...]) -> bool:
+    group = tuple(_plain(row[str(one.expression.column)]) for one in query.group_by)
+    return group == key[1:] and key[0] in windows_of(query.window, row["tick"])
+
+
+def _key(query: Query, row: Row) -> tuple[Any, ...]:
+    return (row["window_start"], *(_plain(row[one.name]) for one in query.group_by))
+
+
+def _plain(value: Any) -> Any:
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
+def _scale(query: Query, index: int, members: list[Row]) -> float:
+    aggregate = query.aggregates[index]
+    if aggregate.argument is None:
+        return 0.0
+    values = [row[str(aggregate.argument.column)] for row in members]
+    numbers = [abs(float(v)) for v in values if v is not None and not isinstance(v, str)]
+    total = math.fsum(v * v if aggregate.function.startswith(("var", "std")) else v for v in numbers if math.isfinite(v))
+    # A standard deviation is off by at most the root of what its variance is off.
+    return total
+
+
+def _close(left: Any, right: Any, scale: float) -> bool:
+    if left is None or right is None:
+        return left is right
+    if isinstance(left, float):
+        if math.isnan(left) or math.isinf(left):
+            return (math.isnan(left) and math.isnan(right)) or left == right
+        if left == right or abs(left - right) <= 1e-12 * scale:
+            return True
+        return abs(left * left - right * right) <= 1e-12 * scale and left >= 0
+    return bool(left == right)

@@ -1,0 +1,93 @@
+"""What Spark computes natively, in plain Python: partials of tuples, for tests of the step without a JVM."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.model import ComponentKind, TypeKind
+from windloom.plan import PartialSet, Plan
+from windloom.plan.physical import PlannedComponent
+from windloom.rounds.lower import arrow_type
+from windloom.slicing import PaneSlice
+
+Row = Mapping[str, Any]
+
+
+def partials_table(one: PartialSet, rows: Sequence[Row]) -> pa.Table:
+    """One line a (slice, group), columns as `read_partials` expects them."""
+    cells: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        tick = np.array([row["tick"]], np.int64)
+        if isinstance(one.slice_id, PaneSlice):
+            pane = one.slice_id.edges
+            start = int(tick[0] - (tick[0] - pane.residue) % pane.period)
+        else:
+            start = int(one.edges.last_edge(tick)[0])
+        key = tuple(_key(row[str(expression.column)]) for expression in one.group_by)
+        cells.setdefault((start, *key), []).append(row)
+    kinds = [pa.int64(), *(arrow_type(kind) for kind in one.group_types)]
+    columns: list[list[Any]] = [[key[i] if key[i] != "NaN" else math.nan for key in cells] for i in range(len(kinds))]
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
+    for planned in one.components:
+        fields = [_fields(planned, members) for members in cells.values()]
+        for position, kind in enumerate(_field_types(planned)):
+            arrays.append(pa.array([field[position] for field in fields], kind))
+    return pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+
+
+def partials_of_plan(plan: Plan, rows: Sequence[Row]) -> dict[int, pa.Table]:
+    return {one.number: partials_table(one, rows) for one in plan.sets}
+
+
+def _key(value: Any) -> Any:
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
+def _field_types(planned: PlannedComponent) -> list[pa.DataType]:
+    kind = planned.component.kind
+    if kind in (ComponentKind.COUNT, ComponentKind.COUNT_STAR):
+        return [pa.int64()]
+    assert planned.argument_type is not None
+    if kind in (ComponentKind.MIN, ComponentKind.MAX):
+        return [arrow_type(planned.argument_type)]
+    if kind is ComponentKind.MOMENTS:
+        return [pa.int64(), pa.float64(), pa.float64()]
+    if planned.argument_type.kind is TypeKind.FLOAT:
+        return [pa.float64(), pa.float64()]
+    if planned.argument_type.kind is TypeKind.DECIMAL:
+        return [pa.decimal128(min(38, planned.argument_type.precision + 10), planned.argument_type.scale)]
+    return [pa.int64()] * len(planned.fields)
+
+
+def _fields(planned: PlannedComponent, rows: Sequence[Row]) -> tuple[Any, ...]:
+    kind = planned.component.kind
+    if kind is ComponentKind.COUNT_STAR:
+        return (len(rows),)
+    assert planned.component.argument is not None
+    values = [row[str(planned.component.argument.column)] for row in rows]
+    values = [value for value in values if value is not None]
+    if kind is ComponentKind.COUNT:
+        return (len(values),)
+    if not values:
+        return (0, None, None) if kind is ComponentKind.MOMENTS else (None,) * len(planned.fields)
+    if kind in (ComponentKind.MIN, ComponentKind.MAX):
+        order = {True: (1, 0.0)}
+        choose = min if kind is ComponentKind.MIN else max
+        return (choose(values, key=lambda v: order.get(isinstance(v, float) and math.isnan(v), (0, v))),)
+    if kind is ComponentKind.MOMENTS:
+        numbers = np.array([float(value) for value in values])
+        with np.errstate(invalid="ignore"):
+            return len(numbers), float(numbers.mean()), float(numbers.var())
+    if isinstance(values[0], float):
+        heads = [float(np.float32(v)) if abs(v) < 1e38 else v for v in values]
+        tails = [v - h if abs(v) < 1e38 else 0.0 for v, h in zip(values, heads, strict=True)]
+        return float(sum(heads)), float(sum(tails))
+    if isinstance(values[0], Decimal) or len(planned.fields) == 1:
+        return (sum(values[1:], values[0]),)
+    return sum(v >> 32 for v in values), sum(v & 0xFFFFFFFF for v in values)
