@@ -119,3 +119,11 @@ def test_every_way_to_find_a_slice_finds_the_same(classes: list[EdgeClass], few:
     if isinstance(way, PaneSlice):
         found = edges.last_edge(found)
     assert (found == edges.last_edge(ticks)).all()
+
+
+def test_a_thousand_irregular_classes_are_estimated_instead_of_exhausting_the_stack() -> None:
+    rng = np.random.default_rng(1)
+    classes = [EdgeClass(int(p) * 10**6, int(r) * 10**6) for p, r in rng.integers(1000, 3000, (1500, 2))]
+    estimate = EdgeSet.of(classes).density
+    assert not estimate.exact
+    assert 0 < estimate.value < 1

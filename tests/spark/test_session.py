@@ -48,20 +48,24 @@ def work(batch, batch_id):
     batch.sparkSession.range(10**13).selectExpr("max(hash(id))").collect()
 
 spark = local_session(cores=1)
+spark.sql("SELECT 1").collect()
+print("ready", file=sys.stderr, flush=True)
 running = spark.sparkContext.statusTracker().getActiveJobsIds
-query = spark.readStream.format("rate").load().writeStream.foreachBatch(work)
-query = query.option("checkpointLocation", sys.argv[1]).start()
+stream = spark.readStream.format("rate").load().writeStream.foreachBatch(work)
+query = stream.option("checkpointLocation", "checkpoint").start()
 while not running() and query.isActive:
     query.awaitTermination(1)
 query.stop()
 print("stopped", query.exception())
-spark.stop()
 """
 
 
-def test_a_session_says_nothing_from_start_to_stop(tmp_path: Path) -> None:
-    # A process of its own, since this one's session is shared and long started.
-    script = [sys.executable, "-c", STREAM_STOPPED_AMID_A_BATCH, str(tmp_path)]
-    answer = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert answer.stderr == ""
+@pytest.mark.spark
+def test_a_session_starts_in_silence_and_its_streams_stop_in_peace(tmp_path: Path) -> None:
+    # A process of its own, since this one's session is shared and started long ago.
+    script = [sys.executable, "-c", STREAM_STOPPED_AMID_A_BATCH]
+    answer = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert answer.stderr.partition("ready\n")[0] == ""
+    assert "StackOverflowError" not in answer.stderr
     assert answer.stdout == "stopped None\n"
+    assert [left.name for left in tmp_path.iterdir()] == ["checkpoint"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from windloom.model.stream import Stream
 from windloom.model.time import INTEGER_UNITS, parse_duration
 from windloom.model.types import DataType, TypeKind
 from windloom.plan.physical import Plan
-from windloom.spark.frames import column_types, expression_types
-from windloom.spark.api import DataFrame
+from windloom.spark.frames import column_types, empty_frame, expression_types
+from windloom.spark.api import DataFrame, SparkSession
 
 _TIME_KINDS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE, TypeKind.STRING, TypeKind.INTEGER)
 
@@ -22,7 +23,8 @@ _TIME_KINDS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE, TypeKi
 class Registry:
     """What has been registered; every method leaves it unchanged when it raises."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: Callable[[], SparkSession]) -> None:
+        self._session = session  # asked only where a type or an answer needs Spark
         self.streams: dict[str, Stream] = {}
         self.queries: dict[str, Query] = {}
         self._frames: dict[str, DataFrame] = {}
@@ -71,6 +73,8 @@ class Registry:
             for key, query in self.queries.items()
         }
         self.streams[name], self._frames[name], self.queries = made, frame, queries
+        # What was learnt from a declaration may not hold for the data.
+        self._types = {key: kind for key, kind in self._types.items() if key[0] != name}
         return made
 
     def add_query(self, name: str, text: str) -> Query:
@@ -94,7 +98,8 @@ class Registry:
             ) from None
         catalog = parse_catalog(text, source=file.name)
         streams, queries = dict(self.streams), dict(self.queries)
-        for stream in catalog.streams:
+        for declared in catalog.streams:
+            stream = declared.stream
             if stream.name in streams:
                 raise WindloomError(f"stream '{stream.name}' is already registered", hint="remove it from the catalog")
             streams[stream.name] = stream
@@ -146,12 +151,10 @@ class Registry:
         computed = [one for one in expressions if one.column is None]
         if not computed:
             return
-        if stream not in self._frames:
-            raise WindloomError(
-                f"the type of '{computed[0]}' is not known before stream '{stream}' has data",
-                hint=f"give it some: loom.stream('{stream}', df)",
-            )
-        for sql, kind in expression_types(self._frames[stream], computed).items():
+        frame = self._frames.get(stream)
+        if frame is None:
+            frame = empty_frame(self._session(), self.streams[stream])
+        for sql, kind in expression_types(frame, computed).items():
             self._types[stream, sql] = kind
 
     def unknown_query(self, name: str) -> WindloomError:

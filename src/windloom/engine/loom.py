@@ -35,9 +35,10 @@ class Loom:
     >>> loom.run()["avg_1h"].show()                                                     # doctest: +SKIP
     """
 
-    def __init__(self, spark: SparkSession) -> None:
-        self.spark = spark
-        self._registry = Registry()
+    def __init__(self, spark: SparkSession | Callable[[], SparkSession]) -> None:
+        """`spark` is the session to run on, or a function that gives one when it is first needed."""
+        self._spark = spark
+        self._registry = Registry(lambda: self.spark)
         self._plans: dict[PlanOptions, Plan] = {}
         self._last: Results | None = None
 
@@ -45,6 +46,12 @@ class Loom:
     def local(cls, cores: int | str = "*", memory: str | None = None, conf: Mapping[str, str] | None = None) -> Loom:
         """A loom on a Spark session of this machine, started if there is none yet."""
         return cls(local_session(cores=cores, memory=memory, conf=conf))
+
+    @property
+    def spark(self) -> SparkSession:
+        if not isinstance(self._spark, SparkSession):
+            self._spark = self._spark()
+        return self._spark
 
     def stream(
         self,

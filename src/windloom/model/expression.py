@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Words Spark never reads as a column unless they are quoted.
+_QUOTED_WORDS = {"true", "false", "null", "not", "current_path"}
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Expression:
@@ -27,6 +30,6 @@ class Expression:
         >>> Expression.of_column("my`col").sql
         '`my``col`'
         """
-        plain = name.isidentifier() and name.isascii()
+        plain = name.isidentifier() and name.isascii() and name.lower() not in _QUOTED_WORDS
         sql = name if plain else "`" + name.replace("`", "``") + "`"
         return cls(sql, (name,), name)

@@ -43,10 +43,10 @@ class PlannedComponent:
         kind, argument = self.component.kind, self.argument_type
         if kind is ComponentKind.MOMENTS:
             return ("count", "mean", "variance")
-        if kind is ComponentKind.SUM and argument is not None:
-            if argument.kind is TypeKind.FLOAT or (argument.kind is TypeKind.INTEGER and argument.bits == 64):
-                return ("high", "low")
-        return ("value",)
+        if kind is not ComponentKind.SUM or argument is None:
+            return ("value",)
+        is_wide = argument.kind is TypeKind.FLOAT or (argument.kind is TypeKind.INTEGER and argument.bits == 64)
+        return ("high", "low") if is_wide else ("value",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,8 @@ class Plan:
     @property
     def cost(self) -> float:
         """Operations per second: every tree reads its stream, and combines at its edges (Weave Share, Eq. 3)."""
-        return sum(len(one.trees) * self.events_per_second(one) + sum(tree.cost for tree in one.trees) for one in self.sets)
+        reading = sum(len(one.trees) * self.events_per_second(one) for one in self.sets)
+        return reading + sum(tree.cost for tree in self.trees)
 
     def find(self, name: str) -> tuple[PartialSet, Tree, PlannedQuery]:
         for one in self.sets:

@@ -19,6 +19,8 @@ import numpy as np
 BITSET_PANES = 1 << 20
 #: Class restrictions examined before the count is estimated instead.
 RECURSION_BUDGET = 20_000
+#: Classes that may depend on each other before the count is estimated instead (each costs a level of recursion).
+RECURSION_CLASSES = 200
 #: Ticks in the fixed sample of the estimate.
 SAMPLE_TICKS = 1 << 18
 
@@ -69,6 +71,8 @@ def _exact(classes: frozenset[Class], budget: list[int]) -> Fraction:
     composite = lcm(*(period for period, _ in kept))
     if composite <= BITSET_PANES:
         return Fraction(_marked(kept, composite), composite)
+    if len(kept) > RECURSION_CLASSES:
+        raise _BudgetSpentError
     parts = _independent_parts(kept)
     if len(parts) > 1:
         missed = Fraction(1)

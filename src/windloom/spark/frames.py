@@ -12,12 +12,19 @@ from pyspark.sql import functions as F
 
 from windloom.errors import WindloomError
 from windloom.model.expression import Expression
+from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.physical import Shape
 
 
 def column_types(frame: DataFrame) -> dict[str, DataType]:
     return {name: DataType.parse(kind) for name, kind in frame.dtypes}
+
+
+def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
+    """A frame with a declared stream's columns and no rows, to ask Spark about types."""
+    fields = ", ".join(f"{_quoted(name)} {kind.name}" for name, kind in stream.columns.items())
+    return spark.createDataFrame([], fields)
 
 
 def expression_types(frame: DataFrame, expressions: Iterable[Expression]) -> dict[str, DataType]:
@@ -57,7 +64,7 @@ def ddl_of(shape: Shape, *, with_query: bool = False) -> str:
     """The step's columns of a shape as a Spark schema."""
     fields = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
     names = ["query string"] if with_query else []
-    names += [f"`{name.replace('`', '``')}` {kind.name}" for name, kind in fields]
+    names += [f"{_quoted(name)} {kind.name}" for name, kind in fields]
     return ", ".join(names)
 
 
@@ -73,13 +80,13 @@ def finish(frame: DataFrame, shape: Shape, keep: tuple[str, ...] = ()) -> DataFr
         frame = frame.where(shape.having)
     if shape.select is None:
         names = [name for name, _ in shape.groups + shape.columns]
-        return frame.select(*(_named(name) for name in [*keep, "window_start", "window_end", *names]))
+        return frame.select(*(F.col(_quoted(name)) for name in [*keep, "window_start", "window_end", *names]))
     computed = [F.expr(sql).alias(name) for name, sql in shape.select]
     return frame.select(*keep, "window_start", "window_end", *computed)
 
 
-def _named(name: str) -> Any:
-    return F.col("`" + name.replace("`", "``") + "`")
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def output_types(spark: SparkSession, shape: Shape) -> Mapping[str, str]:

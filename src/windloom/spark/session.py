@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +45,7 @@ def local_session(
         "spark.ui.showConsoleProgress": "false",
         # The default options, so that a caller's own spark.driver.extraJavaOptions are kept: Spark adds the two up.
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} {_DEEP_STACKS}",
+        "spark.sql.warehouse.dir": _temporary_folder(),  # else it appears in the working directory
         **({"spark.driver.memory": memory} if memory else {}),
         **(conf or {}),
     }
@@ -64,6 +68,12 @@ def _core_count(cores: int | str) -> int:
     if str(cores).isdecimal() and int(cores) > 0:
         return int(cores)
     raise WindloomError(f"cores cannot be '{cores}'", hint="give a number of cores, or '*' for all of them")
+
+
+def _temporary_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="windloom-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @contextmanager

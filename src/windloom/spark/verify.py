@@ -6,6 +6,7 @@ Shares nothing with the plan, the slices or the kernels: the query's own express
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -56,8 +57,16 @@ class Verification:
         )
 
 
-def spark_window_frame(query: Query, stream: Stream, frame: DataFrame) -> DataFrame:
-    """The query as a Spark user writes it, with `__n` and the scale of floating-point answers beside the answers."""
+def time_spark_window(query: Query, stream: Stream, frame: DataFrame) -> float:
+    """Seconds Spark takes for the query alone, its answers computed and thrown away."""
+    computed = spark_window_frame(query, stream, frame, with_scales=False)
+    begun = perf_counter()
+    computed.write.format("noop").mode("overwrite").save()
+    return perf_counter() - begun
+
+
+def spark_window_frame(query: Query, stream: Stream, frame: DataFrame, *, with_scales: bool = True) -> DataFrame:
+    """The query as a Spark user writes it; with `__n` and the scale of floating-point answers beside the answers."""
     window = query.window
     source = frame if query.where is None else frame.where(query.where.sql)
     length, slide, offset = (f"{ticks} microseconds" for ticks in (window.range_ticks, window.slide_ticks, window.offset_ticks))
@@ -67,10 +76,11 @@ def spark_window_frame(query: Query, stream: Stream, frame: DataFrame) -> DataFr
         source, length = source.where(f"{within} < {window.range_ticks}L"), slide
     groups = [F.expr(one.expression.sql).alias(f"__g{i}") for i, one in enumerate(query.group_by)]
     aggregates = [F.expr(_aggregate_sql(one)).alias(f"__a{i}") for i, one in enumerate(query.aggregates)]
-    scales = [F.expr(_scale_sql(one)).alias(f"__s{i}") for i, one in enumerate(query.aggregates)]
-    grouped = source.groupBy(F.window(F.expr(timestamp_sql(stream)), length, slide, offset).alias("__w"), *groups).agg(
-        F.count("*").alias("__n"), *aggregates, *scales
-    )
+    extra = [F.count("*").alias("__n")] if with_scales or not aggregates else []
+    if with_scales:
+        extra += [F.expr(_scale_sql(one)).alias(f"__s{i}") for i, one in enumerate(query.aggregates)]
+    windows = F.window(F.expr(timestamp_sql(stream)), length, slide, offset).alias("__w")
+    grouped = source.groupBy(windows, *groups).agg(*aggregates, *extra)
     if query.having is not None:
         grouped = grouped.where(query.having.sql)
     names: list[Column] = [F.col(f"__g{i}").alias(one.name) for i, one in enumerate(query.group_by)]
@@ -78,8 +88,8 @@ def spark_window_frame(query: Query, stream: Stream, frame: DataFrame) -> DataFr
         sql = output.expression.sql if output.expression is not None else f"__a{output.aggregate}"
         names.append(F.expr(sql).alias(output.name))
     end = F.expr(f"timestampadd(MICROSECOND, {window.range_ticks}, __w.start)")
-    kept = [F.col(f"__s{i}") for i in range(len(query.aggregates))]
-    return grouped.select(F.col("__w.start").alias("window_start"), end.alias("window_end"), *names, "__n", *kept)
+    kept = ["__n", *(f"__s{i}" for i in range(len(query.aggregates)))] if with_scales else []
+    return grouped.select(F.col("__w.start").alias("window_start"), end.alias("window_end"), *names, *kept)
 
 
 def verify_query(query: Query, stream: Stream, frame: DataFrame, answers: pa.Table) -> Verification:

@@ -126,7 +126,7 @@ def test_java_home_is_put_back(before: str | None, tmp_path: Path, monkeypatch: 
 def test_an_unwritable_cache_is_replaced_by_a_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path / "path", "17.0.1")
     (tmp_path / "cache").write_text("a file where the cache folder should be")
-    monkeypatch.setattr(java_module.tempfile, "mkdtemp", lambda prefix: str(tmp_path / prefix))
+    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: str(tmp_path / prefix))
     with use_java():
         assert Path(os.environ["JAVA_HOME"]).is_relative_to(tmp_path / "windloom-")
 

@@ -1,0 +1,1 @@
+"""The `windloom` command: thin, over the engine."""

@@ -1,0 +1,57 @@
+"""`windloom explain`: the plan of a catalog, to read or to look at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from windloom.cli.options import open_loom, plan_options, session_options, stream_option
+from windloom.errors import WindloomError
+
+
+@click.command(
+    epilog="Example: windloom explain trades.cql --format svg --out plan.svg",
+    short_help="Show the plan of a catalog.",
+)
+@click.argument("catalog", type=click.Path())
+@stream_option
+@click.option("--query", default=None, metavar="NAME", help="One query only, in full.")
+@click.option("--all", "every", is_flag=True, help="Every query, however many.")
+@click.option("--format", "form", default="text", type=click.Choice(["text", "json", "svg"]), help="How to show it.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--out", metavar="FILE", default=None, help="Write it to a file.")
+@plan_options
+@session_options
+def explain(
+    catalog: str,
+    streams: tuple[str, ...],
+    query: str | None,
+    every: bool,
+    form: str,
+    as_json: bool,
+    out: str | None,
+    strategy: str,
+    slicing: str,
+    technique: str,
+    cores: str,
+    memory: str | None,
+    conf: tuple[str, ...],
+) -> None:
+    """Show what would run for CATALOG: streams, slices, trees, queries, and who shares what with whom.
+
+    Data are not needed; Spark is started only to learn the types of computed expressions.
+    """
+    loom = open_loom(catalog, streams, cores, memory, conf)
+    form = "json" if as_json else form
+    plan = loom.explain(form, query=query, queries=every, strategy=strategy, slicing=slicing, technique=technique)
+    text = json.dumps(plan, indent=2, ensure_ascii=False) if form == "json" else str(plan)
+    if out is None:
+        click.echo(text)
+        return
+    try:
+        Path(out).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise WindloomError(f"cannot write '{out}'", str(error), "choose another file") from None
+    click.echo(f"written to {out}")

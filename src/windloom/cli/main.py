@@ -1,0 +1,63 @@
+"""`windloom run | explain | verify | demo`: user errors are one message and exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from windloom import __version__
+from windloom.cli.demo import demo
+from windloom.cli.explain import explain
+from windloom.cli.run import run
+from windloom.cli.verify import verify
+from windloom.errors import WindloomError
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Start with: windloom demo. Every command has its own --help with an example.",
+)
+@click.version_option(__version__, prog_name="windloom")
+def cli() -> None:
+    """Hundreds of sliding-window queries over a few streams, woven into one shared plan and run on Spark.
+
+    A CATALOG is a text file of statements:
+
+    \b
+      CREATE STREAM trades (ts TIMESTAMP, symbol STRING, price DOUBLE) TIME ts DELAY 10 seconds;
+      CREATE QUERY avg_1h AS
+        SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol;
+    """
+
+
+for command in (run, explain, verify, demo):
+    cli.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the `windloom` command."""
+    try:
+        code = cli.main(arguments, standalone_mode=False)
+    except WindloomError as error:
+        _complain(str(error))
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        _complain("stopped")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)  # the reader of our output has seen enough
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(text: str) -> None:
+    first, *rest = text.split("\n")
+    click.echo("\n".join([click.style("error: ", fg="red", bold=True) + first, *rest]), err=True)
+
+
+if __name__ == "__main__":
+    main()

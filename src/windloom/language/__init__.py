@@ -1,0 +1,6 @@
+"""CQL: continuous queries and catalogs as text, read into the values of `windloom.model`."""
+
+from windloom.language.catalog import Catalog, CatalogQuery, CatalogStream, parse_catalog
+from windloom.language.select import parse_query
+
+__all__ = ["Catalog", "CatalogQuery", "CatalogStream", "parse_catalog", "parse_query"]

@@ -1,0 +1,124 @@
+"""The window of a query: `[RANGE 1 hour SLIDE 1 minute OFFSET 5 seconds]`, or the arguments of Spark's window()."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import Token, TokenType
+
+from windloom.errors import QueryError, WindloomError
+from windloom.language.scan import Source, Span, is_word
+from windloom.model import Window, format_duration, parse_duration
+
+FORMS = "write [RANGE 1 hour SLIDE 1 minute] or [TUMBLE 1 hour]"
+
+_PARTS = ("RANGE", "WINDOW", "TUMBLE", "SLIDE", "OFFSET")
+
+#: Windows that are planned: the word that tells them, and their name.
+_PLANNED = {
+    "ROWS": "windows counted in tuples (ROWS)",
+    "PARTITION": "windows counted per key (PARTITION BY)",
+    "PARTITION BY": "windows counted per key (PARTITION BY)",
+    "LANDMARK": "landmark windows",
+    "UNTIL": "landmark windows (UNTIL NOW)",
+    "NOW": "windows of one instant (NOW)",
+    "UNBOUNDED": "unbounded windows",
+    "SESSION": "session windows",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A duration as written, and where."""
+
+    text: str
+    at: Span
+
+    def ticks(self, source: Source) -> int:
+        try:
+            return parse_duration(self.text)
+        except WindloomError as error:
+            raise source.wrap(error, self.at) from None
+
+
+def make_window(
+    source: Source, length: Duration, slide: Duration | None = None, offset: Duration | None = None
+) -> Window:
+    """A checked window; without a slide it tumbles."""
+    length_ticks = length.ticks(source)
+    slide_ticks = length_ticks if slide is None else slide.ticks(source)
+    offset_ticks = 0 if offset is None else offset.ticks(source)
+    try:
+        Window(length_ticks, length_ticks)
+    except WindloomError as error:
+        raise source.wrap(error, length.at) from None
+    try:
+        return Window(length_ticks, slide_ticks, offset_ticks)
+    except WindloomError as error:
+        raise source.wrap(error, slide.at if slide is not None else length.at) from None
+
+
+def parse_bracket(tokens: Sequence[Token], whole: Span, source: Source) -> Window:
+    """The window in the tokens between `[` and `]`."""
+    for token in tokens:
+        planned = _PLANNED.get(token.text.upper())
+        if planned is not None and is_word(token, *_PLANNED):
+            raise source.error(f"{planned} are not supported yet", token, FORMS)
+    parts = _parts(tokens, whole, source)
+    if "TUMBLE" in parts:
+        for other in ("RANGE", "SLIDE"):
+            if other in parts:
+                hint = "write [TUMBLE 1 hour], or [RANGE 1 hour SLIDE 1 minute]"
+                raise source.error(f"a tumbling window has no {other}", parts[other].at, hint)
+        return make_window(source, parts["TUMBLE"], None, parts.get("OFFSET"))
+    if "RANGE" not in parts:
+        raise source.error("the window has no RANGE", whole, FORMS)
+    if "SLIDE" not in parts:
+        raise _slide_missing(parts["RANGE"], whole, source)
+    return make_window(source, parts["RANGE"], parts["SLIDE"], parts.get("OFFSET"))
+
+
+def _slide_missing(length: Duration, whole: Span, source: Source) -> QueryError:
+    shown = format_duration(length.ticks(source))
+    return source.error(
+        "the window has a RANGE but no SLIDE",
+        whole,
+        f"say how often it is reported, for example [RANGE {shown} SLIDE 1 minute], or write [TUMBLE {shown}]",
+    )
+
+
+def _parts(tokens: Sequence[Token], whole: Span, source: Source) -> dict[str, Duration]:
+    """The durations by the word before them; `WINDOW` is another word for `RANGE`."""
+    if not tokens:
+        raise source.error("the window is empty", whole, FORMS)
+    if not is_word(tokens[0], *_PARTS):
+        raise source.error(f"a window cannot begin with '{source.raw(tokens[0])}'", tokens[0], FORMS)
+    parts: dict[str, Duration] = {}
+    start = 0
+    while start < len(tokens):
+        word = tokens[start]
+        name = "RANGE" if is_word(word, "WINDOW") else word.text.upper()
+        stop = start + 1
+        while stop < len(tokens) and not is_word(tokens[stop], *_PARTS):
+            stop += 1
+        if name in parts:
+            raise source.error(f"{name} is given twice", word, FORMS)
+        if stop == start + 1:
+            raise source.error(f"a duration is missing after {word.text.upper()}", word, "for example 10 minutes")
+        parts[name] = read_duration(tokens[start + 1 : stop], source)
+        start = stop
+    return parts
+
+
+def read_duration(tokens: Sequence[Token], source: Source) -> Duration:
+    """The duration written by these tokens: `1 hour 30 minutes`, `'10 minutes'`, `-5 s`."""
+    text = ""
+    last_start = -1
+    for token in tokens:
+        if token.start == last_start:
+            continue  # sqlglot takes the s of `10s` for a type suffix: three tokens at one place
+        last_start = token.start
+        piece = token.text if token.token_type is TokenType.STRING else source.raw(token)
+        text += piece if not text or text[-1] in "+-" else f" {piece}"
+    return Duration(text, Span.of(tokens))

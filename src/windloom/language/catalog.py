@@ -1,0 +1,170 @@
+"""A catalog file: `CREATE STREAM …;` and `CREATE QUERY … AS SELECT …;` statements."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import Token, TokenType
+
+from windloom.errors import QueryError
+from windloom.language.create_stream import read_stream
+from windloom.language.from_clause import find_from, source_end
+from windloom.language.scan import Source, Span, is_name, is_word, tokenize
+from windloom.language.select import read_query
+from windloom.model import Query, Stream
+
+_STATEMENTS = "a statement is CREATE STREAM name (…) TIME column; or CREATE QUERY name AS SELECT …;"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogStream:
+    """A stream as declared, and the line of its declaration."""
+
+    stream: Stream
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogQuery:
+    """A query as written, not yet checked: its stream may be given elsewhere than in the catalog."""
+
+    name: str
+    text: str
+    line: int
+    column: int
+    _source: Source = field(repr=False, compare=False)
+    _tokens: Sequence[Token] = field(repr=False, compare=False)
+
+    def parse(self, streams: Mapping[str, Stream]) -> Query:
+        """Check the query against the streams; errors tell the place in the catalog."""
+        return read_query(self.name, self._tokens, self._source, streams, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The statements of a catalog, in their order."""
+
+    streams: tuple[CatalogStream, ...]
+    queries: tuple[CatalogQuery, ...]
+    source: str = "catalog"
+
+    def parse(self, streams: Mapping[str, Stream] | None = None) -> tuple[Query, ...]:
+        """All queries, checked against the streams of the catalog and those given here, which go first."""
+        known = {each.stream.name: each.stream for each in self.streams} | dict(streams or {})
+        return tuple(query.parse(known) for query in self.queries)
+
+
+def parse_catalog(text: str, source: str = "catalog") -> Catalog:
+    """Read a catalog; `source` is the name of its file, for errors.
+
+    >>> catalog = parse_catalog('''
+    ...     CREATE STREAM trades (ts TIMESTAMP, symbol STRING, price DOUBLE) TIME ts DELAY 10 seconds;
+    ...     CREATE QUERY avg_1h AS SELECT avg(price) FROM trades [RANGE 1 hour SLIDE 1 minute];
+    ... ''')
+    >>> catalog.streams[0].stream.delay_ticks, catalog.queries[0].name, catalog.queries[0].line
+    (10000000, 'avg_1h', 3)
+    """
+    # A byte-order mark is no part of the text; a space keeps every place where it was.
+    text = " " + text[1:] if text.startswith("\ufeff") else text
+    whole = Source(text, f"catalog '{source}'", None if source == "catalog" else source)
+    streams: list[CatalogStream] = []
+    queries: list[CatalogQuery] = []
+    places: dict[tuple[str, str], int] = {}
+    line_ends = [match.start() for match in re.finditer("\n", text)]
+    later_streams: list[tuple[CatalogQuery, Token]] = []
+    for tokens in _statements(tokenize(whole)):
+        kind, name = _head(tokens, whole)
+        line = bisect(line_ends, tokens[0].start) + 1
+        _check_new(kind, name, line, places, whole)
+        if kind == "STREAM":
+            stream = read_stream(tokens, whole.about(f"stream '{name.text}'"))
+            _check_not_read_before(stream, later_streams, line)
+            streams.append(CatalogStream(stream, line))
+        else:
+            query = _read_query_statement(tokens, name, whole, line_ends)
+            queries.append(query)
+            if (reads := _stream_read(query)) is not None and ("STREAM", reads.text.lower()) not in places:
+                later_streams.append((query, reads))
+    if not streams and not queries:
+        raise whole.error("no CREATE STREAM or CREATE QUERY statement found", Span(0, 1), _STATEMENTS)
+    return Catalog(tuple(streams), tuple(queries), source)
+
+
+def _statements(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    start = 0
+    for index, token in enumerate(tokens):
+        if token.token_type is TokenType.SEMICOLON:
+            if index > start:
+                yield tokens[start:index]
+            start = index + 1
+    if start < len(tokens):
+        yield tokens[start:]
+
+
+def _head(tokens: Sequence[Token], source: Source) -> tuple[str, Token]:
+    """The kind of a statement and the name it creates."""
+    if is_word(tokens[0], "SELECT", "FROM"):
+        raise source.error("a query in a catalog needs a name", tokens[0], "write CREATE QUERY name AS SELECT …;")
+    if len(tokens) < 2 or not is_word(tokens[0], "CREATE") or not is_word(tokens[1], "STREAM", "QUERY"):
+        at = tokens[0] if not is_word(tokens[0], "CREATE") or len(tokens) < 2 else tokens[1]
+        raise source.error(f"unknown statement '{source.raw(at)}'", at, _STATEMENTS)
+    kind = tokens[1].text.upper()
+    if len(tokens) < 3 or not is_name(tokens[2]):
+        at_name = source_end(tokens[:2]) if len(tokens) < 3 else tokens[2]
+        raise source.error(f"a name is missing after CREATE {kind}", at_name, _STATEMENTS)
+    for before, token, after in zip(tokens[2:], tokens[3:], tokens[4:], strict=False):
+        if token.token_type is TokenType.CREATE and is_word(after, "STREAM", "QUERY"):
+            raise source.error("a ';' is missing before this statement", token, f"end with ';' after '{before.text}'")
+    return kind, tokens[2]
+
+
+def _check_new(kind: str, name: Token, line: int, places: dict[tuple[str, str], int], source: Source) -> None:
+    key = (kind, name.text.lower() if kind == "STREAM" else name.text)
+    if key in places:
+        what = kind.lower()
+        raise source.error(
+            f"{what} '{name.text}' is created twice",
+            name,
+            f"the first is at line {places[key]}; give one of them another name",
+        )
+    places[key] = line
+
+
+def _read_query_statement(tokens: Sequence[Token], name: Token, source: Source, line_ends: list[int]) -> CatalogQuery:
+    source = source.about(f"query '{name.text}'")
+    if len(tokens) < 4 or tokens[3].token_type is not TokenType.ALIAS:
+        at = source_end(tokens[:3]) if len(tokens) < 4 else tokens[3]
+        raise source.error("AS is missing after the name", at, f"write CREATE QUERY {source.raw(name)} AS SELECT …;")
+    body = tokens[4:]
+    if not body:
+        raise source.error("the query is missing after AS", source_end(tokens), "write AS SELECT … FROM stream […]")
+    start = body[0].start
+    line = bisect(line_ends, start)
+    column = start - (line_ends[line - 1] if line else -1)
+    return CatalogQuery(name.text, source.text[start : body[-1].end + 1], line + 1, column, source, body)
+
+
+def _stream_read(query: CatalogQuery) -> Token | None:
+    """The name behind FROM, if the query has got that far."""
+    position = find_from(query._tokens)
+    if position is None or position + 1 >= len(query._tokens):
+        return None
+    return query._tokens[position + 1]
+
+
+def _check_not_read_before(stream: Stream, readers: list[tuple[CatalogQuery, Token]], line: int) -> None:
+    """A query above its stream is a file put together in the wrong order, and more often a name used twice."""
+    for query, token in readers:
+        if token.text.lower() == stream.name.lower():
+            raise _too_early(query, token, line)
+
+
+def _too_early(query: CatalogQuery, token: Token, line: int) -> QueryError:
+    return query._source.error(
+        f"stream '{token.text}' is created only later, at line {line}",
+        token,
+        "move CREATE STREAM above the queries that read it",
+    )

@@ -1,0 +1,194 @@
+"""`CREATE STREAM name (column type, …) TIME column [DELAY duration] [UNIT unit] [RATE number]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import Token, TokenType
+
+from windloom.errors import WindloomError, near_names
+from windloom.language.bracket import read_duration
+from windloom.language.from_clause import source_end
+from windloom.language.scan import Source, Span, is_name, is_word
+from windloom.model import DataType, Stream, TypeKind
+from windloom.model.time import INTEGER_UNITS, unit_ticks
+
+_OPTIONS = ("TIME", "DELAY", "UNIT", "RATE")
+_EXAMPLE = "for example CREATE STREAM trades (ts TIMESTAMP, price DOUBLE) TIME ts DELAY 10 seconds;"
+_TIME_KINDS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE, TypeKind.STRING)
+_TYPES = """
+    tinyint byte smallint short int integer bigint long float real double decimal dec numeric boolean bool string text
+    varchar char binary date timestamp timestamp_ltz timestamp_ntz time interval array map struct variant void
+""".split()  # noqa: SIM905 - a table of words
+
+_Options = dict[str, Sequence[Token]]
+
+
+def read_stream(tokens: Sequence[Token], source: Source) -> Stream:
+    """The stream declared by the tokens of one statement; the first three are CREATE STREAM name."""
+    name = tokens[2]
+    if len(tokens) < 4 or tokens[3].token_type is not TokenType.L_PAREN:
+        at = source_end(tokens[:3]) if len(tokens) < 4 else tokens[3]
+        raise source.error("the columns are missing after the name", at, _EXAMPLE)
+    stop = _closing(tokens, 3)
+    columns = _columns(tokens[4:stop], Span.of(tokens[3 : stop + 1]), source)
+    options = _options(tokens[stop + 1 :], source)
+    if "TIME" not in options:
+        hint = f"say which column is the event time, for example TIME {next(iter(columns))}"
+        raise source.error("the TIME column is missing", source_end(tokens), hint)
+    time = _time_column(options["TIME"], columns, source)
+    return Stream(
+        name.text,
+        columns,
+        time=time,
+        delay_ticks=_delay(options.get("DELAY"), source),
+        time_unit=_unit(time, columns[time], options, source),
+        events_per_second=_rate(options.get("RATE"), source),
+    )
+
+
+def _closing(tokens: Sequence[Token], index: int) -> int:
+    depth = 0
+    for stop in range(index, len(tokens)):
+        kind = tokens[stop].token_type
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        if depth == 0:
+            return stop
+    raise AssertionError("the scanner lets only balanced brackets pass")
+
+
+def _columns(tokens: Sequence[Token], whole: Span, source: Source) -> dict[str, DataType]:
+    columns: dict[str, DataType] = {}
+    start = 0
+    while start < len(tokens):
+        stop = _column_end(tokens, start)
+        column = tokens[start:stop]
+        if not column or not is_name(column[0]):
+            at = column[0] if column else tokens[min(start, len(tokens) - 1)]
+            raise source.error(f"a column name is expected, not '{source.raw(at)}'", at, _EXAMPLE)
+        name = column[0].text
+        if name.lower() in (known.lower() for known in columns):
+            raise source.error(f"column '{name}' is declared twice", column[0], "names are compared without case")
+        columns[name] = _type(column, source)
+        start = stop + 1
+    if not columns:
+        raise source.error("a stream needs columns", whole, _EXAMPLE)
+    return columns
+
+
+def _column_end(tokens: Sequence[Token], start: int) -> int:
+    """The comma behind a column, past those inside decimal(10, 2) and struct<a: int, b: int>."""
+    depth = 0
+    for index in range(start, len(tokens)):
+        text = tokens[index].text
+        if text == "," and depth == 0:
+            return index
+        depth += (text in ("(", "<")) - (text in (")", ">"))
+    return len(tokens)
+
+
+def _type(column: Sequence[Token], source: Source) -> DataType:
+    words = _without_constraints(column[1:], source)
+    if not words:
+        raise source.error(f"the type of column '{column[0].text}' is missing", column[0], "for example DOUBLE")
+    if not is_name(words[0]) or words[0].text.lower() not in _TYPES:
+        raise source.error(f"unknown type '{source.raw(words[0])}'", words[0], near_names(words[0].text, _TYPES))
+    text = ""
+    for token in words:
+        piece = source.raw(token)
+        text += f" {piece}" if text and text[-1].isalnum() and piece[0].isalnum() else piece
+    simple = len(words) == 1 or words[1].text in ("(", "<") or is_word(words[0], "INTERVAL")
+    if not simple:
+        raise source.error(f"cannot read '{source.raw(words[1])}' after the type", words[1], "a comma may be missing")
+    try:
+        return DataType.parse(text)
+    except WindloomError as error:
+        raise source.wrap(error, Span.of(words)) from None
+
+
+def _without_constraints(tokens: Sequence[Token], source: Source) -> Sequence[Token]:
+    """NOT NULL and COMMENT may be pasted from a table's definition; they say nothing to a stream."""
+    for index, token in enumerate(tokens):
+        rest = tokens[index:]
+        if is_word(token, "COMMENT") and len(rest) == 2 and rest[1].token_type is TokenType.STRING:
+            return _without_constraints(tokens[:index], source)
+        if is_word(token, "NOT") and len(rest) == 2 and is_word(rest[1], "NULL"):
+            return tokens[:index]
+    return tokens
+
+
+def _options(tokens: Sequence[Token], source: Source) -> _Options:
+    options: _Options = {}
+    start = 0
+    while start < len(tokens):
+        word = tokens[start]
+        if not is_word(word, *_OPTIONS):
+            hint = f"after the columns come {', '.join(_OPTIONS)}, in any order"
+            raise source.error(f"cannot read '{source.raw(word)}' here", word, hint)
+        stop = start + 2  # the first token behind the word is its value even if it spells like an option
+        while stop < len(tokens) and not is_word(tokens[stop], *_OPTIONS):
+            stop += 1
+        name = word.text.upper()
+        if name in options:
+            raise source.error(f"{name} is given twice", word, "give it once")
+        if start + 1 >= len(tokens):
+            raise source.error(f"a value is missing after {name}", source_end(tokens), _EXAMPLE)
+        options[name] = tokens[start + 1 : stop]
+        start = stop
+    return options
+
+
+def _time_column(tokens: Sequence[Token], columns: dict[str, DataType], source: Source) -> str:
+    token = tokens[0]
+    if len(tokens) > 1:
+        raise source.error(f"cannot read '{source.raw(tokens[1])}' after TIME {token.text}", tokens[1], _EXAMPLE)
+    found = next((column for column in columns if column.lower() == token.text.lower()), None)
+    if found is None:
+        raise source.error(f"unknown column '{source.raw(token)}'", token, near_names(token.text, list(columns)))
+    kind = columns[found]
+    if kind.kind not in (*_TIME_KINDS, TypeKind.INTEGER):
+        raise source.error(
+            f"column '{found}' of type {kind} cannot be the event time",
+            token,
+            "use a timestamp, a date, a string that Spark can cast to a timestamp, or an integer with UNIT",
+        )
+    return found
+
+
+def _unit(time: str, kind: DataType, options: _Options, source: Source) -> str | None:
+    tokens = options.get("UNIT")
+    units = ", ".join(INTEGER_UNITS)
+    if tokens is None:
+        if kind.kind is TypeKind.INTEGER:
+            at = Span.of(options["TIME"])
+            raise source.error(f"the UNIT of the integer column '{time}' is missing", at, f"add UNIT, one of {units}")
+        return None
+    if kind.kind is not TypeKind.INTEGER:
+        raise source.error(f"UNIT is for integer time columns, and '{time}' is a {kind}", Span.of(tokens), "remove it")
+    for unit, ticks in INTEGER_UNITS.items():
+        try:
+            if len(tokens) == 1 and unit_ticks(tokens[0].text) == ticks:
+                return unit
+        except WindloomError:
+            break
+    raise source.error(f"unknown unit '{source.raw(tokens[0])}'", Span.of(tokens), f"use one of {units}")
+
+
+def _delay(tokens: Sequence[Token] | None, source: Source) -> int:
+    if tokens is None:
+        return 0
+    duration = read_duration(tokens, source)
+    ticks = duration.ticks(source)
+    if ticks < 0:
+        raise source.error("the DELAY is negative", duration.at, "say how late tuples may come: 10 seconds")
+    return ticks
+
+
+def _rate(tokens: Sequence[Token] | None, source: Source) -> float | None:
+    if tokens is None:
+        return None
+    token = tokens[0]
+    rate = float(token.text) if token.token_type is TokenType.NUMBER and len(tokens) == 1 else 0.0
+    if rate <= 0:
+        raise source.error("the RATE must be a positive number", Span.of(tokens), "give tuples per second: RATE 1000")
+    return rate

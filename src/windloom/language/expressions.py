@@ -1,0 +1,384 @@
+"""Syntax tree to checked expression: the allow-list. A node that is not handled here does not pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from windloom.errors import QueryError, WindloomError
+from windloom.language.functions import UNIT_FIRST, why_refused
+from windloom.language.literals import UNITS
+from windloom.language.scan import Source, Span
+from windloom.language.syntax import span_of
+from windloom.language.terms import Level, Term, comma_separated, compose
+from windloom.model import FUNCTIONS, Expression
+
+_BINARY: dict[type[exp.Expr], tuple[str, Level]] = {
+    exp.Or: (" OR ", Level.OR),
+    exp.And: (" AND ", Level.AND),
+    exp.EQ: (" = ", Level.COMPARE),
+    exp.NEQ: (" <> ", Level.COMPARE),
+    exp.LT: (" < ", Level.COMPARE),
+    exp.LTE: (" <= ", Level.COMPARE),
+    exp.GT: (" > ", Level.COMPARE),
+    exp.GTE: (" >= ", Level.COMPARE),
+    exp.NullSafeEQ: (" <=> ", Level.COMPARE),
+    exp.BitwiseOr: (" | ", Level.BIT_OR),
+    exp.BitwiseXor: (" ^ ", Level.BIT_XOR),
+    exp.BitwiseAnd: (" & ", Level.BIT_AND),
+    exp.BitwiseLeftShift: (" << ", Level.SHIFT),
+    exp.BitwiseRightShift: (" >> ", Level.SHIFT),
+    exp.Add: (" + ", Level.ADD),
+    exp.Sub: (" - ", Level.ADD),
+    exp.DPipe: (" || ", Level.ADD),
+    exp.Mul: (" * ", Level.MULTIPLY),
+    exp.Div: (" / ", Level.MULTIPLY),
+    exp.IntDiv: (" DIV ", Level.MULTIPLY),
+    exp.Mod: (" % ", Level.MULTIPLY),
+}
+
+_LIKES: dict[type[exp.Expr], str] = {exp.Like: "LIKE", exp.ILike: "ILIKE", exp.RegexpLike: "RLIKE"}
+
+_REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Star: ("'*' can only stand in count(*)", "name the columns"),
+    exp.Select: ("subqueries are not supported", "use one SELECT over one stream"),
+    exp.Subquery: ("subqueries are not supported", "use one SELECT over one stream"),
+    exp.Exists: ("subqueries are not supported", "use one SELECT over one stream"),
+    exp.Window: ("OVER (…) is not supported", "the window of a query is the [RANGE … SLIDE …] after its stream"),
+    exp.Filter: ("FILTER (WHERE …) is not supported yet", "aggregate a CASE: sum(CASE WHEN … THEN x END)"),
+    exp.Distinct: ("DISTINCT is not supported yet", "leave it away, or group by the column in a query of its own"),
+    exp.WithinGroup: ("WITHIN GROUP is not supported yet", "supported: " + ", ".join(FUNCTIONS)),
+    exp.IgnoreNulls: ("IGNORE NULLS is not supported", "aggregates skip NULL by themselves"),
+    exp.RespectNulls: ("RESPECT NULLS is not supported", "aggregates skip NULL"),
+    exp.Order: ("ORDER BY is not supported in a function", "aggregates take the tuples of a window as a set"),
+    exp.Placeholder: ("parameters are not supported", "write the value itself"),
+    exp.Parameter: ("parameters are not supported", "write the value itself"),
+    exp.SessionParameter: ("parameters are not supported", "write the value itself"),
+    exp.Kwarg: ("named arguments are not supported", "give the arguments by position"),
+    exp.Cast: ("only DATE, TIME and TIMESTAMP can stand before a text", "write CAST('…' AS type)"),
+    exp.AtTimeZone: ("AT TIME ZONE is not Spark SQL", "use from_utc_timestamp(ts, zone) or convert_timezone(…)"),
+}
+
+#: Operands that are one piece to the reader, whatever stands inside: parentheses, and aliases of select items.
+_CLOSED = (exp.Paren, exp.Column)
+
+_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+class Scope(Protocol):
+    """Where names of an expression come from, and whether it may aggregate."""
+
+    def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term: ...
+
+    def aggregate(self, function: str, node: exp.Anonymous, binder: Binder) -> Term: ...
+
+    def settle(self, term: Term) -> Term:
+        """Recognise a grouping expression."""
+        ...
+
+
+class Binder:
+    """Binds one expression tree in a scope, bottom-up."""
+
+    def __init__(self, scope: Scope, source: Source, place: Span) -> None:
+        self.scope = scope
+        self.source = source
+        self.place = place  # for errors in nodes that know no place of their own
+
+    def bind(self, node: exp.Expr) -> Term:
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            message, hint = _REFUSED.get(type(node), ("this is not supported in an expression", "see docs/language.md"))
+            raise self.error(message, node, hint)
+        return self.scope.settle(handler(self, node))
+
+    def operand(self, node: exp.Expr, least: Level) -> Term:
+        """Bind an operand; without parentheses around it, Spark's precedence must agree with the tree."""
+        term = self.bind(node)
+        if term.level < least and not isinstance(node, _CLOSED):
+            raise self.error("the operators can be read in two ways", node, "add parentheses")
+        return term.fit(least)
+
+    def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
+        return self.source.error(message, span_of(node, self.place), hint)
+
+    def wrap(self, error: WindloomError, node: exp.Expr) -> QueryError:
+        return self.source.wrap(error, span_of(node, self.place))
+
+    def refuse_extras(self, node: exp.Expr, *known: str) -> None:
+        """A node may carry options of other dialects; what is not known here must not pass silently."""
+        for key, value in node.args.items():
+            if key not in known and value not in (None, False, []):
+                raise self.error(f"'{key.strip('_')}' is not supported here", node, "see docs/language.md")
+
+    # Leaves -----------------------------------------------------------------------------------------------------
+
+    def _literal(self, node: exp.Expr) -> Term:
+        return Term.text(str(node.this))
+
+    def _boolean(self, node: exp.Expr) -> Term:
+        return Term.text("TRUE" if node.this else "FALSE")
+
+    def _null(self, node: exp.Expr) -> Term:
+        return Term.text("NULL")
+
+    def _column(self, node: exp.Expr) -> Term:
+        return self.scope.column(self.parts(node), node, self)
+
+    def parts(self, node: exp.Expr) -> list[exp.Identifier]:
+        """The dotted parts of a column."""
+        found = [node.args.get(key) for key in ("catalog", "db", "table", "this")]
+        parts = [part for part in found if isinstance(part, exp.Identifier)]
+        if len(parts) != sum(part is not None for part in found):
+            raise self.error("'*' can only stand in count(*)", node, "name the columns")
+        return parts
+
+    def _lambda_variable(self, node: exp.Expr) -> Term:
+        # A bare identifier is a variable of an enclosing lambda; columns come as Column nodes.
+        return Term.text(Expression.of_column(node.name).sql)
+
+    # Operators --------------------------------------------------------------------------------------------------
+
+    def _paren(self, node: exp.Expr) -> Term:
+        return self.bind(node.this)
+
+    def _binary(self, node: exp.Expr) -> Term:
+        """Chains lean to the left and can be long, so they are walked in a loop."""
+        chain: list[exp.Expr] = []
+        first: exp.Expr = node
+        while type(first) in _BINARY:
+            chain.append(first)
+            first = first.this
+        term, left = self.bind(first), first
+        for link in reversed(chain):
+            symbol, level = _BINARY[type(link)]
+            if term.level < level and not isinstance(left, _CLOSED):
+                raise self.error("the operators can be read in two ways", left, "add parentheses")
+            right = self.operand(link.expression, Level(level + 1))
+            term = self.scope.settle(compose(level, term.fit(level), symbol, right))
+            left = link
+        return term
+
+    def _negative(self, node: exp.Expr) -> Term:
+        operand = self.operand(node.this, Level.UNARY)
+        # Two minus signs in a row would open a comment.
+        return compose(Level.UNARY, "-", operand.fit(Level.PRIMARY) if operand.sql.startswith("-") else operand)
+
+    def _bitwise_not(self, node: exp.Expr) -> Term:
+        return compose(Level.UNARY, "~", self.operand(node.this, Level.UNARY))
+
+    def _not(self, node: exp.Expr) -> Term:
+        inner = _inside(node.this)
+        negatable: dict[type[exp.Expr], Callable[..., Term]] = {
+            exp.Is: self._is,
+            exp.In: self._in,
+            exp.Between: self._between,
+            exp.RegexpLike: self._like,
+        }
+        if type(inner) in (exp.Like, exp.ILike) and not inner.args.get("negate"):
+            return self._like(inner, negated=True)
+        if type(inner) in negatable:
+            return negatable[type(inner)](inner, negated=True)
+        return compose(Level.NOT, "NOT ", self.operand(node.this, Level.NOT))
+
+    def _is(self, node: exp.Expr, negated: bool = False) -> Term:
+        what = node.expression
+        if not isinstance(what, exp.Null | exp.Boolean):
+            raise self.error("IS must be followed by [NOT] NULL, TRUE or FALSE", node, "compare values with =")
+        left = self.operand(node.this, Level.COMPARE).fit(Level.BIT_OR)
+        return compose(Level.PREDICATE, left, " IS NOT " if negated else " IS ", self.bind(what))
+
+    def _is_distinct(self, node: exp.Expr) -> Term:
+        left, right = (self.operand(side, Level.COMPARE).fit(Level.BIT_OR) for side in (node.this, node.expression))
+        return compose(Level.PREDICATE, left, " IS DISTINCT FROM ", right)
+
+    def _in(self, node: exp.Expr, negated: bool = False) -> Term:
+        if node.args.get("query") is not None:
+            raise self.error("subqueries are not supported", node, "list the values: x IN (1, 2)")
+        if not node.expressions:
+            raise self.error("IN needs a list of values", node, "for example x IN (1, 2)")
+        self.refuse_extras(node, "this", "expressions")
+        values = [self.bind(value) for value in node.expressions]
+        left = self.operand(node.this, Level.BIT_OR)
+        return compose(Level.PREDICATE, left, " NOT IN (" if negated else " IN (", *comma_separated(values), ")")
+
+    def _between(self, node: exp.Expr, negated: bool = False) -> Term:
+        self.refuse_extras(node, "this", "low", "high")
+        value, low, high = (self.operand(node.args[key], Level.BIT_OR) for key in ("this", "low", "high"))
+        return compose(Level.PREDICATE, value, " NOT BETWEEN " if negated else " BETWEEN ", low, " AND ", high)
+
+    def _like(self, node: exp.Expr, negated: bool = False, escape: exp.Expr | None = None) -> Term:
+        self.refuse_extras(node, "this", "expression", "negate")
+        word = _LIKES[type(node)]
+        negated = negated or bool(node.args.get("negate"))
+        pieces: list[str | Term] = [self.operand(node.this, Level.BIT_OR), f" {'NOT ' if negated else ''}{word} "]
+        pattern = node.expression
+        if isinstance(pattern, exp.Any | exp.All):
+            listed = pattern.this
+            values = listed.expressions if isinstance(listed, exp.Tuple) else [_inside(listed)]
+            quantifier = "ANY (" if isinstance(pattern, exp.Any) else "ALL ("
+            pieces += [quantifier, *comma_separated([self.bind(value) for value in values]), ")"]
+        else:
+            pieces.append(self.operand(pattern, Level.BIT_OR))
+        if escape is not None:
+            pieces += [" ESCAPE ", self.bind(escape)]
+        return compose(Level.PREDICATE, *pieces)
+
+    def _escape(self, node: exp.Expr) -> Term:
+        if not isinstance(node.this, exp.Like | exp.ILike):
+            raise self.error("ESCAPE belongs to LIKE or ILIKE", node, "for example s LIKE 'a!%' ESCAPE '!'")
+        return self._like(node.this, escape=node.expression)
+
+    # Conditions, casts, parts of values -------------------------------------------------------------------------
+
+    def _case(self, node: exp.Expr) -> Term:
+        pieces: list[str | Term] = ["CASE"]
+        if node.this is not None:
+            pieces += [" ", self.bind(node.this)]
+        for branch in node.args["ifs"]:
+            pieces += [" WHEN ", self.bind(branch.this), " THEN ", self.bind(branch.args["true"])]
+        if node.args.get("default") is not None:
+            pieces += [" ELSE ", self.bind(node.args["default"])]
+        return compose(Level.PRIMARY, *pieces, " END")
+
+    def _if(self, node: exp.Expr) -> Term:
+        otherwise = node.args.get("false")
+        if otherwise is None:
+            raise self.error("if() takes three arguments", node, "for example if(price > 0, price, 0)")
+        return self._call("if", [self.bind(part) for part in (node.this, node.args["true"], otherwise)])
+
+    def _cast(self, node: exp.Expr) -> Term:
+        self.refuse_extras(node, "this", "to", "safe", "_type")
+        inner = self.bind(node.this)
+        word = "TRY_CAST" if node.args.get("safe") else "CAST"
+        cast = compose(Level.PRIMARY, f"{word}(", inner, f" AS {node.args['to'].sql('spark')})")
+        return replace(cast, name=inner.column)  # Spark calls a column and its cast by one name
+
+    def _subscript(self, node: exp.Expr) -> Term:
+        self.refuse_extras(node, "this", "expressions")
+        if len(node.expressions) != 1 or node.this is None:
+            raise self.error("a subscript is one index or key", node, "for example items[0] or tags['a']")
+        value = self.operand(node.this, Level.PRIMARY)
+        return compose(Level.PRIMARY, value, "[", self.bind(node.expressions[0]), "]")
+
+    def _field(self, node: exp.Expr) -> Term:
+        field = node.expression
+        if not isinstance(field, exp.Identifier):
+            raise self.error("functions of other schemas are not supported", node, "use the functions of Spark SQL")
+        return self.field_of(self.operand(node.this, Level.PRIMARY), field)
+
+    def field_of(self, value: Term, field: exp.Identifier) -> Term:
+        access = compose(Level.PRIMARY, value, ".", Expression.of_column(field.name).sql)
+        return self.scope.settle(replace(access, name=field.name))
+
+    def _tuple(self, node: exp.Expr) -> Term:
+        if not node.expressions:
+            raise self.error("'()' is empty", node, "put an expression between the parentheses")
+        return compose(Level.PRIMARY, "(", *comma_separated([self.bind(value) for value in node.expressions]), ")")
+
+    def _collate(self, node: exp.Expr) -> Term:
+        name = node.expression.name
+        if not _IDENTIFIER.fullmatch(name.lower()):
+            raise self.error("cannot read the collation", node, "for example name COLLATE UTF8_LCASE")
+        return compose(Level.PRIMARY, self.operand(node.this, Level.PRIMARY), f" COLLATE {name.upper()}")
+
+    # Functions --------------------------------------------------------------------------------------------------
+
+    def _function(self, node: exp.Expr) -> Term:
+        assert isinstance(node, exp.Anonymous)
+        # Quoted or not, a function is known by its name alone: backticks must not lead past the checks.
+        name = node.name.lower()
+        if not _IDENTIFIER.fullmatch(name):
+            raise self.error(f"'{node.name}' is not the name of a function", node, "use the functions of Spark SQL")
+        if name in FUNCTIONS:
+            return self.scope.aggregate(name, node, self)
+        refused = why_refused(name, len(node.expressions))
+        if refused is not None:
+            raise self.error(refused[0], node, refused[1])
+        return self._call(name, [self._argument(name, index, each) for index, each in enumerate(node.expressions)])
+
+    def _argument(self, function: str, index: int, node: exp.Expr) -> Term:
+        if index == 0 and function in UNIT_FIRST and isinstance(node, exp.Column) and node.name.upper() in UNITS:
+            return Term.text(node.name.upper())
+        if function == "struct" and isinstance(node, exp.Alias):
+            return compose(Level.PRIMARY, self.bind(node.this), f" AS {Expression.of_column(node.alias).sql}")
+        if isinstance(node, exp.Lambda):
+            return self._lambda(node)
+        return self.bind(node)
+
+    def _lambda(self, node: exp.Lambda) -> Term:
+        names = [Expression.of_column(variable.name).sql for variable in node.expressions]
+        if any(name.startswith("__") for name in names):
+            raise self.error("names that begin with '__' are reserved", node, "give the variable another name")
+        head = names[0] if len(names) == 1 else f"({', '.join(names)})"
+        return compose(Level.PRIMARY, f"{head} -> ", self.bind(node.this))
+
+    def _call(self, name: str, arguments: list[Term]) -> Term:
+        return compose(Level.PRIMARY, f"{name}(", *comma_separated(arguments), ")")
+
+    def _extract(self, node: exp.Expr) -> Term:
+        unit = node.name.lower()
+        if not _IDENTIFIER.fullmatch(unit):
+            raise self.error("cannot read the field to extract", node, "for example EXTRACT(HOUR FROM ts)")
+        return compose(Level.PRIMARY, f"EXTRACT({unit.upper()} FROM ", self.bind(node.expression), ")")
+
+    def _trim(self, node: exp.Expr) -> Term:
+        self.refuse_extras(node, "this", "expression", "position")
+        position, characters = node.args.get("position"), node.args.get("expression")
+        if position is None and characters is None:
+            return self._call("trim", [self.bind(node.this)])
+        pieces: list[str | Term] = ["TRIM(", f"{position or 'BOTH'} "]
+        if characters is not None:
+            pieces += [self.bind(characters), " "]
+        return compose(Level.PRIMARY, *pieces, "FROM ", self.bind(node.this), ")")
+
+    def _by_position(self, name: str, node: exp.Expr, *keys: str) -> Term:
+        """Functions with words between their arguments, written as the plain call that means the same."""
+        self.refuse_extras(node, *keys)
+        given = [node.args[key] for key in keys if node.args.get(key) is not None]
+        return self._call(name, [self.bind(argument) for argument in given])
+
+
+def _inside(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+_HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Term]] = {
+    **dict.fromkeys(_BINARY, Binder._binary),
+    exp.Literal: Binder._literal,
+    exp.Boolean: Binder._boolean,
+    exp.Null: Binder._null,
+    exp.Column: Binder._column,
+    exp.Identifier: Binder._lambda_variable,
+    exp.Paren: Binder._paren,
+    exp.Neg: Binder._negative,
+    exp.BitwiseNot: Binder._bitwise_not,
+    exp.Not: Binder._not,
+    exp.Is: Binder._is,
+    exp.NullSafeNEQ: Binder._is_distinct,
+    exp.In: Binder._in,
+    exp.Between: Binder._between,
+    exp.Like: Binder._like,
+    exp.ILike: Binder._like,
+    exp.RegexpLike: Binder._like,
+    exp.Escape: Binder._escape,
+    exp.Case: Binder._case,
+    exp.If: Binder._if,
+    exp.TryCast: Binder._cast,
+    exp.Bracket: Binder._subscript,
+    exp.Dot: Binder._field,
+    exp.Tuple: Binder._tuple,
+    exp.Collate: Binder._collate,
+    exp.Anonymous: Binder._function,
+    exp.Extract: Binder._extract,
+    exp.Trim: Binder._trim,
+    exp.Substring: lambda binder, node: binder._by_position("substring", node, "this", "start", "length"),
+    exp.StrPosition: lambda binder, node: binder._by_position("position", node, "substr", "this", "position"),
+    exp.Overlay: lambda binder, node: binder._by_position("overlay", node, "this", "expression", "from_", "for_"),
+}

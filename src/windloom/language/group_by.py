@@ -1,0 +1,113 @@
+"""GROUP BY: the window of a query, and its grouping expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from windloom.errors import QueryError
+from windloom.language.bracket import Duration, make_window, parse_bracket
+from windloom.language.scopes import RowScope
+from windloom.language.statement import Statement, is_window_call
+from windloom.language.terms import Term
+from windloom.model import Window
+
+
+@dataclass(slots=True)
+class Group:
+    """One grouping expression; `alias` is set by the select item that is the grouping itself."""
+
+    term: Term
+    named: exp.Expr
+    alias: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.alias or self.term.name or self.term.sql
+
+
+def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
+    """The window, from the bracket or from a call of window(), and the other grouping expressions."""
+    clause = statement.clause
+    window: Window | None = None
+    groups: list[Group] = []
+    if clause.bracket is not None:
+        window = parse_bracket(clause.bracket, clause.bracket_span, statement.source)
+    group_by = statement.tree.args.get("group")
+    for written in group_by.expressions if group_by else ():
+        node = _meant(written, statement)
+        if not is_window_call(node):
+            _add(node, written, groups, statement)
+        elif window is None:
+            window = read_window_call(node, statement)
+        else:
+            which = "in window()" if clause.bracket is None else "in the brackets after the stream"
+            raise statement.error("a query has one window only", written, f"there is one {which} already")
+    if window is None:
+        raise _no_window(statement)
+    return window, groups
+
+
+def read_window_call(node: exp.Expr, statement: Statement) -> Window:
+    """`window(time, range [, slide [, offset]])`, as Spark writes it."""
+    stream = statement.stream
+    if not 2 <= len(node.expressions) <= 4:
+        hint = f"write window({stream.time}, '1 hour', '10 minutes')"
+        raise statement.error("window() takes the time column and one to three durations", node, hint)
+    column, *durations = node.expressions
+    if statement.names.find_node(column) != (stream.time, []):
+        raise statement.error(
+            f"window() must be over the time column of stream '{stream.name}'",
+            column,
+            f"write window({stream.time}, …)",
+        )
+    length, *others = [_duration(each, statement) for each in durations]
+    return make_window(statement.source, length, *others)
+
+
+def _duration(node: exp.Expr, statement: Statement) -> Duration:
+    if not isinstance(node, exp.Literal) or not (node.is_string or node.this.startswith("INTERVAL ")):
+        raise statement.error("a duration is expected here", node, "for example '10 minutes'")
+    return Duration(str(node.this).replace("'", ""), statement.span(node))
+
+
+def _meant(node: exp.Expr, statement: Statement) -> exp.Expr:
+    """Follows GROUP BY 1 and GROUP BY alias to the select item they mean; columns go before aliases."""
+    if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
+        position = int(node.this)
+        if not 1 <= position <= len(statement.items):
+            hint = f"use a position from 1 to {len(statement.items)}, or the name of a column"
+            raise statement.error(f"GROUP BY {position}: there is no such column", node, hint)
+        return statement.items[position - 1].node
+    if isinstance(node, exp.Column) and len(node.parts) == 1 and statement.stream.find_column(node.name) is None:
+        item = statement.aliases.get(node.name.lower())
+        if item is None and node.name.lower() == "window":
+            item = next((each for each in statement.items if is_window_call(each.node)), None)
+        return node if item is None else item.node
+    return node
+
+
+def _add(node: exp.Expr, written: exp.Expr, groups: list[Group], statement: Statement) -> None:
+    if isinstance(node, exp.Tuple):
+        raise statement.error("GROUP BY takes a plain list", written, "write GROUP BY a, b without parentheses")
+    if statement.window_reference(node) is not None:
+        hint = "every query is grouped by its window; leave it away"
+        raise statement.error("the window is not a grouping column", written, hint)
+    term = statement.bind(node, RowScope(statement.names, "GROUP BY"))
+    kind = statement.stream.columns[term.column] if term.column is not None else None
+    if kind is not None and not kind.is_groupable:
+        hint = f"it is of type {kind}; group by its parts, or by to_json({term.sql})"
+        raise statement.error(f"cannot group by '{term.column}'", written, hint)
+    if all(group.term.sql != term.sql for group in groups):
+        groups.append(Group(term, written))
+
+
+def _no_window(statement: Statement) -> QueryError:
+    stream = statement.stream
+    return statement.source.error(
+        "the query has no window",
+        statement.clause.stream,
+        f"write FROM {stream.name} [RANGE 1 hour SLIDE 1 minute], "
+        f"or GROUP BY window({stream.time}, '1 hour', '1 minute')",
+    )

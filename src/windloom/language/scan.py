@@ -1,0 +1,174 @@
+"""Text to tokens, and every error of the language with its line, column and caret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import Token, TokenType
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from windloom.errors import QueryError, WindloomError
+
+SPARK = Spark()
+
+_OPENING = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]", TokenType.L_BRACE: "}"}
+_CLOSING = {TokenType.R_PAREN: ")", TokenType.R_BRACKET: "]", TokenType.R_BRACE: "}"}
+
+#: Tokens whose text is a value, never a word of the language.
+LITERALS = (
+    TokenType.STRING,
+    TokenType.RAW_STRING,
+    TokenType.NATIONAL_STRING,
+    TokenType.HEX_STRING,
+    TokenType.NUMBER,
+)
+
+#: Longest source line shown whole; of longer ones only the surroundings of the caret are shown.
+_SHOWN_CHARACTERS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open piece of the source text."""
+
+    start: int
+    end: int
+
+    @classmethod
+    def of(cls, tokens: Sequence[Token]) -> Span:
+        return cls(tokens[0].start, tokens[-1].end + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The whole text a user wrote, and what errors in it are about (`query 'avg_1h'`, `catalog 'demo.cql'`)."""
+
+    text: str
+    subject: str
+    file: str | None = None
+
+    def about(self, subject: str) -> Source:
+        return replace(self, subject=subject)
+
+    def raw(self, token: Token) -> str:
+        """The token as the user spelled it; sqlglot's own text is already unescaped and upper-cased."""
+        return self.text[token.start : token.end + 1]
+
+    def error(self, message: str, at: Span | Token, hint: str = "", fact: str = "") -> QueryError:
+        span = at if isinstance(at, Span) else Span(at.start, at.end + 1)
+        line, column = self.line_and_column(span.start)
+        place = f"line {line}, column {column}" + (f" of {self.file}" if self.file else "")
+        detail = "\n".join(filter(None, [place, *self._caret_lines(span), fact]))
+        return QueryError(f"{self.subject}: {message}", detail, hint)
+
+    def wrap(self, error: WindloomError, at: Span | Token) -> QueryError:
+        """An error of the model, which knows no text, put at its place in the text."""
+        return self.error(error.message, at, error.hint, fact=error.detail)
+
+    def end(self) -> Span:
+        """Where something is missing at the end of the text."""
+        stop = len(self.text.rstrip())
+        return Span(stop, stop + 1)
+
+    def line_and_column(self, offset: int) -> tuple[int, int]:
+        line_start = self.text.rfind("\n", 0, offset) + 1
+        return self.text.count("\n", 0, offset) + 1, offset - line_start + 1
+
+    def _caret_lines(self, span: Span) -> tuple[str, ...]:
+        line_start = self.text.rfind("\n", 0, span.start) + 1
+        line_end = self.text.find("\n", span.start)
+        line = self.text[line_start : line_end if line_end >= 0 else len(self.text)].rstrip()
+        if not line:
+            return ()
+        column = min(span.start - line_start, len(line))
+        width = max(1, min(span.end - span.start, len(line) - column))
+        if len(line) > _SHOWN_CHARACTERS:
+            cut = max(0, column - _SHOWN_CHARACTERS // 2)
+            line = ("…" if cut else "") + line[cut : cut + _SHOWN_CHARACTERS] + "…"
+            column = column - cut + (1 if cut else 0)
+            width = min(width, len(line) - column)
+        # Tabs are kept, so that the caret stands under its token however wide a tab is shown.
+        padding = "".join("\t" if character == "\t" else " " for character in line[:column])
+        return f"  {line}", f"  {padding}{'^' * width}"
+
+
+def tokenize(source: Source) -> list[Token]:
+    """The tokens of the text without its comments, all brackets balanced."""
+    try:
+        tokens = SPARK.tokenize(source.text)
+    except SqlglotError as error:
+        raise _untokenizable(source, str(error.__cause__ or error)) from None
+    for token in tokens:
+        # sqlglot reads settings for the syntax tree out of comments; ours have no meaning.
+        if token.comments:
+            token.comments = []
+    tokens = [token for token in tokens if token.token_type is not TokenType.HINT]
+    _check_comment_is_closed(source, tokens)
+    _check_balanced(source, tokens)
+    return tokens
+
+
+def _untokenizable(source: Source, reason: str) -> QueryError:
+    match = re.search(r"Missing (.+) from \d+:(\d+)", reason)
+    opened = source.text.rfind("/*")
+    if match is None and opened > source.text.rfind("*/"):
+        return _unclosed_comment(source, opened)
+    if match is None:
+        return source.error("the text cannot be read", source.end(), "check quotes and special characters")
+    quote, start = match.group(1), min(int(match.group(2)), max(len(source.text) - 1, 0))
+    # The reported place is inside the text; the quote itself opens at or just before it.
+    opening = source.text.rfind(quote, 0, start + 1)
+    opening = start if opening < 0 else opening
+    return source.error(f"the quote {quote} is never closed", Span(opening, opening + 1), f"close it with {quote}")
+
+
+def _check_comment_is_closed(source: Source, tokens: Sequence[Token]) -> None:
+    """sqlglot reads an unclosed comment to the end of the text; a whole catalog could vanish in it."""
+    depth, opened = 0, 0
+    tail = tokens[-1].end + 1 if tokens else 0
+    for match in re.finditer(r"--[^\n]*|/\*|\*/|\{#|#\}", source.text[tail:]):
+        mark = match.group()
+        if mark in ("/*", "{#"):
+            opened = tail + match.start() if depth == 0 else opened
+            depth += 1
+        elif mark in ("*/", "#}"):
+            depth -= 1
+    if depth > 0:
+        raise _unclosed_comment(source, opened)
+
+
+def _unclosed_comment(source: Source, opened: int) -> QueryError:
+    return source.error("the comment is never closed", Span(opened, opened + 2), "close it with */")
+
+
+def _check_balanced(source: Source, tokens: Sequence[Token]) -> None:
+    """Unbalanced brackets are reported where they open; a parser would report them anywhere."""
+    pending: list[Token] = []
+    for token in tokens:
+        if token.token_type in _OPENING:
+            pending.append(token)
+        elif token.token_type in _CLOSING:
+            if not pending or _OPENING[pending[-1].token_type] != token.text:
+                expected = f"'{pending[-1].text}' is still open" if pending else "nothing is open"
+                raise source.error(f"unexpected '{token.text}'", token, f"remove it, or check the brackets: {expected}")
+            pending.pop()
+        elif token.token_type is TokenType.SEMICOLON and pending:
+            break
+    if pending:
+        token = pending[-1]
+        raise source.error(f"'{token.text}' is never closed", token, f"close it with '{_OPENING[token.token_type]}'")
+
+
+def is_name(token: Token) -> bool:
+    """Can the token name a stream, a query or a column: a word, or anything in backticks."""
+    if token.token_type is TokenType.IDENTIFIER:
+        return bool(token.text)
+    return token.token_type not in LITERALS and re.fullmatch(r"\w+", token.text) is not None
+
+
+def is_word(token: Token, *words: str) -> bool:
+    """Is the token one of these (upper-case) words, unquoted."""
+    return token.token_type not in (*LITERALS, TokenType.IDENTIFIER) and token.text.upper() in words

@@ -1,0 +1,121 @@
+"""One SELECT taken apart: its stream, its names, its select list, and how to report errors in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import Token, exp
+
+from windloom.errors import QueryError, near_names
+from windloom.language.expressions import Binder, Scope
+from windloom.language.from_clause import FromClause, cut_from_clause
+from windloom.language.literals import fold_literals
+from windloom.language.scan import Source, Span
+from windloom.language.scopes import Names
+from windloom.language.syntax import parse_select, span_of
+from windloom.language.terms import Term
+from windloom.model import Stream
+
+_CLAUSES = {"kind", "expressions", "where", "group", "having"}
+#: References to the window, and the aliases they may have: the columns of the window have fixed names.
+_WINDOW_REFERENCES = {
+    ("window",): "window",
+    ("window", "start"): "window_start",
+    ("window", "end"): "window_end",
+    ("window_start",): "window_start",
+    ("window_end",): "window_end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One expression of the select list; `named` is the node that gives it its name."""
+
+    node: exp.Expr
+    alias: str | None
+    named: exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The parts of one SELECT; `aliases` maps lower-case aliases to their items."""
+
+    source: Source
+    stream: Stream
+    clause: FromClause
+    tree: exp.Select
+    names: Names
+    items: tuple[Item, ...]
+    aliases: Mapping[str, Item]
+
+    def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
+        return self.source.error(message, span_of(node, self._start), hint)
+
+    def bind(self, node: exp.Expr, scope: Scope) -> Term:
+        return Binder(scope, self.source, self._start).bind(node)
+
+    def span(self, node: exp.Expr) -> Span:
+        return span_of(node, self._start)
+
+    @property
+    def _start(self) -> Span:
+        return Span.of(self.clause.rest[:1])
+
+    def window_reference(self, node: exp.Expr) -> str | None:
+        """What a reference to the window may be called; None when the node is no such reference."""
+        if is_window_call(node):
+            return "window"
+        if not isinstance(node, exp.Column):
+            return None
+        parts = tuple(part.name.lower() for part in node.parts)
+        # With GROUP BY window(…) the name `window` is the window's, even beside a column of that name.
+        if self.stream.find_column(parts[0]) and (self.clause.bracket is not None or parts[0] != "window"):
+            return None
+        return _WINDOW_REFERENCES.get(parts)
+
+
+def is_window_call(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "window"
+
+
+def take_apart(tokens: Sequence[Token], source: Source, streams: Mapping[str, Stream]) -> Statement:
+    clause = cut_from_clause(tokens, source)
+    stream = _find_stream(clause.stream, streams, source)
+    tree = parse_select(fold_literals(clause.rest, source), source)
+    _check_clauses(tree, source, Span.of(clause.rest[:1]))
+    items = tuple(_item(node, source, Span.of(clause.rest[:1])) for node in tree.expressions)
+    # Of two items with one alias the first is meant; the duplicate is reported when the columns are named.
+    aliases = {item.alias.lower(): item for item in reversed(items) if item.alias}
+    qualifiers = {clause.stream.text.lower()} | ({clause.alias.text.lower()} if clause.alias else set())
+    names = Names(stream, frozenset(qualifiers), frozenset(aliases))
+    return Statement(source, stream, clause, tree, names, items, aliases)
+
+
+def _find_stream(token: Token, streams: Mapping[str, Stream], source: Source) -> Stream:
+    name = token.text
+    if name in streams:
+        return streams[name]
+    found = [stream for key, stream in streams.items() if key.lower() == name.lower()]
+    if len(found) == 1:
+        return found[0]
+    raise source.error(f"unknown stream '{name}'", token, near_names(name, list(streams)))
+
+
+def _check_clauses(tree: exp.Select, source: Source, start: Span) -> None:
+    """Defence in depth: whatever sqlglot may have found beyond the clauses we know."""
+    group = tree.args.get("group")
+    found = {key for key, value in tree.args.items() if value} - _CLAUSES
+    found |= {key for key, value in group.args.items() if value and key != "expressions"} if group else set()
+    if found:
+        shown = " ".join(sorted(found)).strip("_").upper()
+        raise source.error(f"{shown} is not supported", span_of(tree, start), "remove it")
+
+
+def _item(node: exp.Expr, source: Source, start: Span) -> Item:
+    if not isinstance(node, exp.Alias):
+        return Item(node, None, node)
+    alias = node.args["alias"]
+    if not isinstance(alias, exp.Identifier) or not alias.name:
+        raise source.error("cannot read the alias", span_of(node, start), "write expression AS name")
+    return Item(node.this, alias.name, alias)

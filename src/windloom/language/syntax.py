@@ -1,0 +1,211 @@
+"""Tokens of a SELECT without its FROM clause to sqlglot's syntax tree, with as little interpretation as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from sqlglot import ErrorLevel, Token, TokenType, exp
+from sqlglot.errors import ParseError
+from sqlglot.parser import SENTINEL_NONE
+from sqlglot.parsers.spark import SparkParser
+
+from windloom.errors import QueryError
+from windloom.language.scan import SPARK, Source, Span, is_name
+
+#: Functions with a grammar of their own (`CAST(x AS t)`, `EXTRACT(u FROM x)`, …).
+_OWN_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "POSITION", "OVERLAY")
+
+_PREDICATES = (
+    TokenType.BETWEEN,
+    TokenType.IN,
+    TokenType.IS,
+    TokenType.LIKE,
+    TokenType.ILIKE,
+    TokenType.RLIKE,
+)
+
+#: Words sqlglot gives a meaning that they do not have inside an expression of Spark SQL.
+_PLAIN_WORDS = {
+    TokenType.WINDOW,
+    TokenType.CURRENT_CATALOG,
+    TokenType.CURRENT_DATE,
+    TokenType.CURRENT_DATETIME,
+    TokenType.CURRENT_ROLE,
+    TokenType.CURRENT_SCHEMA,
+    TokenType.CURRENT_TIME,
+    TokenType.CURRENT_TIMESTAMP,
+    TokenType.CURRENT_USER,
+    TokenType.LOCALTIME,
+    TokenType.LOCALTIMESTAMP,
+    TokenType.SESSION_USER,
+}
+
+#: Refused before parsing: the tree does not tell where they stand.
+_REFUSED = {
+    TokenType.SELECT: ("subqueries are not supported", "use one SELECT over one stream"),
+    TokenType.PLACEHOLDER: ("parameters are not supported", "write the value itself"),
+    TokenType.PARAMETER: ("parameters are not supported", "write the value itself"),
+}
+
+_SIGNED_CAST = (TokenType.DASH, TokenType.NUMBER, TokenType.DCOLON)
+_OPENERS = (
+    TokenType.SELECT,
+    TokenType.GROUP_BY,
+    TokenType.L_PAREN,
+    TokenType.L_BRACKET,
+    TokenType.COMMA,
+)
+_ENDERS = (
+    TokenType.R_PAREN,
+    TokenType.R_BRACKET,
+    TokenType.WHERE,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+)
+
+
+class _UnreadableError(ParseError):
+    def __init__(self, reason: str, token: Token) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.token = token
+
+
+class _SelectParser(SparkParser):
+    """sqlglot's Spark parser without its knowledge of functions, and without the operators of other dialects.
+
+    That knowledge is there to translate between dialects: it reads `nvl` as COALESCE, `instr(s, x)` as LOCATE,
+    `regexp_extract(s, p, 1)` as a call without the 1. A query goes from Spark SQL to Spark SQL, so a function stays
+    the name and the arguments it was written with.
+    """
+
+    FUNCTIONS = {}  # noqa: RUF012 - sqlglot declares it as a class variable
+    ARRAY_CONSTRUCTORS = {}  # noqa: RUF012
+    FUNCTION_PARSERS = {name: SparkParser.FUNCTION_PARSERS[name] for name in _OWN_GRAMMAR}  # noqa: RUF012
+    COLUMN_OPERATORS = {  # noqa: RUF012
+        kind: SparkParser.COLUMN_OPERATORS[kind] for kind in (TokenType.DOT, TokenType.DCOLON)
+    }
+    RANGE_PARSERS = {kind: SparkParser.RANGE_PARSERS[kind] for kind in _PREDICATES}  # noqa: RUF012
+    UNARY_PARSERS = {  # noqa: RUF012
+        **{kind: SparkParser.UNARY_PARSERS[kind] for kind in (TokenType.NOT, TokenType.TILDE, TokenType.DASH)},
+        TokenType.PLUS: lambda self: self._parse_positive(),
+    }
+    NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
+    NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+        name: SparkParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE", "IF")
+    }
+
+    def raise_error(self, message: str, token: Token = SENTINEL_NONE) -> None:
+        raise _UnreadableError(message, token or self._curr)
+
+    def _parse_positive(self) -> exp.Expr:
+        operand = self._parse_unary()
+        if operand is None:
+            self.raise_error("Expected an operand")
+        # sqlglot would drop the sign, but in Spark it makes a number of a string.
+        return self.expression(exp.Anonymous(this="positive", expressions=[operand]))
+
+    def _parse_between(self, this: exp.Expr | None) -> exp.Between:
+        low = self._parse_bitwise()
+        if not self._match(TokenType.AND):  # sqlglot would do without it
+            self.raise_error("Expected AND")
+        return self.expression(exp.Between(this=this, low=low, high=self._parse_bitwise()))
+
+    def _build_predicate(
+        self,
+        klass: type[exp.Binary],
+        this: exp.Expr | None,
+        expression: exp.Expr | None,
+        comments: list[str] | None = None,
+        negate: bool = False,
+    ) -> exp.Expr:
+        # sqlglot adds parentheses of its own here, which would hide where it reads a chain of operators unlike Spark.
+        predicate = klass(this=this, expression=expression)
+        if negate:
+            predicate.set("negate", True)
+        return self.expression(predicate)
+
+
+def parse_select(tokens: Sequence[Token], source: Source) -> exp.Select:
+    """The syntax tree of `SELECT … WHERE … GROUP BY … HAVING …`."""
+    _check_tokens(tokens, source)
+    readable = [_as_plain_word(token) for token in tokens]
+    parser = _SelectParser(error_level=ErrorLevel.IMMEDIATE, dialect=SPARK)
+    try:
+        trees = parser.parse(readable, source.text)
+    except _UnreadableError as error:
+        raise _explain(error, tokens, source) from None
+    except RecursionError:
+        raise too_deep(Span.of(tokens), source) from None
+    except Exception as error:
+        # sqlglot stumbles over some texts in other ways than its own errors; the text is at fault all the same.
+        raise source.error("the query cannot be read", tokens[0], "check it against docs/language.md") from error
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Select):
+        raise source.error("this is not a single SELECT", tokens[0], "write one SELECT … FROM stream [RANGE … SLIDE …]")
+    return tree
+
+
+def _check_tokens(tokens: Sequence[Token], source: Source) -> None:
+    for before, token in pairwise([*tokens, Token(TokenType.R_PAREN, "")]):
+        kind = token.token_type
+        if kind in _REFUSED:
+            raise source.error(_REFUSED[kind][0], token, _REFUSED[kind][1])
+        # sqlglot skips superfluous commas; what should stand beside them may be forgotten.
+        if kind is TokenType.COMMA and before.token_type in _OPENERS:
+            raise source.error("unexpected ','", token, "remove it, or add what is missing before it")
+        if before.token_type is TokenType.COMMA and kind in _ENDERS:
+            raise source.error("unexpected ','", before, "remove it, or add what is missing after it")
+    for sign, number, cast in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        # Spark takes the sign for a part of the number, sqlglot for an operator on the cast.
+        if (sign.token_type, number.token_type, cast.token_type) == _SIGNED_CAST:
+            hint = f"add parentheses, for example (-{number.text})::…"
+            raise source.error("the operators can be read in two ways", sign, hint)
+
+
+def too_deep(at: Span, source: Source) -> QueryError:
+    return source.error("the query is nested too deeply", at, "split the expression, or use IN (…) for long lists")
+
+
+def span_of(node: exp.Expr, fallback: Span) -> Span:
+    """Where a node stands in the text: its own place, or the first place known below it, or around it."""
+    around: exp.Expr | None = node
+    while around is not None:
+        places = [below.meta for below in around.walk() if "start" in below.meta]
+        if "start" in around.meta:
+            places = [around.meta]
+        if places:
+            first = min(places, key=lambda meta: int(meta["start"]))
+            return Span(first["start"], first["end"] + 1)
+        around = around.parent
+    return fallback
+
+
+def _as_plain_word(token: Token) -> Token:
+    if token.token_type not in _PLAIN_WORDS:
+        return token
+    return Token(TokenType.VAR, token.text, line=token.line, col=token.col, start=token.start, end=token.end)
+
+
+def _explain(error: _UnreadableError, tokens: Sequence[Token], source: Source) -> QueryError:
+    """What sqlglot could not read, in the words of the user's text."""
+    if not error.token:
+        last = tokens[-1]
+        return source.error(
+            f"something is missing after '{source.raw(last)}'",
+            Span(last.end + 1, last.end + 2),
+            "complete the expression",
+        )
+    raw = source.raw(error.token)
+    if "END after CASE" in error.reason:
+        return source.error("CASE without END", error.token, "close it with END")
+    if error.reason.lower().startswith("expected type"):
+        return source.error(f"unknown type '{raw}'", error.token, "use a type of Spark SQL, such as double or string")
+    if "Expecting )" in error.reason:
+        hint = "a ')' or an operator is missing before it"
+    elif error.token.token_type not in (TokenType.VAR, TokenType.IDENTIFIER) and is_name(error.token):
+        hint = f"a comma or an operator may be missing; a column of that name needs backticks: `{raw}`"
+    else:
+        hint = "a comma or an operator may be missing before it"
+    return source.error(f"cannot read '{raw}' here", error.token, hint)

@@ -1,0 +1,98 @@
+"""A checked expression as canonical Spark SQL text, put together so that Spark reads it as we did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from sqlglot import exp
+
+from windloom.model import Expression
+
+
+class Level(IntEnum):
+    """How tightly Spark binds an operator: the order of alternatives in Spark's own grammar (SqlBaseParser.g4)."""
+
+    OR = 1
+    AND = 2
+    NOT = 3
+    PREDICATE = 4  # IN, LIKE, BETWEEN, IS: not associative
+    COMPARE = 5
+    BIT_OR = 6
+    BIT_XOR = 7
+    BIT_AND = 8
+    SHIFT = 9
+    ADD = 10  # also ||
+    MULTIPLY = 11
+    UNARY = 12
+    PRIMARY = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An expression twice: over the stream's columns, and over a query's aggregates and groupings.
+
+    `sql` has one text for all spellings of an expression. `over` is the same text with each aggregate i replaced by
+    `__a{i}` and each grouping i by `__g{i}`. `loose` is the first column that is in neither.
+    """
+
+    sql: str
+    over: str
+    level: Level = Level.PRIMARY
+    columns: frozenset[str] = frozenset()
+    uses: frozenset[str] = frozenset()
+    loose: exp.Expr | None = None
+    column: str | None = None  # the stream's column, when the expression is nothing else
+    name: str | None = None  # the name Spark would give it, when that is not the text
+
+    @classmethod
+    def text(cls, sql: str) -> Term:
+        """A constant."""
+        return cls(sql, sql)
+
+    @property
+    def placeholder(self) -> str | None:
+        """`__a{i}` or `__g{i}`, when the expression is one aggregate or one grouping and nothing else."""
+        return self.over if self.over in self.uses else None
+
+    def fit(self, least: Level) -> Term:
+        """The same expression as an operand that must bind at least so tightly."""
+        if self.level >= least:
+            return self
+        over = self.over if self.placeholder else f"({self.over})"
+        return replace(self, sql=f"({self.sql})", over=over, level=Level.PRIMARY)
+
+    def row_expression(self) -> Expression:
+        """As an expression over the stream's columns."""
+        if self.column is not None:
+            return Expression.of_column(self.column)
+        return Expression(self.sql, tuple(sorted(self.columns)))
+
+    def group_expression(self) -> Expression:
+        """As an expression over the aggregates and groupings of a query."""
+        return Expression(self.over, tuple(sorted(self.uses)))
+
+
+def compose(level: Level, *pieces: str | Term) -> Term:
+    """An expression from pieces of text and operands that already fit."""
+    terms = [piece for piece in pieces if isinstance(piece, Term)]
+    sql = "".join(piece if isinstance(piece, str) else piece.sql for piece in pieces)
+    if any(term.uses for term in terms):
+        over = "".join(piece if isinstance(piece, str) else piece.over for piece in pieces)
+    else:
+        over = sql
+    return Term(
+        sql,
+        over,
+        level,
+        columns=frozenset().union(*(term.columns for term in terms)),
+        uses=frozenset().union(*(term.uses for term in terms)),
+        loose=next((term.loose for term in terms if term.loose is not None), None),
+    )
+
+
+def comma_separated(terms: list[Term]) -> list[str | Term]:
+    pieces: list[str | Term] = []
+    for term in terms:
+        pieces += [", ", term] if pieces else [term]
+    return pieces

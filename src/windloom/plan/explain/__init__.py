@@ -1,0 +1,7 @@
+"""EXPLAIN: a plan as text, as JSON and as a picture."""
+
+from windloom.plan.explain.picture import explain_svg
+from windloom.plan.explain.text import explain_text
+from windloom.plan.explain.to_json import explain_json
+
+__all__ = ["explain_json", "explain_svg", "explain_text"]

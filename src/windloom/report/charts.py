@@ -1,0 +1,189 @@
+"""Small charts as SVG, made by hand: bars, one stacked bar, lines. All text is escaped and fits its room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import ceil, floor, isfinite, log10
+
+from windloom.plan.explain.canvas import FAINT, PALETTE, PAPER, RULE, WASH, Canvas, shown, text_width
+from windloom.plan.explain.words import number, share
+from windloom.report.scales import Scale, linear_ticks, tick_labels, time_ticks
+
+WIDTH = 680.0
+_QUIET = "#94a3b8"
+
+#: (label, value, note); part of a stacked bar or a row of a bar chart.
+Bar = tuple[str, float, str]
+
+
+def bar_chart(rows: Sequence[Bar], unit: str, log: bool = False, *, title: str = "", highlight: int | None = 0) -> str:
+    """Horizontal bars, one a row, with value and note behind; the highlighted row has colour, the others are grey.
+
+    With `log` every gridline is ten times the one before, and the axis says so: lengths then do not compare as sums.
+    """
+    canvas = Canvas()
+    label_width = min(220.0, max([80.0, *(text_width(label, 13) for label, _, _ in rows)]) + 16)
+    value_width = 120.0
+    left, right = label_width, WIDTH - value_width
+    scale = _bar_scale([value for _, value, _ in rows], log, left, right)
+    row_height = 46.0 if any(note for _, _, note in rows) else 34.0
+    bottom = 14.0 + row_height * len(rows)
+    for tick in scale.ticks:
+        x = scale.at(tick)
+        canvas.line(x, 6, x, bottom, RULE, 0.8)
+        canvas.text(x, bottom + 16, number(tick), 10.5, FAINT, room=80, anchor="middle")
+    for index, (label, value, note) in enumerate(rows):
+        y = 14.0 + row_height * index
+        with canvas.group(f"{label}: {number(value)} {unit}" + (f"\n{note}" if note else "")):
+            canvas.text(left - 12, y + 15, label, 13, room=label_width - 16, anchor="end", bold=index == highlight)
+            end = scale.at(value) if isfinite(value) and (value > 0) else left
+            colour = PALETTE[0] if highlight is None or index == highlight else _QUIET
+            canvas.rect(left, y + 2, max(1.5, end - left), 18, colour, radius=3)
+            said = f"{number(value)} {unit}"
+            canvas.text(max(left, end) + 8, y + 16, said, 12.5, room=WIDTH - end - 12, bold=True)
+            if note:
+                canvas.text(left, y + 35, note, 11, FAINT, room=WIDTH - left - 8, halo=True)
+    axis = f"{unit}, log scale: each line is ten times the one before" if log else unit
+    canvas.text(left, bottom + 34, axis, 10.5, FAINT, room=WIDTH - left - 8)
+    return canvas.document(WIDTH, bottom + 46, title or f"bar chart, {unit}")
+
+
+def _bar_scale(values: Iterable[float], log: bool, left: float, right: float) -> Scale:
+    positive = [value for value in values if isfinite(value) and value > 0] or [1.0]
+    if not log:
+        ticks = linear_ticks(0.0, max(positive), 5)
+        return Scale(0.0, max(max(positive), ticks[-1]), left, right, tuple(ticks))
+    low, high = floor(log10(min(positive))), ceil(log10(max(positive)))
+    if 10.0**low == min(positive):
+        low -= 1  # so that the shortest bar has a length
+    high = max(high, low + 1)
+    step = max(1, ceil((high - low) / 8))
+    ticks = [10.0**power for power in range(low, high + 1, step)]
+    return Scale(10.0**low, 10.0**high, left, right, tuple(ticks), log=True)
+
+
+def stacked_bar(parts: Sequence[Bar], unit: str = "s", *, title: str = "") -> str:
+    """One bar cut into parts of a whole, and a legend with every value; where the time went, for example."""
+    canvas = Canvas()
+    kept = [(label, max(0.0, value) if isfinite(value) else 0.0, note) for label, value, note in parts]
+    total = sum(value for _, value, _ in kept)
+    x, width = 8.0, WIDTH - 16.0
+    canvas.rect(x, 8, width, 40, WASH, radius=4)
+    for index, (label, value, note) in enumerate(kept):
+        if total <= 0 or value <= 0:
+            continue
+        length = width * value / total
+        said = f"{number(value)} {unit}"
+        with canvas.group(f"{label}: {said}, {share(value / total)}" + (f"\n{note}" if note else "")):
+            # Half a pixel of paper between parts keeps thin neighbours apart.
+            canvas.rect(x, 8, max(0.6, length - 1), 40, PALETTE[index % len(PALETTE)])
+            if length > text_width(said, 12, True) + 12:
+                canvas.text(x + length / 2, 33, said, 12, PAPER, room=length - 8, anchor="middle", bold=True)
+        x += length
+    y = 76.0
+    column = (WIDTH - 16.0) / 2
+    for index, (label, value, note) in enumerate(kept):
+        left = 8.0 + column * (index % 2)
+        canvas.rect(left, y - 9, 11, 11, PALETTE[index % len(PALETTE)], radius=2)
+        part = f", {share(value / total)}" if total > 0 else ""
+        used = canvas.text(left + 18, y + 1, label, 12.5, room=column * 0.5, bold=True)
+        said = f"{number(value)} {unit}{part}" + (f" · {note}" if note else "")
+        canvas.text(left + 18 + used + 10, y + 1, said, 12, FAINT, room=column - used - 40)
+        y += 22.0 if index % 2 else 0.0
+    y += 22.0 if len(kept) % 2 else 0.0
+    return canvas.document(WIDTH, y - 4, title or f"{number(total)} {unit} in {len(kept)} parts")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line: x is a number or a time (drawn in UTC), in order; a y of None leaves a gap."""
+
+    label: str
+    points: Sequence[tuple[float | datetime, float | None]]
+
+
+def line_chart(series: Sequence[Series], *, y_label: str = "", title: str = "", height: float = 320.0) -> str:
+    """Lines over numbers or times, each named at its end."""
+    canvas = Canvas()
+    is_time = any(isinstance(x, datetime) for one in series for x, _ in one.points)
+    lines = [_known(one) for one in series]
+    known = [point for line in lines for part in line for point in part]
+    if not known:
+        canvas.text(WIDTH / 2, 60, "nothing to show: no values", 13, FAINT, room=WIDTH, anchor="middle")
+        return canvas.document(WIDTH, 110, title or "empty chart")
+    names = min(180.0, max(text_width(one.label, 12, True) for one in series) + 16)
+    x_scale, labels = _x_scale([x for x, _ in known], is_time, WIDTH - names - 8)
+    ticks = linear_ticks(min(y for _, y in known), max(y for _, y in known), 5)
+    top, bottom = 30.0, height - 34.0
+    y_scale = Scale(ticks[0], ticks[-1], bottom, top, tuple(ticks))
+    canvas.text(8, 16, y_label, 11, FAINT, room=WIDTH - 16)
+    for tick, label in zip(ticks, tick_labels(ticks), strict=True):
+        y = y_scale.at(tick)
+        canvas.line(x_scale.start, y, x_scale.end, y, RULE, 0.8)
+        canvas.text(x_scale.start - 8, y + 4, label, 10.5, FAINT, room=x_scale.start - 12, anchor="end")
+    for tick, label in zip(x_scale.ticks, labels, strict=True):
+        x = x_scale.at(tick)
+        canvas.line(x, bottom, x, bottom + 5, FAINT, 0.8)
+        canvas.text(x, bottom + 19, label, 10.5, FAINT, room=110, anchor="middle")
+    ends = []
+    for index, (one, line) in enumerate(zip(series, lines, strict=True)):
+        colour = PALETTE[index % len(PALETTE)]
+        with canvas.group(one.label):
+            for part in line:
+                _draw_line(canvas, [(x_scale.at(x), y_scale.at(y)) for x, y in part], colour)
+        if line:
+            ends.append((y_scale.at(line[-1][-1][1]), one.label, colour))
+    for y, label, colour in _spread(ends, top, bottom):
+        canvas.text(x_scale.end + 10, y + 4, label, 12, colour, room=names - 4, bold=True)
+    return canvas.document(WIDTH, height, title or "line chart")
+
+
+def _known(one: Series) -> list[list[tuple[float, float]]]:
+    """The unbroken parts of a line."""
+    parts: list[list[tuple[float, float]]] = [[]]
+    for x, y in one.points:
+        place = _seconds(x) if isinstance(x, datetime) else float(x)
+        if y is None or not isfinite(y) or not isfinite(place):
+            parts.append([])
+        else:
+            parts[-1].append((place, float(y)))
+    return [part for part in parts if part]
+
+
+def _seconds(instant: datetime) -> float:
+    """A time without a zone is read as it stands, so that the axis shows what the rows show."""
+    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
+
+
+def _x_scale(xs: Sequence[float], is_time: bool, right: float) -> tuple[Scale, list[str]]:
+    low, high = min(xs), max(xs)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    if is_time:
+        ticks, labels = time_ticks(low, high)
+    else:
+        ticks = [tick for tick in linear_ticks(low, high, 6) if low <= tick <= high]
+        labels = tick_labels(ticks)
+    return Scale(low, high, 74.0, right, tuple(ticks)), labels
+
+
+def _draw_line(canvas: Canvas, points: list[tuple[float, float]], colour: str) -> None:
+    if len(points) == 1:
+        canvas.dot(*points[0], 2.5, colour)
+        return
+    data = "M" + "L".join(f"{shown(x)} {shown(y)}" for x, y in points)
+    canvas.path(data, colour, 2, extra=' stroke-linejoin="round" stroke-linecap="round"')
+
+
+def _spread(ends: list[tuple[float, str, str]], top: float, bottom: float) -> list[tuple[float, str, str]]:
+    """Names at the ends of lines, moved apart where they would lie on each other."""
+    placed: list[tuple[float, str, str]] = []
+    low = top
+    for y, label, colour in sorted(ends):
+        low = max(y, low)
+        placed.append((low, label, colour))
+        low += 15.0
+    over = low - 15.0 - bottom
+    return placed if over <= 0 else [(max(top, y - over), label, colour) for y, label, colour in placed]

@@ -1,0 +1,80 @@
+"""Plans for tests of EXPLAIN, made from catalogs without Spark."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from windloom.language import parse_catalog
+from windloom.model import DataType, Query, Stream
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan import Plan
+
+STREAMS = """
+CREATE STREAM trades (ts TIMESTAMP, symbol STRING, venue STRING, price DOUBLE, volume BIGINT) TIME ts DELAY 10 seconds;
+CREATE STREAM orders (ts TIMESTAMP, customer STRING, amount DECIMAL(10, 2)) TIME ts;
+"""
+
+FEW = """
+CREATE QUERY avg_1h AS SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol;
+CREATE QUERY high_1d AS
+  SELECT symbol, max(price) AS high, count(*) AS n
+  FROM trades [RANGE 1 day SLIDE 10 minutes]
+  GROUP BY symbol;
+CREATE QUERY vwap AS
+  SELECT symbol, sum(price * volume) / sum(volume) AS vwap
+  FROM trades [RANGE 450 seconds SLIDE 70 seconds]
+  GROUP BY symbol
+  HAVING count(*) > 10;
+"""
+
+MIXED = (
+    FEW
+    + """
+CREATE QUERY big AS
+  SELECT symbol, count(*) AS n FROM trades [RANGE 5 minutes SLIDE 30 seconds OFFSET 7 seconds]
+  WHERE volume > 100 GROUP BY symbol;
+CREATE QUERY by_venue_7 AS SELECT venue, sum(volume) AS v FROM trades [TUMBLE 7 seconds] GROUP BY venue;
+CREATE QUERY by_venue_997 AS SELECT venue, sum(volume) AS v FROM trades [TUMBLE 997 seconds] GROUP BY venue;
+CREATE QUERY by_venue_1009 AS SELECT venue, stddev(price) AS d FROM trades [TUMBLE 1009 seconds] GROUP BY venue;
+CREATE QUERY revenue AS SELECT sum(amount) AS r FROM orders [RANGE 1 day SLIDE 1 hour];
+CREATE QUERY glimpse AS SELECT min(amount) AS low, max(amount) AS high FROM orders [RANGE 5 seconds SLIDE 1 minute];
+"""
+)
+
+
+def plan_of(catalog: str, *, rates: dict[str, float] | None = None, **options: str) -> Plan:
+    read = parse_catalog(STREAMS + catalog)
+    streams = {
+        one.stream.name: replace(one.stream, events_per_second=(rates or {}).get(one.stream.name))
+        for one in read.streams
+    }
+    return plan_of_queries(streams, read.parse(streams), **options)
+
+
+def plan_of_queries(streams: dict[str, Stream], queries: tuple[Query, ...], **options: str) -> Plan:
+    """Computed expressions are doubles, which is all these catalogs need."""
+    types = {
+        (query.stream, expression.sql): streams[query.stream].columns[expression.column]
+        if expression.column
+        else DataType.parse("double")
+        for query in queries
+        for expression in query.expressions
+    }
+    return make_plan(streams, queries, types, PlanOptions(**options))
+
+
+def many_queries(how_many: int) -> str:
+    """Queries as in the benchmarks: slides that divide 1000 seconds, ranges of 1 to 50 slides."""
+    rng = random.Random(1)
+    slides = [slide for slide in range(1, 1001) if 1000 % slide == 0]
+    lines = []
+    for index in range(how_many):
+        slide = rng.choice(slides)
+        seconds = slide * rng.randint(1, 50) + rng.choice([0, 0, slide // 2])
+        aggregate = rng.choice(["sum(price)", "max(price)", "avg(price)", "count(*)"])
+        window = f"[RANGE {seconds} seconds SLIDE {slide} seconds]"
+        lines.append(
+            f"CREATE QUERY q{index:03} AS SELECT symbol, {aggregate} AS a FROM trades {window} GROUP BY symbol;"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,58 @@
+"""EXPLAIN of plans against files; WINDLOOM_UPDATE_GOLDEN=1 writes them anew, for a human to read in the diff."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from golden.plans import FEW, MIXED, many_queries, plan_of
+from windloom.plan.explain import explain_json, explain_text
+
+_HERE = Path(__file__).parent
+
+
+def _significant(value: Any) -> Any:
+    """Floats to nine digits: the last bits of a logarithm are the processor's own."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {key: _significant(each) for key, each in value.items()}
+    return [_significant(each) for each in value] if isinstance(value, list) else value
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(_significant(value), indent=1, ensure_ascii=False) + "\n"
+
+
+_LOW_RATE = {"trades": 0.02}
+
+_CASES: dict[str, Callable[[], str]] = {
+    "few.txt": lambda: explain_text(plan_of(FEW)),
+    "few.json": lambda: _json(explain_json(plan_of(FEW))),
+    "few_cutty.txt": lambda: explain_text(plan_of(FEW, slicing="cutty")),
+    "few_no_share.txt": lambda: explain_text(plan_of(FEW, strategy="no_share")),
+    "mixed.txt": lambda: explain_text(plan_of(MIXED, rates={"orders": 250.0})),
+    "apart.txt": lambda: explain_text(plan_of(FEW, rates=_LOW_RATE, technique="recalculate")),
+    "many.txt": lambda: explain_text(plan_of(many_queries(40))),
+    "one_of_few.txt": lambda: explain_text(plan_of(FEW), query="vwap"),
+    "one_of_mixed.txt": lambda: explain_text(plan_of(MIXED), query="by_venue_997"),
+    "one_apart.txt": lambda: explain_text(plan_of(FEW, rates=_LOW_RATE, technique="recalculate"), query="avg_1h"),
+}
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_explain_reads_as_in_its_golden_file(name: str) -> None:
+    path = _HERE / name
+    said = _CASES[name]()
+    if os.environ.get("WINDLOOM_UPDATE_GOLDEN"):
+        path.write_text(said, encoding="utf-8")
+    assert said == path.read_text(encoding="utf-8"), "if this is meant, run again with WINDLOOM_UPDATE_GOLDEN=1"
+
+
+def test_every_golden_file_has_its_case() -> None:
+    assert {path.name for path in _HERE.iterdir() if path.suffix in (".txt", ".json")} == set(_CASES)

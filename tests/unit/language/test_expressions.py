@@ -1,0 +1,144 @@
+"""Scalar expressions: one text for all spellings, and only what is known passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from windloom.model import Expression, Query
+
+Read = Callable[[str], Query]
+Refusal = Callable[[str], str]
+
+
+def canonical(read: Read, text: str) -> str:
+    return str(read(f"SELECT count(*) … WHERE {text}").where)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PRICE>1", "price > 1"),
+        ("trades.price > 1", "price > 1"),
+        ("((price)) > (1)", "price > 1"),
+        ("(price > 1)", "price > 1"),
+        ("price   >\n 1 -- why", "price > 1"),
+        ("price != 1 and Price == 2", "price <> 1 AND price = 2"),
+        ("`My Col` = 1 or `my col` = 2", "`My Col` = 1 OR `My Col` = 2"),
+        ("(price + 1) * 2", "(price + 1) * 2"),
+        ("(price * 1) + 2", "price * 1 + 2"),
+        ("price - (1 - 2)", "price - (1 - 2)"),
+        ("- - price", "-(-price)"),
+        ("+price", "positive(price)"),
+        ("not price is null", "price IS NOT NULL"),
+        ("NOT (symbol IN ('a'))", "symbol NOT IN ('a')"),
+        ("not symbol like 'a'", "symbol NOT LIKE 'a'"),
+        ("symbol not between 'a' and 'b'", "symbol NOT BETWEEN 'a' AND 'b'"),
+        ("symbol regexp 'a'", "symbol RLIKE 'a'"),
+        ('symbol = "x"', "symbol = 'x'"),
+        ("symbol = 'it''s'", "symbol = 'it''s'"),
+        (r"symbol = 'a\'b\n'", r"symbol = 'a\'b\n'"),
+        ("symbol RLIKE r'\\d'", "symbol RLIKE r'\\d'"),
+        ("volume > 10l", "volume > 10L"),
+        ("price > 1e-3", "price > 1E-3"),
+        ("ts > date '2020-01-01'", "ts > DATE '2020-01-01'"),
+        ("ts + interval 1 hour  30 minutes > ts", "ts + INTERVAL 1 HOUR 30 MINUTES > ts"),
+        ("Upper( SYMBOL )", "upper(symbol)"),
+        ("nvl(price,0)", "nvl(price, 0)"),
+        ("cast(price as int)", "CAST(price AS INT)"),
+        ("price::int", "CAST(price AS INT)"),
+        ("case when price>1 then 1 end", "CASE WHEN price > 1 THEN 1 END"),
+        ("timestampdiff(hour, ts, ts)", "timestampdiff(HOUR, ts, ts)"),
+        ("extract(hour from ts)", "EXTRACT(HOUR FROM ts)"),
+        ("meta.Code = trades.meta.name", "meta.Code = meta.name"),
+        ("sizes[0]", "sizes[0]"),
+        ("exists(sizes, price -> price > 1)", "exists(sizes, price -> price > 1)"),
+        ("filter(sizes, (v, i) -> v > volume)[0] = 1", "filter(sizes, (v, i) -> v > volume)[0] = 1"),
+        ("price <=> volume", "price <=> volume"),
+        ("price is not distinct from volume", "price <=> volume"),
+        ("price > volume is null", "(price > volume) IS NULL"),
+        ("sum_of_things(price)", "sum_of_things(price)"),
+    ],
+)
+def test_spellings_of_one_expression_have_one_text(read: Read, text: str, expected: str) -> None:
+    assert canonical(read, text) == expected
+    assert canonical(read, expected) == expected
+
+
+def test_an_expression_knows_the_columns_it_reads(read: Read) -> None:
+    where = read(
+        "SELECT count(*) … WHERE Volume > 1 AND meta.code + price > `my col` AND exists(sizes, v -> v = 1)"
+    ).where
+    assert where is not None
+    assert where.columns == ("My Col", "meta", "price", "sizes", "volume")
+    assert where.column is None
+
+
+def test_a_bare_column_is_known_as_such(read: Read) -> None:
+    assert read("SELECT max((trades.PRICE)) …").aggregates[0].argument == Expression.of_column("price")
+
+
+def test_a_column_named_like_a_sql_word_stays_a_column() -> None:
+    assert Expression.of_column("true").sql == "`true`"
+
+
+def test_long_chains_of_conditions_are_read(read: Read) -> None:
+    text = " OR ".join(f"price = {number}" for number in range(3000))
+    assert canonical(read, text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("prise > 1", "unknown column 'prise'"),
+        ("trades.prise > 1", "unknown column 'prise'"),
+        ("t.price > 1", "'t' is not the stream of this query"),
+        ("price.x > 1", "column 'price' has no field 'x'"),
+        ("rand() > 0.5", "rand() gives another answer each time, so results would depend on when and where"),
+        ("ts > current_timestamp", "current_timestamp() gives another answer each time"),
+        ("ts > current_timestamp()", "current_timestamp() gives another answer each time"),
+        ("ts > NOW()", "now() gives another answer each time"),
+        ("unix_timestamp() > 1", "unix_timestamp() gives another answer each time"),
+        ("ts > TIMESTAMP 'now'", "TIMESTAMP 'now' depends on when the query runs"),
+        ("uuid() = symbol", "uuid() gives another answer each time"),
+        ("input_file_name() = symbol", "input_file_name() gives another answer each time"),
+        ("reflect('java.lang.Runtime', 'x')", "reflect() is not allowed: a query is never run as code"),
+        ("`Reflect`('java.lang.Runtime', 'x')", "reflect() is not allowed: a query is never run as code"),
+        ("java_method('a', 'b')", "java_method() is not allowed: a query is never run as code"),
+        ("try_reflect('a', 'b')", "try_reflect() is not allowed: a query is never run as code"),
+        ("system.builtin.reflect('a', 'b')", "functions of other schemas are not supported"),
+        ("`a b`(1)", "'a b' is not the name of a function"),
+        ("explode(sizes)", "explode() makes several rows of one, which is not supported"),
+        ("row_number() > 1", "row_number() is not supported yet"),
+        ("price > ?", "parameters are not supported"),
+        ("price > :low", "parameters are not supported"),
+        ("price > ${low}", "parameters are not supported"),
+        ("mask(symbol => 'x')", "named arguments are not supported"),
+        ("0x1F = 1", "'0x1F' is not a number in Spark SQL"),
+        ("price IN ()", "IN needs a list of values"),
+        ("price IN venue", "IN needs a list of values"),
+        ("price IS 1", "IS must be followed by [NOT] NULL, TRUE or FALSE"),
+        ("price = volume < 3", "the operators can be read in two ways"),
+        ("symbol || venue + 1", "the operators can be read in two ways"),
+        ("volume | 1 & 2", "the operators can be read in two ways"),
+        ("price AT TIME ZONE 'UTC'", "AT TIME ZONE is not Spark SQL"),
+        ("INT '5' = 1", "only DATE, TIME and TIMESTAMP can stand before a text"),
+        ("cast(price AS foo)", "unknown type 'foo'"),
+        ("price BETWEEN 1 2", "cannot read '2' here"),
+        ("price -> 'a'", "cannot read '->' here"),
+        ("price >", "something is missing after '>'"),
+        ("price = 1 venue", "cannot read 'venue' here"),
+        ("coalesce(price,)", "unexpected ','"),
+        ("(price > 1", "'(' is never closed"),
+        ("price > 1)", "unexpected ')'"),
+        ("symbol = 'abc", "the quote ' is never closed"),
+        ("price > 1 /* oh", "the comment is never closed"),
+        ("CASE WHEN price > 1 THEN 1", "CASE without END"),
+        ("filter(sizes, __a0 -> TRUE)", "names that begin with '__' are reserved"),
+        ("if(price > 1, 1)", "if() takes three arguments"),
+        ("(" * 400 + "price" + ")" * 400, "the query is nested too deeply"),
+    ],
+)
+def test_an_expression_that_cannot_be_trusted_is_refused(refusal: Refusal, text: str, message: str) -> None:
+    assert refusal(f"SELECT count(*) … WHERE {text}").startswith(message)

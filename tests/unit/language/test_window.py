@@ -1,0 +1,146 @@
+"""Where a query says its window, in brackets or with Spark's window(), and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from windloom.model import Query, Window, parse_duration
+
+Read = Callable[[str], Query]
+Refusal = Callable[[str], str]
+
+
+def window(length: str, slide: str | None = None, offset: str = "0 s") -> Window:
+    return Window(parse_duration(length), parse_duration(slide or length), parse_duration(offset))
+
+
+@pytest.mark.parametrize(
+    ("bracket", "expected"),
+    [
+        ("[RANGE 1 hour SLIDE 1 minute]", window("1 hour", "1 minute")),
+        ("[range 1 HOUR slide 1 Minute]", window("1 hour", "1 minute")),
+        ("[WINDOW 24 hours SLIDE 1 hour]", window("1 day", "1 hour")),
+        ("[RANGE 1 hour SLIDE 1 minute OFFSET 5 seconds]", window("1 hour", "1 minute", "5 s")),
+        ("[RANGE 1 hour OFFSET -5 seconds SLIDE 1 minute]", window("1 hour", "1 minute", "55 s")),
+        ("[RANGE 1 hour SLIDE 1 minute OFFSET - 5 s]", window("1 hour", "1 minute", "55 s")),
+        ("[RANGE 1 hour 30 minutes SLIDE 90 seconds]", window("90 min", "90 s")),
+        ("[RANGE 1.5 hours SLIDE 500 ms]", window("90 min", "500 ms")),
+        ("[RANGE 10s SLIDE 1s]", window("10 s", "1 s")),
+        ("[RANGE 1h SLIDE 5min]", window("1 h", "5 min")),
+        ("[RANGE '10 minutes' SLIDE '30 seconds']", window("10 min", "30 s")),
+        ("[RANGE INTERVAL 10 minutes SLIDE 30 seconds]", window("10 min", "30 s")),
+        ("[RANGE 1 minute SLIDE 1 hour]", window("1 min", "1 h")),
+        ("[TUMBLE 10 minutes]", window("10 min")),
+        ("[TUMBLE 10 minutes OFFSET 1 minute]", window("10 min", offset="1 min")),
+        ("[RANGE 1 hour -- how far back\n SLIDE 1 minute /* how often */]", window("1 hour", "1 minute")),
+    ],
+)
+def test_a_bracket_after_the_stream_is_the_window(read: Read, bracket: str, expected: Window) -> None:
+    assert read(f"SELECT count(*) FROM trades {bracket} WHERE sizes[0] > 1").window == expected
+
+
+@pytest.mark.parametrize("clause", ["trades [TUMBLE 1 h] AS t", "trades AS t [TUMBLE 1 h]", "trades t [TUMBLE 1 h]"])
+def test_the_alias_may_stand_on_either_side_of_the_bracket(read: Read, clause: str) -> None:
+    query = read(f"SELECT sum(t.price) FROM {clause} WHERE t.volume > 1 AND trades.volume > 2")
+    assert query.window == window("1 hour")
+    assert str(query.where) == "volume > 1 AND volume > 2"
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("window(ts, '1 hour', '10 minutes')", window("1 hour", "10 minutes")),
+        ("window(ts, '10 minutes')", window("10 minutes")),
+        ("window(ts, '1 hour', '10 minutes', '5 minutes')", window("1 hour", "10 minutes", "5 minutes")),
+        ("window(ts, '1 hour', '10 minutes', '-5 minutes')", window("1 hour", "10 minutes", "5 minutes")),
+        ("WINDOW(trades.TS, INTERVAL '1' HOUR, INTERVAL 10 MINUTES)", window("1 hour", "10 minutes")),
+    ],
+)
+def test_sparks_own_window_call_pastes_in(read: Read, call: str, expected: Window) -> None:
+    query = read(f"SELECT window.start, window.end, symbol, avg(price) FROM trades GROUP BY {call}, symbol")
+    assert query.window == expected
+    assert [grouping.name for grouping in query.group_by] == ["symbol"]
+    assert [output.name for output in query.outputs] == ["avg(price)"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT window, count(*) FROM trades GROUP BY window(ts, '1 hour')",
+        "SELECT window.start AS window_start, window.end AS window_end, count(1) FROM trades GROUP BY window(ts, '1h')",
+        "SELECT window(ts, '1 hour'), count(*) FROM trades GROUP BY 1",
+        "SELECT window(ts, '1 hour'), count(*) FROM trades GROUP BY window",
+        "SELECT window(ts, '1 hour') AS window, count(*) FROM trades GROUP BY window(ts, '60 minutes')",
+        "SELECT window_start, window_end, count(*) FROM trades [TUMBLE 1 hour]",
+        "SELECT window.start, count(*) FROM trades [TUMBLE 1 hour]",
+    ],
+)
+def test_items_that_ask_for_the_window_are_dropped(read: Read, text: str) -> None:
+    query = read(text)
+    assert query.window == window("1 hour")
+    assert query.group_by == ()
+    assert [output.name for output in query.outputs] == ["count(1)"]
+
+
+@pytest.mark.parametrize(
+    ("bracket", "message"),
+    [
+        ("[RANGE 1 hour]", "the window has a RANGE but no SLIDE"),
+        ("[SLIDE 1 hour]", "the window has no RANGE"),
+        ("[]", "the window is empty"),
+        ("[1 hour]", "a window cannot begin with '1'"),
+        ("[RANGE SLIDE 1 minute]", "a duration is missing after RANGE"),
+        ("[RANGE 1 hour SLIDE 1 minute SLIDE 2 minutes]", "SLIDE is given twice"),
+        ("[RANGE 1 hour WINDOW 1 hour SLIDE 1 s]", "RANGE is given twice"),
+        ("[TUMBLE 1 hour SLIDE 2 minutes]", "a tumbling window has no SLIDE"),
+        ("[RANGE 0 seconds SLIDE 1 minute]", "the range of a window must be positive, not 0 seconds"),
+        ("[RANGE 1 hour SLIDE -1 minute]", "the slide of a window must be positive, not -1 minute"),
+        ("[RANGE 1 month SLIDE 1 day]", "'month' is not a duration of fixed length"),
+        ("[TUMBLE 1 year]", "'year' is not a duration of fixed length"),
+        ("[RANGE 60 SLIDE 10]", "cannot read the duration '60'"),
+        ("[RANGE 1 fortnight SLIDE 1 day]", "unknown time unit 'fortnight'"),
+        ("[TUMBLE 0.1 us]", "the duration '0.1 us' is finer than one microsecond"),
+        ("[TUMBLE 999999999999 weeks]", "the range 999999999999 weeks is too long"),
+        ("[ROWS 10 SLIDE 5]", "windows counted in tuples (ROWS) are not supported yet"),
+        ("[PARTITION BY symbol ROWS 10 SLIDE 5]", "windows counted per key (PARTITION BY) are not supported yet"),
+        ("[LANDMARK SLIDE 1 hour]", "landmark windows are not supported yet"),
+        ("[UNTIL NOW SLIDE 1 hour]", "landmark windows (UNTIL NOW) are not supported yet"),
+        ("[NOW]", "windows of one instant (NOW) are not supported yet"),
+        ("[RANGE UNBOUNDED]", "unbounded windows are not supported yet"),
+        ("[TUMBLE 1 hour", "'[' is never closed"),
+        ("[TUMBLE 1 hour] [TUMBLE 2 hours]", "cannot read '[' here"),
+    ],
+)
+def test_a_bracket_that_is_no_window_is_refused(refusal: Refusal, bracket: str, message: str) -> None:
+    assert refusal(f"SELECT count(*) FROM trades {bracket}") == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT count(*) FROM trades", "the query has no window"),
+        ("SELECT window(ts, '1 hour'), count(*) FROM trades", "the query has no window"),
+        ("SELECT count(*) … GROUP BY window(ts, '1 hour')", "a query has one window only"),
+        ("SELECT count(*) FROM trades GROUP BY window(ts, '1 h'), window(ts, '2 h')", "a query has one window only"),
+        (
+            "SELECT count(*) FROM trades GROUP BY window(price, '1 hour')",
+            "window() must be over the time column of stream 'trades'",
+        ),
+        (
+            "SELECT count(*) FROM trades GROUP BY window(ts)",
+            "window() takes the time column and one to three durations",
+        ),
+        ("SELECT count(*) FROM trades GROUP BY window(ts, 3600)", "a duration is expected here"),
+        ("SELECT count(*) FROM trades GROUP BY window(ts, '1 month')", "'month' is not a duration of fixed length"),
+        ("SELECT count(*) FROM trades GROUP BY session_window(ts, '5 min')", "session windows are not supported yet"),
+        ("SELECT window.start AS s FROM trades GROUP BY window(ts, '1 h')", "the window cannot be called 's'"),
+        ("SELECT window(ts, '2 h') FROM trades GROUP BY window(ts, '1 h')", "this is not the window of the query"),
+        ("SELECT max(window(ts, '1 hour').start) …", "window() can only stand in GROUP BY"),
+        ("SELECT window_start + INTERVAL 1 HOUR, count(*) …", "'window_start' cannot be used in an expression yet"),
+        ("SELECT count(*) … GROUP BY window_start", "the window is not a grouping column"),
+    ],
+)
+def test_a_window_in_the_wrong_place_is_refused(refusal: Refusal, text: str, message: str) -> None:
+    assert refusal(text) == message
