@@ -23,7 +23,9 @@ from windloom.slicing import (
     identify,
 )
 
-WINDOWS = st.lists(st.builds(Window, st.integers(1, 30), st.integers(1, 14), st.integers(-20, 20)), min_size=1, max_size=6)
+WINDOWS = st.lists(
+    st.builds(Window, st.integers(1, 30), st.integers(1, 14), st.integers(-20, 20)), min_size=1, max_size=6
+)
 CLASSES = st.lists(st.builds(EdgeClass, st.integers(1, 15), st.integers(0, 60)), min_size=1, max_size=7)
 
 

@@ -41,7 +41,9 @@ def test_a_technique_agrees_with_recalculation(
     rng = np.random.default_rng(seed)
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     starts = np.concatenate([np.sort(rng.choice(300, size, replace=False)) for size in sizes]).astype(np.int64)
-    arrays = WindowArrays(*(np.array(values, np.int64) for values in zip(*((r, s, 0) for r, s in windows), strict=True)))
+    arrays = WindowArrays(
+        *(np.array(values, np.int64) for values in zip(*((r, s, 0) for r, s in windows), strict=True))
+    )
     lanes = locate(starts, bounds, arrays, TICK_MIN, TICK_MAX, NO_MARKS)
     cells = cells_of(family, len(starts), seed)
     queries = np.arange(len(windows))
@@ -68,7 +70,9 @@ def test_located_windows_are_the_non_empty_ones_that_end_in_the_interval(
     starts: list[int], window: Window, after: int, span: int
 ) -> None:
     cells = np.array(sorted(starts), np.int64)
-    arrays = WindowArrays(*(np.array([v], np.int64) for v in (window.range_ticks, window.slide_ticks, window.offset_ticks)))
+    arrays = WindowArrays(
+        *(np.array([v], np.int64) for v in (window.range_ticks, window.slide_ticks, window.offset_ticks))
+    )
     lanes = locate(cells, np.array([0, len(cells)]), arrays, after, after + span, NO_MARKS)
     expected = []
     for start in range(-300, 300):

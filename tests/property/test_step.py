@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from support.catalogs import ROWS, STREAM, TYPES, aggregates, catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
 from support.native import partials_of_plan
-
 from windloom.kernels import TECHNIQUES
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.time import TICK_MAX
@@ -48,9 +49,15 @@ def test_one_step_answers_what_the_oracle_answers(
 def test_every_technique_answers_what_its_properties_allow(
     slicing: str, technique: str, data: st.DataObject, rows: list[Row]
 ) -> None:
-    exact = aggregates().filter(lambda one: one.function == "count" or (one.function == "sum" and str(one.argument) != "x"))
-    chosen = data.draw(st.lists(exact if technique == "prefix_ring" else aggregates(), min_size=1, max_size=2, unique=True))
-    windows = data.draw(st.lists(st.builds(Window, st.integers(1, 30), st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=4))
+    exact = aggregates().filter(
+        lambda one: one.function == "count" or (one.function == "sum" and str(one.argument) != "x")
+    )
+    chosen = data.draw(
+        st.lists(exact if technique == "prefix_ring" else aggregates(), min_size=1, max_size=2, unique=True)
+    )
+    windows = data.draw(
+        st.lists(st.builds(Window, st.integers(1, 30), st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=4)
+    )
     queries = [make_query(f"q{i}", window, chosen, ("k",)) for i, window in enumerate(windows)]
     plan = plan_of(queries, "shared", slicing, technique)
     _, answers, _ = step(State(), partials_of_plan(plan, rows), TICK_MAX, plan)
@@ -69,7 +76,7 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
     ordered = sorted(rows, key=lambda row: row["tick"])
     bounds = [0, *sorted(cuts), len(ordered)]
     state, blocks = State(), []
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         batch = ordered[first:last]
         # In order, so every tuple still to come is at or after the largest time seen: none is late.
         watermark = max((row["tick"] for row in ordered[:last]), default=state.closed)
@@ -85,7 +92,9 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
 
 @settings(max_examples=60, deadline=None)
 @given(
-    windows=st.lists(st.builds(Window, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9)), min_size=1, max_size=3),
+    windows=st.lists(
+        st.builds(Window, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9)), min_size=1, max_size=3
+    ),
     early=ROWS,
     late=ROWS,
     watermark=st.integers(-30, 60),
@@ -93,7 +102,10 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
 def test_a_late_tuple_counts_in_its_open_windows_and_is_counted_exactly(
     windows: list[Window], early: list[Row], late: list[Row], watermark: int
 ) -> None:
-    queries = [make_query(f"q{i}", window, [Aggregate("count"), Aggregate("max", Expression.of_column("n"))], ("k",)) for i, window in enumerate(windows)]
+    queries = [
+        make_query(f"q{i}", window, [Aggregate("count"), Aggregate("max", Expression.of_column("n"))], ("k",))
+        for i, window in enumerate(windows)
+    ]
     plan = plan_of(queries)
     state, first, _ = step(State(), partials_of_plan(plan, early), watermark, plan)
     _, second, counts = step(state, partials_of_plan(plan, late), TICK_MAX, plan)
@@ -109,7 +121,9 @@ def test_a_late_tuple_counts_in_its_open_windows_and_is_counted_exactly(
         assert span > 0
     partly = dropped = 0
     for row in late:
-        ends = [start + query.window.range_ticks for query in queries for start in windows_of(query.window, row["tick"])]
+        ends = [
+            start + query.window.range_ticks for query in queries for start in windows_of(query.window, row["tick"])
+        ]
         missed = sum(end <= watermark for end in ends)
         partly += 0 < missed < len(ends)
         dropped += 0 < missed == len(ends)
@@ -131,7 +145,9 @@ def test_the_size_of_blocks_does_not_change_the_rows(queries: list[Query], rows:
 
 
 def test_sums_are_right_after_huge_values_have_passed() -> None:
-    query = make_query("q", Window(10, 1), [Aggregate("sum", Expression.of_column("x")), Aggregate("avg", Expression.of_column("x"))])
+    query = make_query(
+        "q", Window(10, 1), [Aggregate("sum", Expression.of_column("x")), Aggregate("avg", Expression.of_column("x"))]
+    )
     rows = [{"tick": t, "x": 1e15 if t % 40 == 0 else 0.1 * (t % 7)} for t in range(400)]
     rows[200]["x"] = 1e300
     rows[280]["x"] = float("inf")

@@ -80,5 +80,3 @@ def make_query(name: str, window: Window, chosen: list[Aggregate], grouping: tup
 def catalogs(draw: st.DrawFn, most: int = 4) -> list[Query]:
     count = draw(st.integers(1, most))
     return [draw(queries(f"q{i}")) for i in range(count)]
-
-

@@ -62,7 +62,9 @@ def _scale(query: Query, index: int, members: list[Row]) -> float:
         return 0.0
     values = [row[str(aggregate.argument.column)] for row in members]
     numbers = [abs(float(v)) for v in values if v is not None and not isinstance(v, str)]
-    total = math.fsum(v * v if aggregate.function.startswith(("var", "std")) else v for v in numbers if math.isfinite(v))
+    total = math.fsum(
+        v * v if aggregate.function.startswith(("var", "std")) else v for v in numbers if math.isfinite(v)
+    )
     # A standard deviation is off by at most the root of what its variance is off.
     return total
 

@@ -12,12 +12,12 @@ from windloom.engine.store import ParquetStore, check_empty
 from windloom.plan.physical import Plan
 from windloom.rounds import Block
 from windloom.rounds.lateness import Late
+from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.driver import run_on_driver
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors import run_on_executors
 from windloom.spark.partials import Partials, partials_of
 from windloom.spark.placement import check_placement, driver_can_hold, inputs_are_small
-from windloom.spark.api import DataFrame, SparkSession
 
 
 def run_batch(

@@ -14,8 +14,8 @@ from windloom.model.stream import Stream
 from windloom.model.time import INTEGER_UNITS, parse_duration
 from windloom.model.types import DataType, TypeKind
 from windloom.plan.physical import Plan
-from windloom.spark.frames import column_types, empty_frame, expression_types
 from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.frames import column_types, empty_frame, expression_types
 
 _TIME_KINDS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE, TypeKind.STRING, TypeKind.INTEGER)
 
@@ -209,7 +209,9 @@ def _match_declaration(declared: Stream, frame: DataFrame, columns: dict[str, Da
 def _widens(actual: DataType, declared: DataType) -> bool:
     if actual.kind is TypeKind.INTEGER and declared.kind is TypeKind.INTEGER:
         return actual.bits <= declared.bits
-    return declared.name == "double" and (actual.name == "float" or (actual.kind is TypeKind.INTEGER and actual.bits <= 32))
+    return declared.name == "double" and (
+        actual.name == "float" or (actual.kind is TypeKind.INTEGER and actual.bits <= 32)
+    )
 
 
 def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> None:
@@ -223,7 +225,10 @@ def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> 
                 raise WindloomError(
                     f"cannot group by '{grouping.expression}'", f"it is of type {kind}", "group by its fields instead"
                 )
-        if query.where is not None and types[query.stream, query.where.sql].kind not in (TypeKind.BOOLEAN, TypeKind.NULL):
+        if query.where is not None and types[query.stream, query.where.sql].kind not in (
+            TypeKind.BOOLEAN,
+            TypeKind.NULL,
+        ):
             raise WindloomError(
                 f"the WHERE condition '{query.where}' is not a condition",
                 f"it is of type {types[query.stream, query.where.sql]}",
@@ -231,5 +236,3 @@ def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> 
             )
     except WindloomError as error:
         raise WindloomError(f"query '{query.name}': {error.message}", error.detail, error.hint) from None
-
-

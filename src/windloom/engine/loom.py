@@ -114,7 +114,10 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
     ) -> Any:
-        """The plan to read: `format` "text", "json" (a dict) or "svg". `query` shows one query, `queries` all of them."""
+        """The plan to read: `format` is "text", "json" (a dict) or "svg".
+
+        `query` shows one query in full, `queries` lists all of them however many there are.
+        """
         plan = self.plan(strategy, slicing, technique)
         if query is not None and query not in self.queries:
             raise self._registry.unknown_query(query)

@@ -12,9 +12,9 @@ from windloom.errors import WindloomError, near_names
 from windloom.plan.physical import Plan
 from windloom.rounds import Block
 from windloom.rounds.lower import arrow_type
+from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.executors import WideAnswers
 from windloom.spark.frames import arrow_frame, ddl_of, finish
-from windloom.spark.api import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)

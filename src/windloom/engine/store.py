@@ -22,9 +22,9 @@ from windloom.engine.results import with_utc
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan, Shape
 from windloom.rounds import Block
+from windloom.spark.api import SparkSession
 from windloom.spark.executors import WideAnswers
 from windloom.spark.frames import arrow_frame, ddl_of, finish, output_types
-from windloom.spark.api import SparkSession
 
 MANIFEST = "manifest.json"
 

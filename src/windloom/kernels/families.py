@@ -88,7 +88,7 @@ def like(columns: Any, length: Any) -> Any:
 
 
 def _kind(numba_type: Any) -> type[Any] | None:
-    return numba_type.instance_class if isinstance(numba_type, types.BaseNamedTuple) else None
+    return getattr(numba_type, "instance_class", None) if isinstance(numba_type, types.BaseNamedTuple) else None
 
 
 @overload(load, strict=False)

@@ -12,7 +12,7 @@ from windloom.model.aggregate import Family, Needs
 
 
 class Technique(Protocol):
-    """Answers many windows over sorted cells. `out` has a row for every row of the lanes; only `queries` are written."""
+    """Answers many windows over sorted cells; of the rows of `out`, those of `queries` are written."""
 
     @property
     def name(self) -> str: ...

@@ -87,7 +87,9 @@ def parse_duration(value: str | timedelta) -> int:
         total += Fraction(match.group(1)) * unit_ticks(match.group(2))
         position = match.end()
     if position == 0 or text[position:].strip():
-        raise WindloomError(f"cannot read the duration '{value}'", hint="write a number and a unit, such as '10 seconds'")
+        raise WindloomError(
+            f"cannot read the duration '{value}'", hint="write a number and a unit, such as '10 seconds'"
+        )
     if total.denominator != 1:
         raise WindloomError(f"the duration '{value}' is finer than one microsecond", hint="round it to microseconds")
     return int(total)

@@ -1,10 +1,10 @@
 """The whole optimizer at a glance: from queries to a plan in five stages.
 
-    1. partial sets   queries of one stream, predicate and grouping are summarised together
-    2. components     what their aggregates need, each once
-    3. sharing        a strategy partitions a set's queries into trees, by cost
-    4. slices         edges of every tree, their union for the set, and how tuples find their slice
-    5. shapes         queries with equal output columns share one table of answers
+1. partial sets   queries of one stream, predicate and grouping are summarised together
+2. components     what their aggregates need, each once
+3. sharing        a strategy partitions a set's queries into trees, by cost
+4. slices         edges of every tree, their union for the set, and how tuples find their slice
+5. shapes         queries with equal output columns share one table of answers
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _plan_set(
         tuple(name for one, name in zip(components, techniques, strict=True) if _is_asked(one, queries)) or techniques,
         stream.events_per_second or DEFAULT_EVENTS_PER_SECOND,
     )
-    trees = []
+    trees: list[Tree] = []
     for members in sorted(find_strategy(options.strategy).choose(problem)):
         planned = [_place(queries[i], stream, group_by, types, shapes) for i in members]
         trees.append(_plan_tree(len(trees), planned, problem, techniques))
@@ -150,8 +150,7 @@ def _shape(query: Query, types: Types) -> Shape:
             tuple((output.name, results[output.aggregate]) for output in query.outputs if output.aggregate is not None),
         )
     select = [(name, f"__g{i}") for i, name in enumerate(names)]
-    for output in query.outputs:
-        select.append((output.name, output.expression.sql if output.expression else f"__a{output.aggregate}"))
+    select += [(one.name, one.expression.sql if one.expression else f"__a{one.aggregate}") for one in query.outputs]
     return Shape(
         tuple((f"__g{i}", one) for i, one in enumerate(group_types)),
         tuple((f"__a{i}", one) for i, one in enumerate(results)),

@@ -1,11 +1,11 @@
 """What will run: streams are cut into slices, slices summarised into sets of partials, trees answer queries from them.
 
-    Plan ─┬─ PartialSet   one stream, one predicate, one grouping: scanned and summarised once
-          │   ├─ components      what is summarised
-          │   ├─ slice_id        how a tuple finds its slice, natively
-          │   └─ Tree ...        queries that share slices; each tree coarsens the set's slices to its own
-          │       └─ PlannedQuery ...
-          └─ Shape        queries with equal output columns share one table of answers
+Plan ─┬─ PartialSet   one stream, one predicate, one grouping: scanned and summarised once
+      │   ├─ components      what is summarised
+      │   ├─ slice_id        how a tuple finds its slice, natively
+      │   └─ Tree ...        queries that share slices; each tree coarsens the set's slices to its own
+      │       └─ PlannedQuery ...
+      └─ Shape        queries with equal output columns share one table of answers
 """
 
 from __future__ import annotations

@@ -141,7 +141,9 @@ class _TreeAnswers:
                     {i: _rows(one, rows) for i, one in combined.items()},
                 )
 
-    def _combine(self, planned: tuple[PlannedQuery, ...], bounds: NDArray[np.int64], lanes: Lanes) -> dict[int, Combined]:
+    def _combine(
+        self, planned: tuple[PlannedQuery, ...], bounds: NDArray[np.int64], lanes: Lanes
+    ) -> dict[int, Combined]:
         """Every component the queries need, over all rows; rows of queries that do not need it stay undefined."""
         combined = {}
         needs = [set(_component_indices(self.one, one)) for one in planned]
@@ -153,7 +155,9 @@ class _TreeAnswers:
             lifted, tails = self.cells.lifted[index], self.running.get(index)
             family = self.one.components[index].family
             parts = tuple(
-                self._evaluate(technique, family, part, None if tails is None else tails.parts[i], bounds, lanes, wanted)
+                self._evaluate(
+                    technique, family, part, None if tails is None else tails.parts[i], bounds, lanes, wanted
+                )
                 for i, part in enumerate(lifted.parts)
             )
             valid = None
@@ -197,18 +201,17 @@ class _TreeAnswers:
 
         def refuse(row: int, value: str) -> None:
             query = planned[int(np.searchsorted(bounds, row, side="right")) - 1].query
-            start = np.datetime_as_string(np.datetime64(int(window_start[row]), "us"))
+            edges = [np.datetime64(int(edge[row]), "us") for edge in (window_start, window_end)]
+            group = describe_group(self.cells.keys, int(group_of_row[row]))
             raise WindloomError(
                 f"query '{query.name}': a value does not fit its type",
-                f"window [{start}, +{query.window.range_ticks} µs), group {describe_group(self.cells.keys, int(group_of_row[row]))}:"
-                f" {value} is out of range",
+                f"window [{edges[0]}, {edges[1]}), group {group}: {value} is out of range",
                 "cast the argument to a wider type, for example sum(cast(x AS decimal(38,0))) or a double",
             )
 
         instant = arrow_type(shape.time)
         arrays = [pa.array(window_start).cast(instant), pa.array(window_end).cast(instant)]
-        for position in planned[0].group_positions:
-            arrays.append(_group_column(self.cells.keys[position], group_of_row))
+        arrays += [_group_column(self.cells.keys[i], group_of_row) for i in planned[0].group_positions]
         for column, (_, kind) in enumerate(shape.columns):
             arrays.append(self._column(planned, bounds, column, combined, refuse).cast(arrow_type(kind)))
         names = ["window_start", "window_end", *(name for name, _ in shape.groups + shape.columns)]

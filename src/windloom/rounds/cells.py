@@ -82,7 +82,7 @@ def keep_from(cells: Cells, tick: int) -> Cells:
 
 
 def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
-    """Cells of the slices between `edges`, and where each one's run of finer cells begins (one bound more than cells)."""
+    """Cells of the slices between `edges`, and the bounds of each one's run of finer cells."""
     periods = np.array([one.period for one in edges.classes], np.int64)
     residues = np.array([one.residue for one in edges.classes], np.int64)
     runs = np.empty(len(cells) + 1, np.int64)

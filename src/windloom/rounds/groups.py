@@ -38,7 +38,11 @@ def concat_keys(left: list[pa.Array], right: list[pa.Array]) -> list[pa.Array]:
 def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """One contiguous array of a table's column."""
     if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+        return (
+            column.chunk(0)
+            if column.num_chunks == 1
+            else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+        )
     return column
 
 

@@ -104,7 +104,9 @@ def _valid(column: pa.Array) -> AddInt | None:
 
 
 def _valid_or_ones(lifted: Lifted) -> NDArray[np.int64]:
-    valid: NDArray[np.int64] = np.ones(len(lifted.parts[0][0]), np.int64) if lifted.valid is None else lifted.valid.value
+    valid: NDArray[np.int64] = (
+        np.ones(len(lifted.parts[0][0]), np.int64) if lifted.valid is None else lifted.valid.value
+    )
     return valid
 
 
@@ -155,7 +157,6 @@ def _limbs(column: pa.Array) -> list[NDArray[np.int64]]:
 
 def _one_dictionary(left: Lifted, right: Lifted) -> tuple[Lifted, Lifted]:
     """Rank both sides in the union of their values."""
-    assert left.dictionary is not None and right.dictionary is not None
     union = pc.unique(pa.concat_arrays([left.dictionary, right.dictionary]))
     union = union.take(pc.array_sort_indices(union))
 

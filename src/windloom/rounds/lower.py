@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.kernels.families import AddFloat, Columns
+from windloom.kernels.families import AddFloat, Columns, Moments
 from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType, TypeKind
 from windloom.rounds.lift import float_values
@@ -103,8 +103,9 @@ def _average(summed: Combined, count: NDArray[np.int64], kind: DataType, refuse:
 
 def _rounded(summed: Combined) -> NDArray[np.float64]:
     """A double-double as the nearest double; one cell alone is a head and a rest that were never added up."""
-    high, low = summed.parts[0]
-    total: NDArray[np.float64] = high + low
+    pair = summed.parts[0]
+    assert isinstance(pair, AddFloat)
+    total: NDArray[np.float64] = pair.high + pair.low
     return total
 
 
@@ -126,7 +127,9 @@ def _extremum(found: Combined, kind: DataType, *, reverse: bool) -> pa.Array:
 
 
 def _moment(function: str, found: Combined) -> pa.Array:
-    count, _, square = found.parts[0]
+    moments = found.parts[0]
+    assert isinstance(moments, Moments)
+    count, square = moments.count, moments.square
     less = 1.0 if function.endswith("samp") else 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         # Rounding may leave a tiny negative sum of squares where all values are equal.

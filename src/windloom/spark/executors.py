@@ -18,12 +18,11 @@ from windloom.model.time import TICK_MAX
 from windloom.model.types import DataType
 from windloom.plan.physical import Plan, Shape
 from windloom.rounds import Block, State, step
-from windloom.rounds.step import StepCounts
 from windloom.rounds.lower import arrow_type
+from windloom.rounds.step import StepCounts
 from windloom.spark.native import instant_sql
 from windloom.spark.partials import Partials, check_times
 from windloom.spark.slots import slot_names
-
 
 #: In the place of a shape's number: the row counts what a shard took in.
 _COUNTS = -1
@@ -44,7 +43,6 @@ class WideAnswers:
         renamed = [F.col(slot).alias(name) for slot, name in zip(self.slots[shape], names, strict=True)]
         window = [F.expr(instant_sql(edge, one.time)).alias(edge) for edge in ("window_start", "window_end")]
         return self.frame.where(F.col("shape") == shape).select("query", *window, *renamed)
-
 
     def totals(self) -> Totals:
         """Tuples and partials taken in, rows answered: one job, which also fills the frame if it is persisted."""
@@ -127,8 +125,10 @@ def _wide(block: Block, slots: tuple[str, ...], numbers: dict[str, int], schema:
         block.table["window_start"].cast(pa.int64()),
         block.table["window_end"].cast(pa.int64()),
     ]
-    for field in list(schema)[4:]:
-        arrays.append(own[field.name].cast(field.type) if field.name in own else pa.nulls(rows, field.type))
+    arrays += [
+        own[field.name].cast(field.type) if field.name in own else pa.nulls(rows, field.type)
+        for field in list(schema)[4:]
+    ]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 

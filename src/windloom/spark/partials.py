@@ -54,7 +54,11 @@ def partials_of(plan: Plan, frames: Mapping[str, DataFrame]) -> Partials:
         frame = sets[0][1]
         return Partials(frame.withColumn("part", F.lit(0)), (tuple(frame.columns),))
     slots = [slot_names(kind for _, kind in frame.dtypes) for _, frame in sets]
-    kinds = {slot: kind for (_, frame), names in zip(sets, slots, strict=True) for slot, (_, kind) in zip(names, frame.dtypes, strict=True)}
+    kinds = {
+        slot: kind
+        for (_, frame), names in zip(sets, slots, strict=True)
+        for slot, (_, kind) in zip(names, frame.dtypes, strict=True)
+    }
     aligned = []
     for (one, frame), names in zip(sets, slots, strict=True):
         own = dict(zip(names, frame.columns, strict=True))
@@ -75,7 +79,7 @@ def check_times(plan: Plan, partials: Mapping[int, pa.Table]) -> None:
             f"stream '{one.stream}' has tuples without a usable time",
             f"column '{stream.time}' ({stream.columns[stream.time]}) is NULL, unreadable or out of range"
             f" in {tuples:,} of its rows",
-            f"filter them out before loom.stream(…), for example df.where(\"{stream.time} IS NOT NULL\")",
+            f'filter them out before loom.stream(…), for example df.where("{stream.time} IS NOT NULL")',
         )
 
 
@@ -85,7 +89,9 @@ def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame) -> DataFrame:
     if one.where is not None:
         # Rows without a time pass every predicate, so that they are seen and refused.
         frame = frame.where(f"({one.where.sql}) OR {tick} IS NULL")
-    arguments = list(dict.fromkeys(planned.component.argument for planned in one.components if planned.component.argument))
+    arguments = list(
+        dict.fromkeys(planned.component.argument for planned in one.components if planned.component.argument)
+    )
     names = {argument: f"x{i}" for i, argument in enumerate(arguments)}
     groups = [f"g{i}" for i in range(len(one.group_by))]
     projected = frame.selectExpr(

@@ -24,7 +24,9 @@ def check_placement(placement: str) -> None:
 def inputs_are_small(frames: Mapping[str, DataFrame]) -> bool:
     """Spark's own estimate of the inputs, before anything runs; False where Spark cannot tell."""
     try:
-        sizes = [int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) for frame in frames.values()]
+        sizes = [
+            int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) for frame in frames.values()
+        ]
     except Exception:  # a remote session has no plan to look at: then the partials are counted
         return False
     return sum(sizes) < SMALL_INPUT_BYTES

@@ -50,7 +50,8 @@ class Verification:
 
     def __str__(self) -> str:
         if self.ok:
-            return f"query '{self.query}': {self.rows:,} rows equal Spark's own window() (largest error {self.largest_error:.1e})"
+            error = f"largest error {self.largest_error:.1e}"
+            return f"query '{self.query}': {self.rows:,} rows equal Spark's own window() ({error})"
         return (
             f"query '{self.query}': {self.rows:,} rows compared, {self.missing:,} missing, {self.extra:,} extra,"
             f" {self.different:,} different\nfirst difference: {self.first_difference}"
@@ -69,7 +70,9 @@ def spark_window_frame(query: Query, stream: Stream, frame: DataFrame, *, with_s
     """The query as a Spark user writes it; with `__n` and the scale of floating-point answers beside the answers."""
     window = query.window
     source = frame if query.where is None else frame.where(query.where.sql)
-    length, slide, offset = (f"{ticks} microseconds" for ticks in (window.range_ticks, window.slide_ticks, window.offset_ticks))
+    length, slide, offset = (
+        f"{ticks} microseconds" for ticks in (window.range_ticks, window.slide_ticks, window.offset_ticks)
+    )
     if window.slide_ticks > window.range_ticks:
         # Spark's window() does not know gaps: tumbling windows of the slide, less the tuples in the gaps.
         within = f"pmod({tick_sql(stream)} - {window.offset_ticks}L, {window.slide_ticks}L)"

@@ -15,7 +15,9 @@ def divisors(number: int) -> list[int]:
     return [one for one in range(1, number + 1) if number % one == 0]
 
 
-def divisor_windows(queries: int, longest_slide: int = 1000, most_overlap: int = 50, seed: int = 1) -> Iterator[tuple[int, int]]:
+def divisor_windows(
+    queries: int, longest_slide: int = 1000, most_overlap: int = 50, seed: int = 1
+) -> Iterator[tuple[int, int]]:
     """(range, slide) in seconds: slides from the divisors of the longest, range/slide uniform (source C, Table 4)."""
     rng = random.Random(seed)
     slides = divisors(longest_slide)

@@ -82,7 +82,8 @@ def test_the_order_of_queries_does_not_change_the_plan(strategy: str) -> None:
     windows = [(16, 4), (10, 5), (8, 4), (30, 6), (21, 7), (9, 3)]
     there, back = problem(windows, 5.0), problem(windows[::-1], 5.0)
     as_windows = [
-        sorted(sorted(one.windows[i] for i in tree) for tree in STRATEGIES[strategy].choose(one)) for one in (there, back)
+        sorted(sorted(one.windows[i] for i in tree) for tree in STRATEGIES[strategy].choose(one))
+        for one in (there, back)
     ]
     assert as_windows[0] == as_windows[1]
 

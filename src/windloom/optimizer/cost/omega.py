@@ -1,10 +1,12 @@
 """Ω: final-aggregation operations at every edge of a tree, for each technique.
 
-| technique           | Ω                                              | source                       |
-|---------------------|------------------------------------------------|------------------------------|
-| recalculate         | Σ range/slide                                  | Weave Share, Eq. 2 (Panes)   |
-| prefix_ring         | 1 + answers per edge                           | ours: one addition, then one subtraction an answer |
-| block_decomposition | log2(partials of the longest window) + answers per edge | ours: one combine a level, then one an answer |
+| technique           | Ω                                                 | source                          |
+|---------------------|---------------------------------------------------|---------------------------------|
+| recalculate         | Σ range/slide                                     | Weave Share, Eq. 2 (Panes)      |
+| prefix_ring         | 1 + answers an edge                               | ours: one addition, then one    |
+|                     |                                                   | subtraction an answer           |
+| block_decomposition | log2(partials of longest range) + answers an edge | ours: one combine a level, then |
+|                     |                                                   | one an answer                   |
 """
 
 from __future__ import annotations

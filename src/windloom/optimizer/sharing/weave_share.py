@@ -29,7 +29,7 @@ class WeaveShare:
         def gains_of(tree: int) -> NDArray[np.float64]:
             """λ + E_x·Ω_x + E_y·Ω_y − E_xy·Ω_xy for every other tree y."""
             union = _count(bits | bits[tree]) * rate_of_bit
-            gains = problem.events_per_second + final[tree] + final
+            gains: NDArray[np.float64] = problem.events_per_second + final[tree] + final
             gains -= union * omega(problem.techniques, load.merged(tree), union)
             gains[~alive] = -np.inf
             gains[tree] = -np.inf
@@ -53,4 +53,5 @@ class WeaveShare:
 
 
 def _count(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
-    return np.bitwise_count(bits).sum(axis=1, dtype=np.float64)
+    count: NDArray[np.float64] = np.bitwise_count(bits).sum(axis=1, dtype=np.float64)
+    return count
