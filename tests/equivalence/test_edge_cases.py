@@ -1,0 +1,116 @@
+"""Corners that random catalogs rarely reach, each against Spark's own window()."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from windloom import Loom
+from windloom.slicing import SLICINGS, LookupSlice, PaneSlice
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def seconds(values: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [(EPOCH + datetime.timedelta(seconds=second), *rest) for second, *rest in values]
+
+
+def woven(frame: DataFrame, *texts: str) -> Loom:
+    loom = Loom(frame.sparkSession)
+    loom.stream("s", frame, time="ts")
+    for number, text in enumerate(texts):
+        loom.query(f"q{number}", text)
+    return loom
+
+
+def assert_equal_to_spark(loom: Loom, **options: Any) -> None:
+    results = loom.run(**options)
+    for name in loom.queries:
+        found = loom.verify(name, results)
+        assert found.ok, f"{loom.queries[name].text}\n{found}"
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+@pytest.mark.parametrize("rows", [[], [(-7, "a", 1.5)]], ids=["no tuple", "one tuple"])
+def test_a_stream_of_hardly_anything(spark: SparkSession, rows: list[tuple[Any, ...]], placement: str) -> None:
+    frame = spark.createDataFrame(seconds(rows), "ts timestamp, k string, x double")
+    loom = woven(
+        frame,
+        "SELECT k, sum(x) AS a, count(*) AS n FROM s [RANGE 10 seconds SLIDE 3 seconds] GROUP BY k",
+        "SELECT max(x) AS m FROM s [TUMBLE 1 minute]",
+    )
+    assert_equal_to_spark(loom, placement=placement)
+    assert loom.run(placement=placement).stats.events == len(rows)
+
+
+@pytest.mark.parametrize("slicing", SLICINGS)
+def test_float_sums_stay_right_after_huge_spikes_have_passed(spark: SparkSession, slicing: str) -> None:
+    rows = [(t, 1e15 if t % 50 == 0 else 0.1 * (t % 7)) for t in range(600)]
+    rows[300] = (300, 1e300)
+    rows[400] = (400, float("inf"))
+    frame = spark.createDataFrame(seconds(rows), "ts timestamp, x double")
+    loom = woven(frame, "SELECT sum(x) AS a, avg(x) AS b, var_pop(x) AS c FROM s [RANGE 20 seconds SLIDE 1 second]")
+    assert_equal_to_spark(loom, slicing=slicing)
+
+
+def test_equal_values_add_up_without_drift_inside_one_slice(spark: SparkSession) -> None:
+    frame = spark.range(200_000, numPartitions=2).selectExpr("timestamp_millis(id) AS ts", "0.1D AS x")
+    total = woven(frame, "SELECT sum(x) AS a FROM s [TUMBLE 1 hour]").run().arrow("q0")["a"][0].as_py()
+    # A plain sum of 200,000 times 0.1 is off by 3e-12 of it, past what the semantics allow.
+    assert abs(total - 20_000) <= 1e-12 * 20_000
+
+
+def test_composite_slides_too_long_to_enumerate(spark: SparkSession) -> None:
+    frame = spark.range(20_000).selectExpr("timestamp_seconds(id * 3 - 20000) AS ts", "id % 5 AS k", "id AS n")
+    texts = [
+        f"SELECT k, sum(n) AS a, max(n) AS m FROM s [RANGE {r} seconds SLIDE {s} seconds] GROUP BY k"
+        for r, s in ((14, 7), (2000, 997), (1009, 1009), (500, 1013), (30, 11), (26, 13), (1019, 1019), (2042, 1021))
+    ]
+    few = woven(frame, *texts[:3])
+    assert_equal_to_spark(few)
+    many = woven(frame, *texts)
+    assert isinstance(many.plan().sets[0].slice_id, PaneSlice)
+    assert_equal_to_spark(many)
+    assert_equal_to_spark(many, strategy="no_share", placement="executors")
+
+
+def test_slices_found_in_a_table(spark: SparkSession) -> None:
+    frame = spark.range(3_000).selectExpr("timestamp_millis(id * 777 - 900000) AS ts", "id AS n")
+    texts = [
+        f"SELECT sum(n) AS a, min(n) AS m FROM s [RANGE {r} seconds SLIDE {s} seconds OFFSET {o} seconds]"
+        for r, s, o in ((7, 12, 1), (10, 8, 3), (9, 24, 5), (13, 10, 1), (4, 12, 7), (5, 24, 0))
+    ]
+    loom = woven(frame, *texts)
+    assert isinstance(loom.plan().sets[0].slice_id, LookupSlice)
+    assert_equal_to_spark(loom)
+
+
+def test_times_without_a_zone_and_times_as_integers(spark: SparkSession) -> None:
+    base = spark.range(400).selectExpr("id * 1700 - 200000 AS ms", "id AS n")
+    zoneless = base.selectExpr("timestampadd(MILLISECOND, ms, TIMESTAMP_NTZ '1970-01-01 00:00:00') AS ts", "n")
+    loom = woven(zoneless, "SELECT sum(n) AS a FROM s [RANGE 20 seconds SLIDE 6 seconds OFFSET 1 second]")
+    for placement in ("driver", "executors"):
+        assert_equal_to_spark(loom, placement=placement)
+        assert loom.run(placement=placement)["q0"].schema["window_start"].dataType.simpleString() == "timestamp_ntz"
+    whole = Loom(spark)
+    whole.stream("s", base, time="ms", unit="ms")
+    whole.query("q0", "SELECT sum(n) AS a FROM s [RANGE 20 seconds SLIDE 6 seconds OFFSET 1 second]")
+    assert_equal_to_spark(whole)
+
+
+def test_a_batch_run_is_one_spark_query(spark: SparkSession) -> None:
+    frame = spark.range(1_000).selectExpr("timestamp_seconds(id) AS ts", "id % 3 AS k", "id AS n")
+    loom = woven(
+        frame,
+        "SELECT k, sum(n) AS a FROM s [RANGE 20 seconds SLIDE 5 seconds] GROUP BY k",
+        "SELECT max(n) AS a FROM s [RANGE 20 seconds SLIDE 5 seconds] WHERE n > 10",
+        "SELECT count(*) AS a FROM s [TUMBLE 1 minute]",
+    )
+    before = spark._jsparkSession.sharedState().statusStore().executionsCount()
+    loom.run(placement="driver")
+    assert spark._jsparkSession.sharedState().statusStore().executionsCount() == before + 1

@@ -1,0 +1,85 @@
+"""Streams for equivalence with Spark: small, seeded, and full of what goes wrong."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import random
+from decimal import Decimal
+from typing import Any
+
+#: Columns of the random stream; `ts` is event time.
+SCHEMA = (
+    "ts timestamp, k string, g int, x double, f float, n bigint, i int, s smallint, d decimal(12,2), w decimal(30,4),"
+    " b boolean, t string, day date"
+)
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_SPECIAL = [0.0, -0.0, 0.1, 1e15, -1e15, math.nan, math.inf, 1e-300]
+
+
+def random_rows(seed: int, count: int) -> list[tuple[Any, ...]]:
+    """Ties, bursts and gaps, times on both sides of the epoch, NULLs in every column but time, keys that come and go."""
+    rng = random.Random(seed)
+    tick = rng.choice([-500, -5_000, 1_700_000_000]) * 1_000_000
+    rows = []
+    for index in range(count):
+        tick += rng.choice([0, 0, 1, 1_000, 300_000, 1_000_000, 2_500_000, 60_000_000 if rng.random() < 0.1 else 7])
+        late = tick - rng.choice([0, 0, 0, 5_000_000])
+        phase = index * 4 // count  # which keys exist changes with time
+        rows.append(
+            (
+                _EPOCH + datetime.timedelta(microseconds=late),
+                _maybe(rng, rng.choice(["a", "b", "ä", ""]) + str(phase)),
+                _maybe(rng, rng.randrange(3)),
+                _maybe(rng, rng.choice(_SPECIAL) if rng.random() < 0.05 else rng.uniform(-100, 100)),
+                _maybe(rng, rng.uniform(-1, 1)),
+                _maybe(rng, rng.randint(-(2**45), 2**45)),
+                _maybe(rng, rng.randint(-1000, 1000)),
+                _maybe(rng, rng.randint(-100, 100)),
+                _maybe(rng, Decimal(rng.randint(-(10**11), 10**11)).scaleb(-2)),
+                _maybe(rng, Decimal(rng.randint(-(10**29), 10**29)).scaleb(-4)),
+                _maybe(rng, rng.random() < 0.5),
+                _maybe(rng, "".join(rng.choice("xyzÄ€") for _ in range(rng.randrange(3)))),
+                _maybe(rng, datetime.date(2026, 1, 1) + datetime.timedelta(days=rng.randrange(-9, 9))),
+            )
+        )
+    rng.shuffle(rows)
+    return rows
+
+
+def _maybe(rng: random.Random, value: Any) -> Any:
+    return None if rng.random() < 0.12 else value
+
+
+_ARGUMENTS = {
+    "x": "num", "f": "num", "n": "num", "i": "num", "s": "num", "d": "num", "w": "num",
+    "b": "any", "t": "any", "day": "any", "ts": "any",
+    "x * 2 + i": "num", "abs(n)": "num", "length(t)": "num", "CASE WHEN b THEN x ELSE -x END": "num",
+    "upper(t)": "any",
+}  # fmt: skip
+_NUMERIC = ["sum", "avg", "min", "max", "count", "var_pop", "var_samp", "stddev_pop", "stddev_samp"]
+_PREDICATES = ["", "", "", "WHERE x > 0", "WHERE k LIKE 'a%' AND i IS NOT NULL", "WHERE b", "WHERE i > 10000"]
+_GROUPINGS = ["", "k", "g", "k, g", "g, k", "b", "x > 0 AS positive", "upper(k) AS u, g", "day", "i % 3 AS m"]
+
+
+def random_query(rng: random.Random) -> str:
+    """CQL with windows that do and do not line up, offsets, gaps, and aggregates of every kind and type."""
+    slide = rng.choice([1, 2, 3, 5, 7, 10, 12, 60, 97])
+    length = rng.choice([slide * rng.randint(1, 6), rng.randint(1, 4 * slide), max(1, slide // 3), slide + 1])
+    offset = rng.choice(["", "", f" OFFSET {rng.randint(-90, 90)} seconds", " OFFSET 1 ms"])
+    aggregates = []
+    for number in range(rng.randint(1, 3)):
+        argument = rng.choice(list(_ARGUMENTS))
+        functions = _NUMERIC if _ARGUMENTS[argument] == "num" else ["min", "max", "count"]
+        text = rng.choice([f"{rng.choice(functions)}({argument})", "count(*)"]) if number else f"{rng.choice(functions)}({argument})"
+        aggregates.append(f"{text} AS o{number}")
+    grouping = rng.choice(_GROUPINGS)
+    head = f"{grouping}, " if grouping else ""
+    by = ", ".join(one.split(" AS ")[0] for one in grouping.split(", ")) if grouping else ""
+    tail = f" GROUP BY {by}" if by else ""
+    having = rng.choice(["", "", " HAVING count(*) > 1"])
+    return (
+        f"SELECT {head}{', '.join(aggregates)} FROM s [RANGE {length} seconds SLIDE {slide} seconds{offset}]"
+        f" {rng.choice(_PREDICATES)}{tail}{having}"
+    )
