@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from support.streams import SCHEMA, random_query, random_rows
 
+from support.streams import SCHEMA, random_query, random_rows
 from windloom import Loom
 from windloom.kernels import TECHNIQUES
 from windloom.optimizer import STRATEGIES
@@ -68,7 +68,10 @@ def test_every_strategy_and_slicing_on_the_driver(case: Case, strategy: str, sli
     case.check(case.loom.run(strategy, slicing=slicing, placement="driver"))
 
 
-@pytest.mark.parametrize(("strategy", "slicing"), [("weave_share", "pairs"), ("no_share", "cutty"), ("shared", "panes")])
+ON_EXECUTORS = [("weave_share", "pairs"), ("no_share", "cutty"), ("shared", "panes")]
+
+
+@pytest.mark.parametrize(("strategy", "slicing"), ON_EXECUTORS)
 def test_the_same_rows_on_executors(case: Case, strategy: str, slicing: str) -> None:
     results = case.loom.run(strategy, slicing=slicing, placement="executors", shards=3)
     case.check(results)

@@ -12,7 +12,7 @@ from windloom.kernels.compiled import compiled
 from windloom.kernels.merge import running_values
 from windloom.plan.physical import PartialSet
 from windloom.rounds.groups import as_array, concat_keys, number_groups
-from windloom.rounds.lift import Lifted, concat, lift, merge
+from windloom.rounds.lift import Lifted, as_integers, concat, lift, merge
 from windloom.rounds.lower import arrow_type
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import PaneSlice
@@ -46,16 +46,19 @@ def read_partials(one: PartialSet, table: pa.Table) -> Cells:
 
     Partials of the same slice and group (from several tasks, rounds or panes) become one cell.
     """
-    columns = [as_array(column) for column in table.columns]
-    starts = np.asarray(columns[0].to_numpy(zero_copy_only=False), dtype=np.int64)
+    starts = as_integers(table.column(0))
     if isinstance(one.slice_id, PaneSlice) and len(starts):
         panes, place = np.unique(starts, return_inverse=True)
         starts = one.edges.last_edge(panes)[place]
-    keys = [key.cast(arrow_type(kind)) for key, kind in zip(columns[1:], one.group_types, strict=False)]
-    fields = iter(columns[1 + len(one.group_by) :])
-    lifted = tuple(lift(planned, [next(fields) for _ in planned.fields]) for planned in one.components)
+    key_columns = table.columns[1 : 1 + len(one.group_by)]
+    keys = [as_array(key).cast(arrow_type(kind)) for key, kind in zip(key_columns, one.group_types, strict=True)]
     numbers, distinct = number_groups(keys, len(starts))
-    return _sorted_cells(numbers, distinct, starts, lifted)
+    arranged = _arrange(numbers, len(distinct[0]) if distinct else 1, starts)
+    del keys, numbers
+    fields = iter(table.columns[1 + len(one.group_by) :])
+    # Component by component, so that only one of them is held twice while it is put in order.
+    lifted = tuple(arranged.merge(lift(planned, [next(fields) for _ in planned.fields])) for planned in one.components)
+    return Cells(distinct, arranged.group_bounds, arranged.starts, lifted)
 
 
 def merge_cells(kept: Cells, fresh: Cells) -> Cells:
@@ -118,15 +121,30 @@ def _drop_unused(numbers: NDArray[np.int64], keys: list[pa.Array]) -> tuple[NDAr
 def _sorted_cells(
     numbers: NDArray[np.int64], keys: list[pa.Array], starts: NDArray[np.int64], lifted: tuple[Lifted, ...]
 ) -> Cells:
-    groups = len(keys[0]) if keys else 1
+    arranged = _arrange(numbers, len(keys[0]) if keys else 1, starts)
+    return Cells(keys, arranged.group_bounds, arranged.starts, tuple(arranged.merge(one) for one in lifted))
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrangement:
+    """Cells in order of group and slice; those of the same group and slice form a run that becomes one cell."""
+
+    order: NDArray[np.int64]
+    runs: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    group_bounds: NDArray[np.int64]
+
+    def merge(self, lifted: Lifted) -> Lifted:
+        return merge(lifted, self.order, self.runs)
+
+
+def _arrange(numbers: NDArray[np.int64], groups: int, starts: NDArray[np.int64]) -> _Arrangement:
     order, bounds = np.empty(len(starts), np.int64), np.zeros(groups + 1, np.int64)
     _order_cells(numbers, starts, order, bounds)
     runs = np.empty(len(starts) + 1, np.int64)
     merged_starts, merged_bounds = np.empty(len(starts), np.int64), np.empty(groups + 1, np.int64)
     count = _equal_runs(starts, order, bounds, runs, merged_starts, merged_bounds)
-    runs = runs[: count + 1]
-    merged = tuple(merge(one, order, runs) for one in lifted)
-    return Cells(keys, merged_bounds, merged_starts[:count].copy(), merged)
+    return _Arrangement(order, runs[: count + 1], merged_starts[:count], merged_bounds)
 
 
 @compiled

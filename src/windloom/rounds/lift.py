@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,11 @@ from windloom.kernels.merge import merge_runs
 from windloom.model.aggregate import ComponentKind
 from windloom.model.types import TypeKind
 from windloom.plan.physical import PlannedComponent
+from windloom.rounds.groups import as_array
+
+#: A column as Spark's table holds it, in chunks, or a plain array.
+Column: TypeAlias = "pa.ChunkedArray | pa.Array"
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +43,11 @@ class Lifted:
         )
 
 
-def lift(planned: PlannedComponent, native: list[pa.Array]) -> Lifted:
+def lift(planned: PlannedComponent, native: list[Column]) -> Lifted:
     """`native` holds the component's fields in order."""
     kind = planned.component.kind
     if kind in (ComponentKind.COUNT_STAR, ComponentKind.COUNT):
-        return Lifted((AddInt(_integers(native[0])),))
+        return Lifted((AddInt(as_integers(native[0])),))
     if kind is ComponentKind.MOMENTS:
         count = _floats(native[0])
         # Spark's variance of a slice and its count give the squared deviations back; NULL where nothing was counted.
@@ -58,7 +63,7 @@ def lift(planned: PlannedComponent, native: list[pa.Array]) -> Lifted:
         return Lifted((AddFloat(_floats(native[0]), _floats(native[1])),), valid)
     if pa.types.is_decimal(native[0].type):
         return Lifted(tuple(AddInt(limb) for limb in _limbs(native[0])), valid)
-    return Lifted(tuple(AddInt(_integers(column)) for column in native), valid)
+    return Lifted(tuple(AddInt(as_integers(column)) for column in native), valid)
 
 
 def concat(left: Lifted, right: Lifted) -> Lifted:
@@ -86,21 +91,25 @@ def merge(lifted: Lifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> 
     return lifted.map_parts(merged)
 
 
-def _integers(column: pa.Array) -> NDArray[np.int64]:
+def as_integers(column: Column) -> NDArray[np.int64]:
+    return _as_numpy(column, np.int64)
+
+
+def _floats(column: Column) -> NDArray[np.float64]:
+    return _as_numpy(column, np.float64)
+
+
+def _as_numpy(column: Column, kind: type[Number]) -> NDArray[Number]:
+    """Values with NULL as 0, in memory of our own: Arrow's is read-only, for which Numba compiles kernels anew."""
     filled = pc.fill_null(column, 0) if column.null_count else column
-    # A copy: Arrow's memory is read-only, which Numba would compile every kernel a second time for.
-    return np.array(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
+    values = filled.to_numpy() if isinstance(filled, pa.ChunkedArray) else filled.to_numpy(zero_copy_only=False)
+    return np.require(values, dtype=kind, requirements=["C", "W"])
 
 
-def _floats(column: pa.Array) -> NDArray[np.float64]:
-    filled = pc.fill_null(column, 0) if column.null_count else column
-    return np.array(filled.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _valid(column: pa.Array) -> AddInt | None:
+def _valid(column: Column) -> AddInt | None:
     if not column.null_count:
         return None
-    return AddInt(np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.int64))
+    return AddInt(np.asarray(column.is_valid(), dtype=np.int64))
 
 
 def _valid_or_ones(lifted: Lifted) -> NDArray[np.int64]:
@@ -110,22 +119,22 @@ def _valid_or_ones(lifted: Lifted) -> NDArray[np.int64]:
     return valid
 
 
-def _keys(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array | None]:
+def _keys(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:
     """64-bit keys in the order of the values, NaN above everything as in Spark; ranks where values do not fit."""
     kind = column.type
     if pa.types.is_floating(kind):
         return float_keys(_floats(column)), None
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        return _integers(column.cast(pa.int64())), None
+        return as_integers(column.cast(pa.int64())), None
     if pa.types.is_date32(kind):
-        return _integers(column.cast(pa.int32())), None
+        return as_integers(column.cast(pa.int32())), None
     if pa.types.is_timestamp(kind):
-        return _integers(column.cast(pa.int64())), None
-    encoded = column.dictionary_encode()
+        return as_integers(column.cast(pa.int64())), None
+    encoded = as_array(column).dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary)
     rank = np.empty(len(order), np.int64)
     rank[order.to_numpy()] = np.arange(len(order))
-    codes = _integers(encoded.indices)
+    codes = as_integers(encoded.indices)
     keys = rank[codes] if len(rank) else np.zeros(len(codes), np.int64)
     return keys, encoded.dictionary.take(order)
 
@@ -145,9 +154,9 @@ def float_values(keys: NDArray[np.int64]) -> NDArray[np.float64]:
     return (keys ^ ((keys >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(np.float64)
 
 
-def _limbs(column: pa.Array) -> list[NDArray[np.int64]]:
+def _limbs(column: Column) -> list[NDArray[np.int64]]:
     """A decimal's unscaled value as four limbs of 32 bits, the highest signed: limbs add up without carrying."""
-    filled = pc.fill_null(column, 0) if column.null_count else column
+    filled = as_array(pc.fill_null(column, 0) if column.null_count else column)
     wide = filled.cast(pa.decimal128(38, column.type.scale))
     words = np.frombuffer(wide.buffers()[1], dtype="<u4")[4 * wide.offset : 4 * (wide.offset + len(wide))]
     quads = words.reshape(-1, 4)

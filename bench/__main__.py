@@ -1,0 +1,46 @@
+"""`python -m bench [NAME …]`: run workloads, each in a process of its own, print them against their bars, keep JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.measure import Outcome, write_outcomes
+
+RESULTS = Path("build/bench/batch.json")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="workloads; all by default")
+    parser.add_argument("--repeats", type=int, default=5, help="pairs of timings a ratio")
+    parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    # Imported here: the parent only starts processes, and --help needs no Spark.
+    from bench.workloads import WORKLOADS
+
+    unknown = [name for name in arguments.names if name not in WORKLOADS]
+    if unknown:
+        parser.error(f"unknown workload {unknown[0]!r}; known: {', '.join(WORKLOADS)}")
+    names = arguments.names or list(WORKLOADS)
+    if arguments.in_process:
+        outcome = WORKLOADS[names[0]](arguments.repeats)
+        print(json.dumps(outcome.__dict__))
+        return 0
+    outcomes = []
+    for name in names:
+        print(f"… {name}", file=sys.stderr, flush=True)
+        command = [sys.executable, "-m", "bench", name, "--in-process", "--repeats", str(arguments.repeats)]
+        finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        outcomes.append(Outcome(**json.loads(finished.stdout.strip().splitlines()[-1])))
+        print(outcomes[-1].line(), flush=True)
+    write_outcomes(RESULTS, outcomes)
+    print(f"written to {RESULTS}")
+    return 0 if all(one.holds for one in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
