@@ -23,7 +23,7 @@ from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 from windloom.rounds.cells import Cells, coarsen, running
 from windloom.rounds.groups import describe_group
 from windloom.rounds.lift import Lifted
-from windloom.rounds.lower import Combined, arrow_type, lower
+from windloom.rounds.lower import Combined, Refuse, arrow_type, lower
 
 #: Rows a block aims at: large enough to amortise the calls, small enough to stay near the caches.
 BLOCK_ROWS = 1 << 20
@@ -88,7 +88,9 @@ class _TreeAnswers:
             if groups != one_group:
                 yield from self._answer(groups, every)
                 continue
-            for queries in _parts(self._estimated_rows(groups, axis=1), rows):
+            # A technique builds what it derives from the group's cells once a part: parts must outweigh that.
+            cells = int(np.diff(self.cells.group_bounds[groups.start : groups.stop + 1])[0])
+            for queries in _parts(self._estimated_rows(groups, axis=1), max(rows, 4 * cells)):
                 yield from self._answer(groups, queries)
 
     def _estimated_rows(self, part: slice, axis: int) -> NDArray[np.float64]:
@@ -125,9 +127,8 @@ class _TreeAnswers:
             return
         combined = self._combine(planned, bounds, lanes)
         group_count = groups.stop - groups.start
-        group_of_row = np.repeat(
-            np.tile(np.arange(groups.start, groups.stop, dtype=np.int32), len(planned)), np.diff(lanes.bounds)
-        )
+        keys = [key.slice(groups.start, group_count) for key in self.cells.keys]
+        group_of_row = np.repeat(np.tile(np.arange(group_count, dtype=np.int32), len(planned)), np.diff(lanes.bounds))
         window_end = lanes.window_start + np.repeat(arrays.ranges, np.diff(lanes.bounds[::group_count]))
         for first, last in _same_shape(planned):
             rows = slice(int(lanes.bounds[first * group_count]), int(lanes.bounds[last * group_count]))
@@ -137,6 +138,7 @@ class _TreeAnswers:
                     lanes.bounds[first * group_count : last * group_count + 1 : group_count] - rows.start,
                     lanes.window_start[rows],
                     window_end[rows],
+                    keys,
                     group_of_row[rows],
                     {i: _rows(one, rows) for i, one in combined.items()},
                 )
@@ -194,6 +196,7 @@ class _TreeAnswers:
         bounds: NDArray[np.int64],
         window_start: NDArray[np.int64],
         window_end: NDArray[np.int64],
+        keys: list[pa.Array],
         group_of_row: NDArray[np.int32],
         combined: dict[int, Combined],
     ) -> Block:
@@ -202,7 +205,7 @@ class _TreeAnswers:
         def refuse(row: int, value: str) -> None:
             query = planned[int(np.searchsorted(bounds, row, side="right")) - 1].query
             edges = [np.datetime64(int(edge[row]), "us") for edge in (window_start, window_end)]
-            group = describe_group(self.cells.keys, int(group_of_row[row]))
+            group = describe_group(keys, int(group_of_row[row]))
             raise WindloomError(
                 f"query '{query.name}': a value does not fit its type",
                 f"window [{edges[0]}, {edges[1]}), group {group}: {value} is out of range",
@@ -211,7 +214,7 @@ class _TreeAnswers:
 
         instant = arrow_type(shape.time)
         arrays = [pa.array(window_start).cast(instant), pa.array(window_end).cast(instant)]
-        arrays += [_group_column(self.cells.keys[i], group_of_row) for i in planned[0].group_positions]
+        arrays += [_group_column(keys[i], group_of_row) for i in planned[0].group_positions]
         for column, (_, kind) in enumerate(shape.columns):
             arrays.append(self._column(planned, bounds, column, combined, refuse).cast(arrow_type(kind)))
         names = ["window_start", "window_end", *(name for name, _ in shape.groups + shape.columns)]
@@ -224,7 +227,7 @@ class _TreeAnswers:
         bounds: NDArray[np.int64],
         column: int,
         combined: dict[int, Combined],
-        refuse: object,
+        refuse: Refuse,
     ) -> pa.Array:
         """One answer column; queries of a shape may take it from different arguments (`sum(a) AS x`, `sum(b) AS x`)."""
         pieces = []
@@ -240,7 +243,7 @@ class _TreeAnswers:
             argument = self.one.components[indices[0]].argument_type
 
             def refuse_here(row: int, value: str, begin: int = rows.start) -> None:
-                refuse(row + begin, value)  # type: ignore[operator]
+                refuse(row + begin, value)
 
             parts = [_rows(combined[i], rows) for i in indices]
             pieces.append(lower(aggregate, argument, parts, refuse_here))
