@@ -40,7 +40,7 @@ def near_names(wanted: str, known: list[str]) -> str:
     'known names: price, symbol'
     """
     folded = {name.lower(): name for name in known}
-    close = get_close_matches(wanted.lower(), list(folded), n=3, cutoff=0.6)
+    close = get_close_matches(str(wanted).lower(), list(folded), n=3, cutoff=0.6)
     if close:
         return "did you mean " + " or ".join(f"'{folded[name]}'" for name in close) + "?"
     if not known:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from windloom import Loom
+from windloom import Loom, WindloomError
 from windloom.slicing import SLICINGS, LookupSlice, PaneSlice
 
 if TYPE_CHECKING:
@@ -114,3 +114,59 @@ def test_a_batch_run_is_one_spark_query(spark: SparkSession) -> None:
     before = spark._jsparkSession.sharedState().statusStore().executionsCount()
     loom.run(placement="driver")
     assert spark._jsparkSession.sharedState().statusStore().executionsCount() == before + 1
+
+
+def test_averages_of_many_small_negative_integers_are_exact(spark: SparkSession) -> None:
+    frame = spark.range(5_000_001, numPartitions=4).selectExpr("timestamp_micros(id) AS ts", "-1L AS n")
+    found = woven(frame, "SELECT avg(n) AS a, sum(n) AS s FROM s [TUMBLE 1 hour]").run().arrow("q0").to_pylist()[0]
+    assert (found["a"], found["s"]) == (-1.0, -5_000_001)
+
+
+def test_averages_of_decimals_with_the_longest_scales(spark: SparkSession) -> None:
+    values = ", ".join(f"(timestamp_seconds({t}), 0.{t % 7}123BD, {t % 5 - 2}.5BD)" for t in range(40))
+    frame = spark.sql(
+        f"SELECT col1 AS ts, CAST(col2 AS decimal(38,36)) AS d, CAST(col3 AS decimal(38,10)) AS e FROM VALUES {values}"
+    )
+    loom = woven(frame, "SELECT avg(d) AS a, avg(e) AS b, sum(e) AS c FROM s [RANGE 10 seconds SLIDE 3 seconds]")
+    assert_equal_to_spark(loom)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_a_decimal_sum_that_overflows_inside_a_slice_names_query_window_and_group(
+    spark: SparkSession, ansi: str, placement: str
+) -> None:
+    nines = "9" * 38
+    frame = spark.sql(
+        f"SELECT timestamp_seconds(col1) AS ts, 'k' AS k, CAST(col2 AS decimal(38,0)) AS d"
+        f" FROM VALUES (1, {nines}BD), (2, {nines}BD), (20, 10BD)"
+    )
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        loom = woven(frame, "SELECT k, sum(d) AS a FROM s [TUMBLE 10 seconds] GROUP BY k")
+        with pytest.raises(WindloomError, match="query 'q0'") as error:
+            loom.run(placement=placement)
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
+    assert "1970-01-01T00:00:00" in error.value.detail
+    assert "group k" in error.value.detail
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_integer_times_out_of_range_are_refused(spark: SparkSession, placement: str) -> None:
+    for unit, tick in (("s", 2**62), ("ms", -(2**61)), ("us", 2**62 + 5)):
+        loom = Loom(spark)
+        loom.stream("s", spark.createDataFrame([(1, 1), (tick, 2)], "t bigint, n int"), time="t", unit=unit)
+        loom.query("q", "SELECT count(*) AS n FROM s [TUMBLE 1 minute]")
+        with pytest.raises(WindloomError, match="without a usable time"):
+            loom.run(placement=placement)
+
+
+def test_a_local_loom_leaves_the_settings_of_a_running_session_alone(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "7")
+    try:
+        assert Loom.local(cores=1).spark.conf.get("spark.sql.shuffle.partitions") == "7"
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)

@@ -14,7 +14,7 @@ CREATE STREAM trades (ts TIMESTAMP, symbol STRING, price DOUBLE, volume BIGINT)
 _WINDOWS = [
     (length, slide)
     for length in (30, 60, 120, 300, 600, 900, 1800, 3600)
-    for slide in (5, 10, 15, 30, 60)
+    for slide in (5, 10, 15, 20, 30, 60)
     if slide <= length <= 60 * slide
 ]
 
@@ -34,19 +34,24 @@ def _queries() -> Iterator[tuple[str, str]]:
             f"price_{length}_{slide}",
             f"SELECT symbol, avg(price) AS average, max(price) AS high FROM trades {window} GROUP BY symbol",
         )
-        if slide in (10, 30):
+        if slide in (5, 10, 30):
             yield (
                 f"flow_{length}_{slide}",
                 f"SELECT symbol, sum(volume) AS volume, count(*) AS trades FROM trades {window} GROUP BY symbol",
             )
-        if slide in (15, 60):
+        if slide in (15, 20, 60):
             yield (
                 f"vwap_{length}_{slide}",
                 f"SELECT sum(price * volume) / sum(volume) AS vwap, stddev_samp(price) AS risk FROM trades {window}",
             )
-        if slide == 60:
+        if slide in (10, 60):
             yield (
-                f"large_{length}",
+                f"spread_{length}_{slide}",
+                f"SELECT symbol, max(price) - min(price) AS spread FROM trades {window} GROUP BY symbol",
+            )
+        if slide in (30, 60):
+            yield (
+                f"large_{length}_{slide}",
                 f"SELECT symbol, count(*) AS n, max(volume) AS largest FROM trades {window}"
                 " WHERE volume > 400 GROUP BY symbol HAVING count(*) >= 10",
             )

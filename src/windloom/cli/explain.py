@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from windloom.cli.options import open_loom, plan_options, session_options, stream_option
+from windloom.cli.options import check_plan_options, open_loom, plan_options, session_options, stream_option
 from windloom.errors import WindloomError
 
 
@@ -43,10 +42,10 @@ def explain(
 
     Data are not needed; Spark is started only to learn the types of computed expressions.
     """
-    loom = open_loom(catalog, streams, cores, memory, conf)
     form = "json" if as_json else form
-    plan = loom.explain(form, query=query, queries=every, strategy=strategy, slicing=slicing, technique=technique)
-    text = json.dumps(plan, indent=2, ensure_ascii=False) if form == "json" else str(plan)
+    check_plan_options(strategy, slicing, technique)
+    loom = open_loom(catalog, streams, cores, memory, conf)
+    text = loom.explain(form, query=query, queries=every, strategy=strategy, slicing=slicing, technique=technique)
     if out is None:
         click.echo(text)
         return

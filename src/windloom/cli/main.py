@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -50,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain("stopped")
         sys.exit(130)
     except BrokenPipeError:
-        sys.exit(0)  # the reader of our output has seen enough
+        # The reader of our output has seen enough; Python's own last flush must not complain about it either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     sys.exit(code if isinstance(code, int) else 0)
 
 

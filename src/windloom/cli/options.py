@@ -10,9 +10,6 @@ import click
 from rich.console import Console
 
 from windloom.errors import WindloomError, near_names
-from windloom.kernels import TECHNIQUES
-from windloom.optimizer import STRATEGIES
-from windloom.slicing import SLICINGS
 
 if TYPE_CHECKING:
     from windloom.engine import Loom
@@ -21,15 +18,34 @@ Command = Callable[..., Any]
 Progress = Callable[[str], None]
 
 
+class _NameOption(click.Option):
+    """An option whose help lists the names there are, from the registries; they are loaded only to be shown."""
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        from windloom.kernels import TECHNIQUES
+        from windloom.optimizer import STRATEGIES
+        from windloom.slicing import SLICINGS
+
+        names = {"strategy": [*STRATEGIES], "slicing": [*SLICINGS], "technique": ["auto", *TECHNIQUES]}
+        return "|".join(names[str(self.name)])
+
+
 def plan_options(command: Command) -> Command:
     """How the plan is made."""
     for option in (
-        click.option("--technique", default="auto", metavar="|".join(["auto", *TECHNIQUES]), help="Final aggregation."),
-        click.option("--slicing", default="pairs", metavar="|".join(SLICINGS), help="Where streams are cut."),
-        click.option("--strategy", default="weave_share", metavar="|".join(STRATEGIES), help="What queries share."),
+        click.option("--technique", cls=_NameOption, default="auto", help="Final aggregation."),
+        click.option("--slicing", cls=_NameOption, default="pairs", help="Where streams are cut."),
+        click.option("--strategy", cls=_NameOption, default="weave_share", help="What queries share."),
     ):
         command = option(command)
     return command
+
+
+def check_plan_options(strategy: str, slicing: str, technique: str) -> None:
+    """Before Spark starts: a slip of the pen should not take ten seconds to be told."""
+    from windloom.optimizer import PlanOptions
+
+    PlanOptions(strategy, slicing, technique)
 
 
 def session_options(command: Command) -> Command:
@@ -57,25 +73,39 @@ def open_loom(catalog: str, streams: tuple[str, ...], cores: str, memory: str | 
     """A loom of the catalog, with the data given; Spark starts only where it is needed."""
     from windloom.engine import Loom
     from windloom.spark.session import local_session
-    from windloom.spark.sources import read_source
+    from windloom.spark.sources import find_source
 
-    paths = dict(_split(one, "--stream", "NAME=PATH") for one in streams)
-    settings = dict(_split(one, "--conf", "KEY=VALUE") for one in conf)
+    paths = _pairs(streams, "--stream", "NAME=PATH")
+    settings = _pairs(conf, "--conf", "KEY=VALUE")
     loom = Loom(lambda: local_session(cores=cores, memory=memory, conf=settings))
     loom.load(catalog)
     for name in paths:
         if name not in loom.streams:
-            raise WindloomError(f"the catalog has no stream '{name}'", hint=near_names(name, list(loom.streams)))
-    for name, path in paths.items():
-        loom.stream(name, read_source(loom.spark, loom.streams[name], path))
+            raise WindloomError(
+                f"the catalog has no stream '{name}'",
+                f"'{catalog}' creates {', '.join(loom.streams) or 'none'}",
+                near_names(name, list(loom.streams)),
+            )
+    sources = {name: find_source(loom.streams[name], path) for name, path in paths.items()}
+    for name, source in sources.items():
+        loom.stream(name, source.read(loom.spark))
     return loom
 
 
-def _split(text: str, option: str, form: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name or not value:
-        raise WindloomError(f"cannot read {option} '{text}'", hint=f"write {option} {form}")
-    return name, value
+def _pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name or not value:
+            missing = "the name" if not name else "'=' and what follows it"
+            raise WindloomError(f"cannot read {option} '{text}'", f"{missing} is missing", f"write {option} {form}")
+        if name in found:
+            given = f"as '{found[name]}' and as '{value}'"
+            raise WindloomError(
+                f"{option} '{name}' is given twice", given, "give it once; a directory holds many files"
+            )
+        found[name] = value
+    return found
 
 
 @contextmanager

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from windloom.cli.options import open_loom, plan_options, session_options, showing_progress, stream_option
+from windloom.cli.options import (
+    check_plan_options,
+    open_loom,
+    plan_options,
+    session_options,
+    showing_progress,
+    stream_option,
+)
+
+if TYPE_CHECKING:
+    from windloom.engine import Loom, Results, RunStats
 
 
 @click.command(
@@ -19,7 +31,9 @@ from windloom.cli.options import open_loom, plan_options, session_options, showi
 @click.option("--placement", default="auto", metavar="auto|driver|executors", help="Where the final step runs.")
 @plan_options
 @session_options
-@click.option("--json", "as_json", is_flag=True, help="Print the figures of the run as JSON.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the figures of the run (or the plan of a dry run) as JSON."
+)
 @click.option("--dry-run", is_flag=True, help="Check the catalog and the data's columns, print the plan, run nothing.")
 def run(
     catalog: str,
@@ -41,32 +55,52 @@ def run(
     and manifest.json says which table holds which queries. Without it, a summary and a few rows are shown.
     """
     from windloom.engine.store import check_empty
+    from windloom.spark.placement import check_placement
 
+    check_plan_options(strategy, slicing, technique)
+    check_placement(placement)
     if out is not None:
-        from pathlib import Path
-
         check_empty(Path(out))
     with showing_progress() as progress:
         loom = open_loom(catalog, streams, cores, memory, conf)
         if dry_run:
-            click.echo(loom.explain(strategy=strategy, slicing=slicing, technique=technique))
+            form = "json" if as_json else "text"
+            click.echo(loom.explain(form, strategy=strategy, slicing=slicing, technique=technique))
             return
         results = loom.run(
             strategy, placement=placement, slicing=slicing, technique=technique, out=out, progress=progress
         )
-    stats = results.stats
     if as_json:
-        click.echo(json.dumps({**stats.as_dict(), "out": out}))
+        click.echo(json.dumps({**results.stats.as_dict(), "out": out}))
         return
-    click.echo(
-        f"{stats.queries:,} queries, {stats.trees} tree{'s' if stats.trees != 1 else ''} ({stats.strategy}):"
+    shown = [f"written to {out}; manifest.json lists its tables"] if out is not None else _some_rows(loom, results)
+    click.echo("\n".join([_summary(results.stats), *shown]))
+
+
+def _summary(stats: RunStats) -> str:
+    return (
+        f"{stats.queries:,} {'query' if stats.queries == 1 else 'queries'},"
+        f" {stats.trees} {'tree' if stats.trees == 1 else 'trees'} ({stats.strategy}):"
         f" {stats.events:,} events → {stats.partials:,} partials → {stats.results:,} rows"
         f" in {stats.total_seconds:.2f} s ({stats.placement})"
     )
-    if out is not None:
-        click.echo(f"written to {out}; manifest.json lists its tables")
-        return
+
+
+def _some_rows(loom: Loom, results: Results) -> list[str]:
+    from windloom.spark.errors import as_windloom_errors
+
+    lines = []
     for name in list(results)[:3]:
-        click.echo(f"\n{name}: {' '.join(loom.queries[name].text.split())}")
-        results[name].orderBy("window_start").show(5, truncate=False)
-    click.echo("give --out DIR to keep all answers")
+        lines += ["", f"{name}: {' '.join(loom.queries[name].text.split())}"]
+        with as_windloom_errors(f"query '{name}'"):
+            rows = results[name].orderBy("window_start").limit(5).toArrow()
+        lines += _table_lines(rows.column_names, [[str(value) for value in row.values()] for row in rows.to_pylist()])
+    return [*lines, "", "give --out DIR to keep all answers"]
+
+
+def _table_lines(names: list[str], rows: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    return [
+        "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in [names, *rows]
+    ]

@@ -7,8 +7,14 @@ from dataclasses import asdict
 
 import click
 
-from windloom.cli.options import open_loom, plan_options, session_options, showing_progress, stream_option
-from windloom.errors import WindloomError, near_names
+from windloom.cli.options import (
+    check_plan_options,
+    open_loom,
+    plan_options,
+    session_options,
+    showing_progress,
+    stream_option,
+)
 
 
 @click.command(
@@ -40,11 +46,16 @@ def verify(
     Spark copies each row range/slide times for a sliding window: a query with a large overlap takes a while.
     Exit code 1 says that some row differs.
     """
+    from windloom.engine.results import unknown_query
+    from windloom.spark.placement import check_placement
+
+    check_plan_options(strategy, slicing, technique)
+    check_placement(placement)
     with showing_progress() as progress:
         loom = open_loom(catalog, streams, cores, memory, conf)
         for name in names:
             if name not in loom.queries:
-                raise WindloomError(f"unknown query '{name}'", hint=near_names(name, list(loom.queries)))
+                raise unknown_query(name, list(loom.queries))
         results = loom.run(strategy, placement=placement, slicing=slicing, technique=technique, progress=progress)
         wanted = list(names) or list(results)
         found = []

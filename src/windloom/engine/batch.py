@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
 from windloom.engine.results import DriverResults, ExecutorResults, Results, RunStats, StoredResults
-from windloom.engine.store import ParquetStore, check_empty
+from windloom.engine.store import ParquetStore
 from windloom.plan.physical import Plan
 from windloom.rounds import Block
 from windloom.rounds.lateness import Late
@@ -18,6 +19,31 @@ from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors import run_on_executors
 from windloom.spark.partials import Partials, partials_of
 from windloom.spark.placement import check_placement, driver_can_hold, inputs_are_small
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What both placements need; `store` is None where the answers are kept in memory."""
+
+    spark: SparkSession
+    plan: Plan
+    store: ParquetStore | None
+    planning_seconds: float
+    progress: Callable[[str], None]
+
+    def stats(self, placement: str, tuples: Mapping[int, int], partials: Mapping[int, int], rows: int) -> RunStats:
+        return RunStats(
+            events=_events(self.plan, tuples),
+            partials=sum(partials.values()),
+            results=rows,
+            late_partly=0,
+            late_dropped=0,
+            queries=sum(1 for _ in self.plan.queries),
+            trees=sum(1 for _ in self.plan.trees),
+            strategy=self.plan.strategy,
+            placement=placement,
+            seconds={"plan": self.planning_seconds},
+        )
 
 
 def run_batch(
@@ -31,113 +57,67 @@ def run_batch(
     planning_seconds: float,
     progress: Callable[[str], None],
 ) -> Results:
-    check_placement(placement)
-    if out is not None:
-        check_empty(out)
-    with as_windloom_errors():
+    check_placement(placement, shards)
+    streams = " and ".join(f"stream '{stream.name}'" for stream in plan.streams)
+    with as_windloom_errors(streams), ExitStack() as scope:
+        # Before anything runs: a directory that cannot be written to is known now, not in an hour.
+        store = None if out is None else scope.enter_context(ParquetStore(spark, plan, out))
+        run = _Run(spark, plan, store, planning_seconds, progress)
         partials = partials_of(plan, frames)
-    measured = None
-    if placement == "auto":
-        if inputs_are_small(frames):
+        if placement == "auto" and inputs_are_small(frames):
             placement = "driver"
-        else:
+        elif placement == "auto":
             progress("counting partials to choose a placement")
             measured = partials.frame.persist()
-            with as_windloom_errors():
-                rows = measured.count()
-            placement = "driver" if driver_can_hold(rows, len(measured.columns)) else "executors"
+            scope.callback(measured.unpersist)
+            placement = "driver" if driver_can_hold(measured.count(), len(measured.columns)) else "executors"
             partials = Partials(measured, partials.slots)
-    try:
-        run = _on_driver if placement == "driver" else _on_executors
-        return run(spark, plan, partials, shards, out, planning_seconds, progress)
-    finally:
-        if measured is not None and placement == "driver":
-            measured.unpersist()
+        return _on_driver(run, partials) if placement == "driver" else _on_executors(run, partials, shards)
 
 
-def _on_driver(
-    spark: SparkSession,
-    plan: Plan,
-    partials: Partials,
-    shards: int | None,
-    out: Path | None,
-    planning_seconds: float,
-    progress: Callable[[str], None],
-) -> Results:
-    progress("partial aggregation on Spark")
-    run = run_on_driver(plan, partials)
-    progress(f"final aggregation of {sum(run.counts.partials.values()):,} partials on the driver")
+def _on_driver(run: _Run, partials: Partials) -> Results:
+    run.progress("partial aggregation on Spark")
+    made = run_on_driver(run.plan, partials)
+    counts = made.counts
+    run.progress(f"final aggregation of {sum(counts.partials.values()):,} partials on the driver")
     begun = perf_counter()
     blocks: list[Block] = []
-    tables: Mapping[int, str] = {}
     rows = 0
-    if out is None:
-        for block in run.answers.blocks():
-            rows += block.table.num_rows
+    for block in made.answers.blocks():
+        rows += block.table.num_rows
+        if run.store is None:
             blocks.append(block)
-    else:
-        with ParquetStore(spark, plan, out) as store:
-            for block in run.answers.blocks():
-                rows += block.table.num_rows
-                store.write(block)
-                progress(f"{rows:,} rows written")
-        tables = store.tables
-    late = sum(run.counts.late.values(), Late())
-    stats = RunStats(
-        events=_events(plan, run.counts.tuples),
-        partials=sum(run.counts.partials.values()),
-        results=rows,
-        late_partly=late.partly,
-        late_dropped=late.dropped,
-        queries=len(list(plan.queries)),
-        trees=len(list(plan.trees)),
-        strategy=plan.strategy,
-        placement="driver",
-        seconds={"plan": planning_seconds, **run.seconds, "answers": perf_counter() - begun},
-    )
-    if out is None:
-        return DriverResults(spark, plan, stats, blocks)
-    return StoredResults(spark, plan, stats, tables)
+        else:
+            run.store.write(block)
+            run.progress(f"{rows:,} rows written")
+    late = sum(counts.late.values(), Late())
+    stats = run.stats("driver", counts.tuples, counts.partials, rows)
+    seconds = {**stats.seconds, **made.seconds, "answers": perf_counter() - begun}
+    stats = replace(stats, late_partly=late.partly, late_dropped=late.dropped, seconds=seconds)
+    if run.store is None:
+        return DriverResults(run.spark, run.plan, stats, blocks)
+    return StoredResults(run.spark, run.plan, stats, run.store.tables)
 
 
-def _on_executors(
-    spark: SparkSession,
-    plan: Plan,
-    partials: Partials,
-    shards: int | None,
-    out: Path | None,
-    planning_seconds: float,
-    progress: Callable[[str], None],
-) -> Results:
+def _on_executors(run: _Run, partials: Partials, shards: int | None) -> Results:
     begun = perf_counter()
-    shards = shards or 2 * spark.sparkContext.defaultParallelism
-    progress(f"partial and final aggregation on executors, {shards} shards")
-    wide = run_on_executors(plan, partials, shards)
+    shards = shards or 2 * run.spark.sparkContext.defaultParallelism
+    run.progress(f"partial and final aggregation on executors, {shards} shards")
+    wide = run_on_executors(run.plan, partials, shards)
     wide.frame.persist()
-    with as_windloom_errors():
+    with ExitStack() as undo:
+        undo.callback(wide.frame.unpersist)
         counts = wide.totals()
-    stats = RunStats(
-        events=_events(plan, counts.tuples),
-        partials=sum(counts.partials.values()),
-        results=counts.rows,
-        late_partly=0,
-        late_dropped=0,
-        queries=len(list(plan.queries)),
-        trees=len(list(plan.trees)),
-        strategy=plan.strategy,
-        placement="executors",
-        seconds={"plan": planning_seconds, "partials and answers": perf_counter() - begun},
-    )
-    if out is None:
-        return ExecutorResults(spark, plan, stats, wide)
-    begun = perf_counter()
-    try:
-        with ParquetStore(spark, plan, out) as store:
-            store.write_wide(wide)
-    finally:
-        wide.frame.unpersist()
-    stats = replace(stats, seconds={**stats.seconds, "write": perf_counter() - begun})
-    return StoredResults(spark, plan, stats, store.tables)
+        stats = run.stats("executors", counts.tuples, counts.partials, counts.rows)
+        seconds = {**stats.seconds, "partials and answers": perf_counter() - begun}
+        if run.store is None:
+            undo.pop_all()  # the results hold the frame now
+            return ExecutorResults(run.spark, run.plan, replace(stats, seconds=seconds), wide)
+        begun = perf_counter()
+        run.progress(f"writing {counts.rows:,} rows")
+        run.store.write_wide(wide, counts.rows)
+        seconds["write"] = perf_counter() - begun
+        return StoredResults(run.spark, run.plan, replace(stats, seconds=seconds), run.store.tables)
 
 
 def _events(plan: Plan, tuples: Mapping[int, int]) -> int:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from windloom.errors import WindloomError, near_names
+from windloom.engine.declare import make_stream
+from windloom.errors import WindloomError
 from windloom.language import parse_catalog, parse_query
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.time import INTEGER_UNITS, parse_duration
 from windloom.model.types import DataType, TypeKind
 from windloom.plan.physical import Plan
 from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.frames import column_types, empty_frame, expression_types
-
-_TIME_KINDS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE, TypeKind.STRING, TypeKind.INTEGER)
+from windloom.spark.frames import check_outputs, empty_frame, expression_types
 
 
 class Registry:
@@ -29,6 +28,7 @@ class Registry:
         self.queries: dict[str, Query] = {}
         self._frames: dict[str, DataFrame] = {}
         self._types: dict[tuple[str, str], DataType] = {}
+        self._checked: set[Query] = set()
 
     def add_stream(
         self,
@@ -39,34 +39,13 @@ class Registry:
         unit: str | None,
         rate: float | None,
     ) -> Stream:
-        declared = self.streams.get(name)
         if name in self._frames:
-            raise WindloomError(f"stream '{name}' is already registered", hint="use another name, or a new Loom")
-        if not isinstance(frame, DataFrame):
             raise WindloomError(
-                f"stream '{name}' needs a Spark DataFrame, not {type(frame).__name__}",
-                hint="for example spark.read.parquet(path)",
+                f"stream '{name}' is already registered",
+                f"its columns are {', '.join(self.streams[name].columns)}",
+                "use another name, or a new Loom",
             )
-        columns = column_types(frame)
-        time = time or (declared.time if declared else None)
-        if not time:
-            raise WindloomError(f"stream '{name}' has no event time", hint="say which column it is: time='ts'")
-        stream = Stream(name, columns, time)
-        column = stream.find_column(time)
-        if column is None:
-            raise WindloomError(f"stream '{name}' has no column '{time}'", hint=near_names(time, list(columns)))
-        unit = unit or (declared.time_unit if declared else None)
-        _check_time(name, column, columns[column], unit)
-        delay_ticks = parse_duration(delay) if delay is not None else (declared.delay_ticks if declared else 0)
-        if delay_ticks < 0:
-            raise WindloomError(f"stream '{name}': the delay cannot be negative", hint="for example delay='10 seconds'")
-        rate = rate if rate is not None else (declared.events_per_second if declared else None)
-        if rate is not None and rate <= 0:
-            raise WindloomError(f"stream '{name}': the rate must be positive, not {rate}", hint="events a second")
-        if declared is not None:
-            frame = _match_declaration(declared, frame, columns)
-            columns = column_types(frame)
-        made = Stream(name, columns, column, delay_ticks, unit, rate)
+        made, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
         queries = {
             # The declaration may have spelled columns differently or have had fewer: bind again to the real ones.
             key: parse_query(key, query.text, {**self.streams, name: made}) if query.stream == name else query
@@ -74,17 +53,18 @@ class Registry:
         }
         self.streams[name], self._frames[name], self.queries = made, frame, queries
         # What was learnt from a declaration may not hold for the data.
+        self._checked = {query for query in self._checked if query.stream != name}
         self._types = {key: kind for key, kind in self._types.items() if key[0] != name}
         return made
 
     def add_query(self, name: str, text: str) -> Query:
         if not name or not isinstance(name, str):
-            raise WindloomError("a query needs a name", hint="loom.query('avg_1h', 'SELECT …')")
+            raise WindloomError("a query needs a name", f"it was given {name!r}", "loom.query('avg_1h', 'SELECT …')")
         if name in self.queries:
-            raise WindloomError(f"query '{name}' is already registered", hint="use another name")
+            raise _registered_twice(self.queries[name])
         query = parse_query(name, text, self.streams)
         if query.stream in self._frames:
-            self._check_types(query)
+            self._check(query)
         self.queries[name] = query
         return query
 
@@ -101,11 +81,15 @@ class Registry:
         for declared in catalog.streams:
             stream = declared.stream
             if stream.name in streams:
-                raise WindloomError(f"stream '{stream.name}' is already registered", hint="remove it from the catalog")
+                raise WindloomError(
+                    f"stream '{stream.name}' is already registered",
+                    f"'{file.name}' creates it again, at line {declared.line}",
+                    "load a catalog before its data are registered, and once",
+                )
             streams[stream.name] = stream
         for entry in catalog.queries:
             if entry.name in queries:
-                raise WindloomError(f"query '{entry.name}' is already registered", hint="use another name")
+                raise _registered_twice(queries[entry.name])
             queries[entry.name] = entry.parse(streams)
         self.streams, self.queries = streams, queries
 
@@ -116,12 +100,14 @@ class Registry:
             if frame is None:
                 raise WindloomError(
                     f"stream '{stream.name}' has no data",
-                    hint=f"give it some: loom.stream('{stream.name}', df), or --stream {stream.name}=PATH",
+                    "its columns are declared, and that is all",
+                    f"give it some: loom.stream('{stream.name}', df), or --stream {stream.name}=PATH",
                 )
             if frame.isStreaming:
                 raise WindloomError(
-                    f"stream '{stream.name}' is a streaming DataFrame, and a batch run ends",
-                    hint="read it as a batch (spark.read instead of spark.readStream)",
+                    f"stream '{stream.name}' is a streaming DataFrame",
+                    "run() answers all windows of data that end",
+                    "read it as a batch (spark.read instead of spark.readStream)",
                 )
         return {stream.name: self._frames[stream.name] for stream in plan.streams}
 
@@ -132,16 +118,26 @@ class Registry:
             for expression in query.expressions:
                 if (query.stream, expression.sql) not in self._types:
                     missing.setdefault(query.stream, []).append(expression)
-        for stream, expressions in missing.items():
-            self._learn_types(stream, expressions)
+        with suppress(WindloomError):  # checked again below, query by query, to name the one that is wrong
+            for stream, expressions in missing.items():
+                self._learn_types(stream, expressions)
         for query in self.queries.values():
-            _check_query_types(query, self._types)
+            self._check(query)
         return self._types
 
-    def _check_types(self, query: Query) -> None:
-        unknown = [one for one in query.expressions if (query.stream, one.sql) not in self._types]
-        self._learn_types(query.stream, unknown)
-        _check_query_types(query, self._types)
+    def _check(self, query: Query) -> None:
+        """Refuse what its data's types do not allow; expressions over aggregates only where there are data."""
+        if query in self._checked:
+            return
+        try:
+            unknown = [one for one in query.expressions if (query.stream, one.sql) not in self._types]
+            self._learn_types(query.stream, unknown)
+            results = _check_query_types(query, self._types)
+            if query.stream in self._frames and not query.is_plain:
+                check_outputs(self._session(), query, *results)
+        except WindloomError as error:
+            raise WindloomError(f"query '{query.name}': {error.message}", error.detail, error.hint) from None
+        self._checked.add(query)
 
     def _learn_types(self, stream: str, expressions: list[Expression]) -> None:
         known = self.streams[stream].columns
@@ -157,82 +153,33 @@ class Registry:
         for sql, kind in expression_types(frame, computed).items():
             self._types[stream, sql] = kind
 
-    def unknown_query(self, name: str) -> WindloomError:
-        return WindloomError(f"unknown query '{name}'", hint=near_names(name, list(self.queries)))
 
-
-def _check_time(stream: str, column: str, kind: DataType, unit: str | None) -> None:
-    if kind.kind not in _TIME_KINDS:
-        raise WindloomError(
-            f"stream '{stream}': column '{column}' cannot be event time",
-            f"it is of type {kind}",
-            "use a timestamp column, or an integer column with unit='ms'",
-        )
-    if unit is not None and unit not in INTEGER_UNITS:
-        raise WindloomError(f"stream '{stream}': unknown time unit '{unit}'", hint="use 's', 'ms' or 'us'")
-    if kind.kind is TypeKind.INTEGER and unit is None:
-        raise WindloomError(
-            f"stream '{stream}': column '{column}' is an integer, and its unit is not known",
-            hint="say which: unit='s', unit='ms' or unit='us'",
-        )
-    if kind.kind is not TypeKind.INTEGER and unit is not None:
-        raise WindloomError(
-            f"stream '{stream}': unit='{unit}' is for integer times, and column '{column}' is of type {kind}",
-            hint="leave the unit out",
-        )
-
-
-def _match_declaration(declared: Stream, frame: DataFrame, columns: dict[str, DataType]) -> DataFrame:
-    """The declared columns must be there; numbers are widened to the declared type."""
-    actual = Stream(declared.name, columns)
-    chosen = []
-    for name, kind in declared.columns.items():
-        column = actual.find_column(name)
-        if column is None:
-            raise WindloomError(
-                f"stream '{declared.name}' is declared with a column '{name}' that its data do not have",
-                hint=near_names(name, list(columns)),
-            )
-        quoted = Expression.of_column(column).sql
-        if columns[column] == kind or kind.kind is TypeKind.OTHER:
-            chosen.append(quoted)
-        elif _widens(columns[column], kind):
-            chosen.append(f"CAST({quoted} AS {kind}) AS {Expression.of_column(name).sql}")
-        else:
-            raise WindloomError(
-                f"stream '{declared.name}': column '{name}' is declared {kind}, and its data are {columns[column]}",
-                hint=f"declare it {columns[column]}, or cast the data",
-            )
-    return frame.selectExpr(*chosen)
-
-
-def _widens(actual: DataType, declared: DataType) -> bool:
-    if actual.kind is TypeKind.INTEGER and declared.kind is TypeKind.INTEGER:
-        return actual.bits <= declared.bits
-    return declared.name == "double" and (
-        actual.name == "float" or (actual.kind is TypeKind.INTEGER and actual.bits <= 32)
+def _registered_twice(first: Query) -> WindloomError:
+    return WindloomError(
+        f"query '{first.name}' is already registered", " ".join(first.text.split()), "give one of them another name"
     )
 
 
-def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> None:
-    try:
-        for aggregate in query.aggregates:
-            argument = aggregate.argument
-            aggregate.result_type(None if argument is None else types[query.stream, argument.sql])
-        for grouping in query.group_by:
-            kind = types[query.stream, grouping.expression.sql]
-            if not kind.is_groupable:
-                raise WindloomError(
-                    f"cannot group by '{grouping.expression}'", f"it is of type {kind}", "group by its fields instead"
-                )
-        if query.where is not None and types[query.stream, query.where.sql].kind not in (
-            TypeKind.BOOLEAN,
-            TypeKind.NULL,
-        ):
+def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> tuple[list[DataType], list[DataType]]:
+    """Types of the groupings and of the aggregates."""
+    groups = [types[query.stream, grouping.expression.sql] for grouping in query.group_by]
+    for grouping, kind in zip(query.group_by, groups, strict=True):
+        if not kind.is_groupable:
+            raise WindloomError(
+                f"cannot group by '{grouping.expression}'",
+                f"it is of type {kind}",
+                "group by plain values: its fields or elements, or lower(…) instead of a collation",
+            )
+    if query.where is not None:
+        kind = types[query.stream, query.where.sql]
+        if kind.kind not in (TypeKind.BOOLEAN, TypeKind.NULL):
             raise WindloomError(
                 f"the WHERE condition '{query.where}' is not a condition",
-                f"it is of type {types[query.stream, query.where.sql]}",
+                f"it is of type {kind}",
                 "compare it with something",
             )
-    except WindloomError as error:
-        raise WindloomError(f"query '{query.name}': {error.message}", error.detail, error.hint) from None
+    aggregates = [
+        one.result_type(None if one.argument is None else types[query.stream, one.argument.sql])
+        for one in query.aggregates
+    ]
+    return groups, aggregates

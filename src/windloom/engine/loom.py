@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
-from windloom.engine.results import Results
+from windloom.engine.results import Results, unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.model.stream import Stream
@@ -37,6 +37,12 @@ class Loom:
 
     def __init__(self, spark: SparkSession | Callable[[], SparkSession]) -> None:
         """`spark` is the session to run on, or a function that gives one when it is first needed."""
+        if not isinstance(spark, SparkSession) and not callable(spark):
+            raise WindloomError(
+                "a loom needs a Spark session",
+                f"it was given {spark!r}",
+                "Loom(spark), or Loom.local() for one of its own",
+            )
         self._spark = spark
         self._registry = Registry(lambda: self.spark)
         self._plans: dict[PlanOptions, Plan] = {}
@@ -99,7 +105,11 @@ class Loom:
         options = PlanOptions(strategy, slicing, technique)
         if options not in self._plans:
             if not self.queries:
-                raise WindloomError("there is no query to plan", hint="register one: loom.query(name, 'SELECT …')")
+                raise WindloomError(
+                    "there is no query to plan",
+                    f"{len(self.streams)} streams are registered, and nothing is asked of them",
+                    "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
+                )
             types = self._registry.types()
             self._plans[options] = make_plan(self.streams, self.queries.values(), types, options)
         return self._plans[options]
@@ -113,22 +123,28 @@ class Loom:
         strategy: str = "weave_share",
         slicing: str = "pairs",
         technique: str = "auto",
-    ) -> Any:
-        """The plan to read: `format` is "text", "json" (a dict) or "svg".
+    ) -> str:
+        """The plan to read: `format` is "text", "json" or "svg"; `loom.plan()` gives the plan itself.
 
         `query` shows one query in full, `queries` lists all of them however many there are.
         """
         plan = self.plan(strategy, slicing, technique)
+        if query is not None and format != "text":
+            raise WindloomError(
+                f"query '{query}' cannot be shown as {format}", "one query is shown as text", "leave one of the two out"
+            )
         if query is not None and query not in self.queries:
-            raise self._registry.unknown_query(query)
+            raise unknown_query(query, list(self.queries))
         match format:
             case "text":
                 return explain_text(plan, all_queries=queries, query=query)
             case "json":
-                return explain_json(plan)
+                return json.dumps(explain_json(plan), indent=2, ensure_ascii=False)
             case "svg":
                 return explain_svg(plan)
-        raise WindloomError(f"unknown format '{format}'", hint="use 'text', 'json' or 'svg'")
+        raise WindloomError(
+            f"unknown format '{format}'", "a plan is text, data or a picture", "use 'text', 'json' or 'svg'"
+        )
 
     def run(
         self,
@@ -169,7 +185,7 @@ class Loom:
         Compares `results`, or those of the last run; runs the loom first if it has not run yet.
         """
         if name not in self.queries:
-            raise self._registry.unknown_query(name)
+            raise unknown_query(name, list(self.queries))
         results = results or self._last or self.run()
         query = self.queries[name]
         frame = self._registry.frames(results.plan)[query.stream]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +14,10 @@ from windloom.plan.physical import Plan
 from windloom.rounds import Block
 from windloom.rounds.lower import arrow_type
 from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors import WideAnswers
 from windloom.spark.frames import arrow_frame, ddl_of, finish
+from windloom.spark.sources import local_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,20 @@ class RunStats:
     def total_seconds(self) -> float:
         return sum(self.seconds.values())
 
+    def __getitem__(self, name: str) -> Any:
+        return self.as_dict()[name]
+
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "seconds": dict(self.seconds), "total_seconds": self.total_seconds}
+
+
+class UnknownQueryError(WindloomError, KeyError):
+    """A name that is not among the queries; as results are a mapping, also a KeyError."""
+
+
+def unknown_query(name: str, known: list[str]) -> UnknownQueryError:
+    count = "there is 1 query" if len(known) == 1 else f"there are {len(known):,} queries"
+    return UnknownQueryError(f"unknown query '{name}'", count, near_names(name, known))
 
 
 class Results(Mapping[str, DataFrame]):
@@ -55,16 +70,20 @@ class Results(Mapping[str, DataFrame]):
     def __len__(self) -> int:
         return len(self._shape_of)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._shape_of
+
     def __getitem__(self, name: str) -> DataFrame:
         raise NotImplementedError
 
     def arrow(self, name: str) -> pa.Table:
         """The rows of one query: window_start, window_end, grouping columns, aggregate columns."""
-        return with_utc(self[name].toArrow())
+        with as_windloom_errors(f"query '{name}'"):
+            return with_utc(self[name].toArrow())
 
     def _shape(self, name: str) -> int:
         if name not in self._shape_of:
-            raise WindloomError(f"unknown query '{name}'", hint=near_names(name, list(self._shape_of)))
+            raise unknown_query(name, list(self))
         return self._shape_of[name]
 
     def __repr__(self) -> str:
@@ -135,12 +154,12 @@ class ExecutorResults(Results):
 class StoredResults(Results):
     """Answers that a run wrote to Parquet."""
 
-    def __init__(self, spark: SparkSession, plan: Plan, stats: RunStats, tables: Mapping[int, str]) -> None:
+    def __init__(self, spark: SparkSession, plan: Plan, stats: RunStats, tables: Sequence[Path]) -> None:
         super().__init__(spark, plan, stats)
-        self._tables = tables  # path by number of the shape
+        self._tables = tables  # by number of the shape
 
     def __getitem__(self, name: str) -> DataFrame:
-        rows = self._spark.read.parquet(self._tables[self._shape(name)])
+        rows = self._spark.read.parquet(local_path(self._tables[self._shape(name)]))
         return rows.where(rows["query"] == name).drop("query")
 
 

@@ -36,7 +36,11 @@ def allowed(family: Family) -> list[str]:
 
 def find_technique(name: str) -> Technique:
     if name not in TECHNIQUES:
-        raise WindloomError(f"unknown technique '{name}'", hint=near_names(name, ["auto", *TECHNIQUES]))
+        raise WindloomError(
+            f"unknown technique '{name}'",
+            "it says how slices are combined into windows",
+            near_names(name, ["auto", *TECHNIQUES]),
+        )
     return TECHNIQUES[name]
 
 

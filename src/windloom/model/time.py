@@ -59,7 +59,8 @@ def unit_ticks(word: str) -> int:
     if name not in _UNITS:
         raise WindloomError(
             f"unknown time unit '{word}'",
-            hint="use microseconds, milliseconds, seconds, minutes, hours, days or weeks",
+            "a duration is a number and a unit",
+            "use microseconds, milliseconds, seconds, minutes, hours, days or weeks",
         )
     return _UNITS[name]
 
@@ -76,7 +77,9 @@ def parse_duration(value: str | timedelta) -> int:
         return (value.days * 86_400 + value.seconds) * TICKS_PER_SECOND + value.microseconds
     if not isinstance(value, str):
         raise WindloomError(
-            f"a duration must be text or a timedelta, not {type(value).__name__}", hint="for example '10 seconds'"
+            f"a duration must be text or a timedelta, not {type(value).__name__}",
+            f"it is {value!r}, and its unit is not known",
+            "for example '10 seconds'",
         )
     text = re.sub(r"^\s*interval\b", "", value, flags=re.IGNORECASE)
     total, position = Fraction(0), 0
@@ -88,10 +91,14 @@ def parse_duration(value: str | timedelta) -> int:
         position = match.end()
     if position == 0 or text[position:].strip():
         raise WindloomError(
-            f"cannot read the duration '{value}'", hint="write a number and a unit, such as '10 seconds'"
+            f"cannot read the duration '{value}'",
+            "a duration is a number and a unit, or several of them",
+            "for example '10 seconds' or '1 hour 30 minutes'",
         )
     if total.denominator != 1:
-        raise WindloomError(f"the duration '{value}' is finer than one microsecond", hint="round it to microseconds")
+        raise WindloomError(
+            f"the duration '{value}' is finer than one microsecond", "time is counted in microseconds", "round it"
+        )
     return int(total)
 
 

@@ -54,6 +54,16 @@ _KINDS = {
 }
 
 
+#: Words in nested types; the names of fields, which keep their spelling, stand before a colon.
+_WORD = re.compile(r"\b[A-Za-z_]+\b(?!\s*:)")
+_NESTED = {"array", "map", "struct", "decimal", *_INTEGER_BITS, *_ALIASES}
+
+
+def _lowered_type(word: re.Match[str]) -> str:
+    lowered = word[0].lower()
+    return lowered if lowered in _NESTED or lowered in _KINDS else word[0]
+
+
 @dataclass(frozen=True, slots=True)
 class DataType:
     """A Spark type by its simple name (`bigint`, `decimal(10,2)`, …)."""
@@ -68,8 +78,8 @@ class DataType:
     def parse(cls, text: str) -> DataType:
         """Read a type name as Spark SQL spells it.
 
-        >>> DataType.parse("LONG").name, DataType.parse("decimal(10, 2)").scale
-        ('bigint', 2)
+        >>> DataType.parse("LONG").name, DataType.parse("decimal(10, 2)").scale, DataType.parse("ARRAY<INT>").name
+        ('bigint', 2, 'array<int>')
         """
         lowered = text.strip().lower()
         base = re.split(r"[(<\s]", lowered, maxsplit=1)[0]
@@ -82,9 +92,10 @@ class DataType:
                 raise WindloomError(f"cannot read the type '{text}'", hint="for example decimal(10,2)")
             precision, scale = int(match.group(1) or 10), int(match.group(2) or 0)
             return cls(f"decimal({precision},{scale})", TypeKind.DECIMAL, precision=precision, scale=scale)
-        if base in _KINDS:
+        # Strings with a collation of their own are equal, and ordered, in ways that only Spark knows.
+        if base in _KINDS and ("collate" not in lowered or lowered.endswith("collate utf8_binary")):
             return cls(base, _KINDS[base])
-        return cls(lowered, TypeKind.OTHER)
+        return cls(_WORD.sub(_lowered_type, text.strip()), TypeKind.OTHER)
 
     @property
     def is_numeric(self) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from windloom.errors import WindloomError
-from windloom.kernels.registry import choose_technique
+from windloom.kernels.registry import choose_technique, find_technique
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.expression import Expression
 from windloom.model.query import Query
@@ -35,9 +35,17 @@ Types = Mapping[tuple[str, str], DataType]
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
+    """How a plan is made, by name; unknown names are refused here, before anything else is done."""
+
     strategy: str = "weave_share"
     slicing: str = "pairs"
     technique: str = "auto"
+
+    def __post_init__(self) -> None:
+        find_strategy(self.strategy)
+        find_slicing(self.slicing)
+        if self.technique != "auto":
+            find_technique(self.technique)
 
 
 def make_plan(streams: Mapping[str, Stream], queries: Iterable[Query], types: Types, options: PlanOptions) -> Plan:

@@ -21,6 +21,9 @@ from windloom.model.types import TIMESTAMP, DataType, TypeKind
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import SliceId
 
+#: Spark sums decimals of up to this many digits in ten more, which no number of tuples in a slice fills.
+SAFE_DECIMAL_DIGITS = 28
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedComponent:
@@ -38,13 +41,16 @@ class PlannedComponent:
         """The native columns Spark computes a slice and group for this component, in order.
 
         64-bit integers are summed in halves of 32 bits, so that no sum of a slice can overflow unseen; floats as a
-        24-bit head and the rest, so that equal magnitudes add up without rounding.
+        24-bit head and the rest, so that equal magnitudes add up without rounding. Decimals whose sum may pass Spark's
+        38 digits bring the count of their values, which tells an overflow from a slice without values.
         """
         kind, argument = self.component.kind, self.argument_type
         if kind is ComponentKind.MOMENTS:
             return ("count", "mean", "variance")
         if kind is not ComponentKind.SUM or argument is None:
             return ("value",)
+        if argument.kind is TypeKind.DECIMAL and argument.precision > SAFE_DECIMAL_DIGITS:
+            return ("value", "count")
         is_wide = argument.kind is TypeKind.FLOAT or (argument.kind is TypeKind.INTEGER and argument.bits == 64)
         return ("high", "low") if is_wide else ("value",)
 

@@ -17,6 +17,9 @@ from windloom.model.types import TypeKind
 from windloom.plan.physical import PlannedComponent
 from windloom.rounds.groups import as_array
 
+#: Top limb of a slice whose decimal sum passed 38 digits: no sum of real limbs brings it back into range.
+OVERFLOWED_LIMB = 1 << 52
+
 #: A column as Spark's table holds it, in chunks, or a plain array.
 Column: TypeAlias = "pa.ChunkedArray | pa.Array"
 Number = TypeVar("Number", bound=np.generic)
@@ -62,7 +65,13 @@ def lift(planned: PlannedComponent, native: list[Column]) -> Lifted:
     if len(native) == 2 and planned.argument_type is not None and planned.argument_type.kind is TypeKind.FLOAT:
         return Lifted((AddFloat(_floats(native[0]), _floats(native[1])),), valid)
     if pa.types.is_decimal(native[0].type):
-        return Lifted(tuple(AddInt(limb) for limb in _limbs(native[0])), valid)
+        limbs = _limbs(native[0])
+        if len(native) == 2:
+            # Values but no sum: the slice itself overflowed, and so must every window that holds it.
+            overflowed = (as_integers(native[1]) > 0) & np.asarray(native[0].is_null(), dtype=np.bool_)
+            limbs[3][overflowed] = OVERFLOWED_LIMB
+            valid = AddInt((as_integers(native[1]) > 0).astype(np.int64))
+        return Lifted(tuple(AddInt(limb) for limb in limbs), valid)
     return Lifted(tuple(AddInt(as_integers(column)) for column in native), valid)
 
 

@@ -60,7 +60,8 @@ def lower(aggregate: Aggregate, argument: DataType | None, combined: list[Combin
         case "sum":
             return _sum(first, kind, refuse)
         case "avg":
-            return _average(first, combined[1].parts[0][0], kind, refuse)
+            scale = argument.scale if argument is not None else 0
+            return _average(first, combined[1].parts[0][0], kind, scale, refuse)
         case "min" | "max":
             return _extremum(first, kind, reverse=aggregate.function == "min")
         case _:
@@ -87,14 +88,15 @@ def _sum(summed: Combined, kind: DataType, refuse: Refuse) -> pa.Array:
     return _masked((head << 32) | (low & 0xFFFFFFFF), summed.valid)
 
 
-def _average(summed: Combined, count: NDArray[np.int64], kind: DataType, refuse: Refuse) -> pa.Array:
+def _average(summed: Combined, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse) -> pa.Array:
     if kind.kind is TypeKind.DECIMAL:
-        return _decimal_average(summed, count, kind, refuse)
+        return _decimal_average(summed, count, kind, scale, refuse)
     parts = summed.parts
     if isinstance(parts[0], AddFloat):
         total = _rounded(summed)
     elif len(parts) == 2:
-        total = parts[0][0] * float(2**32) + parts[1][0]
+        # Carry first: halves of opposite sign would cancel in floats.
+        total = (parts[0][0] + (parts[1][0] >> 32)) * float(2**32) + (parts[1][0] & 0xFFFFFFFF)
     else:
         total = parts[0][0].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -150,6 +152,8 @@ def _carried(limbs: list[NDArray[np.int64]], kind: DataType, refuse: Refuse) -> 
     rough = limbs[3] * 2.0**96 + limbs[2] * 2.0**64 + limbs[1] * 2.0**32 + limbs[0]
     for row in np.flatnonzero(np.abs(rough) >= 10.0**kind.precision * (1 - 1e-9)):
         exact = sum(int(limb[row]) << (32 * i) for i, limb in enumerate(limbs))
+        if abs(exact) >= 2**127:
+            refuse(int(row), "a sum of more than 38 digits")  # of one slice already: see OVERFLOWED_LIMB
         if abs(exact) >= 10**kind.precision:
             refuse(int(row), str(Decimal(exact).scaleb(-kind.scale)))
     return words
@@ -165,12 +169,14 @@ def _decimal_array(words: NDArray[np.uint32], kind: DataType, valid: NDArray[np.
     )
 
 
-def _decimal_average(summed: Combined, count: NDArray[np.int64], kind: DataType, refuse: Refuse) -> pa.Array:
+def _decimal_average(
+    summed: Combined, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse
+) -> pa.Array:
     """Sum over count, rounded half up as Spark does; exact through Python's integers (wide decimals are rare)."""
     limbs = [part[0].astype(object) for part in summed.parts]
     total = limbs[0] + (limbs[1] << 32) + (limbs[2] << 64) + (limbs[3] << 96)
     # The sum has the argument's scale; AVG has four digits more unless that would pass 38.
-    scaled = abs(total) * 10 ** (kind.scale - _sum_scale(kind))
+    scaled = abs(total) * 10 ** (kind.scale - scale)
     whole = count.astype(object)
     whole[count == 0] = 1
     rounded = (2 * scaled + whole) // (2 * whole)
@@ -182,8 +188,3 @@ def _decimal_average(summed: Combined, count: NDArray[np.int64], kind: DataType,
     for i in range(4):
         words[:, i] = ((signed >> (32 * i)) & 0xFFFFFFFF).astype(np.uint32)
     return _decimal_array(words, kind, summed.valid)
-
-
-def _sum_scale(average: DataType) -> int:
-    # decimal(p,s) averages to decimal(p+4,s+4); at scale 38 Spark has cut the extra digits, which tests pin down.
-    return average.scale - 4

@@ -30,5 +30,7 @@ SLICINGS: dict[str, Slicing] = {one.name: one for one in (Pairs(), Panes(), Cutt
 
 def find_slicing(name: str) -> Slicing:
     if name not in SLICINGS:
-        raise WindloomError(f"unknown slicing '{name}'", hint=near_names(name, list(SLICINGS)))
+        raise WindloomError(
+            f"unknown slicing '{name}'", "it says where streams are cut into slices", near_names(name, list(SLICINGS))
+        )
     return SLICINGS[name]

@@ -10,7 +10,6 @@ from windloom.model.time import TICK_MAX
 from windloom.plan.physical import Plan
 from windloom.rounds import Answers, State, step
 from windloom.rounds.step import StepCounts
-from windloom.spark.errors import as_windloom_errors
 from windloom.spark.partials import Partials, check_times
 
 
@@ -24,8 +23,7 @@ class DriverRun:
 def run_on_driver(plan: Plan, partials: Partials) -> DriverRun:
     """One Spark job, then one step with watermark +∞; the answers are made when their blocks are read."""
     begun = perf_counter()
-    with as_windloom_errors():
-        table = partials.frame.toArrow()
+    table = partials.frame.toArrow()
     collected = perf_counter()
     split = partials.split(table)
     check_times(plan, split)

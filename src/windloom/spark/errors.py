@@ -4,32 +4,98 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from pyspark.errors import AnalysisException, ArithmeticException, PySparkException
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.logger import PySparkLogger
 
 from windloom.errors import WindloomError
 
+#: By class of SQLSTATE, failures in the user's data and expressions, and what to do about them.
+_HINTS = {
+    "0A": "correct the query, or the columns of the stream",
+    "42": "correct the query, or the columns of the stream",
+    "54": "write the query in a simpler way",
+    "KD": "correct the file (JSON is one object a line), or declare columns with types that hold it (STRING holds any)",
+    "21": "correct the expression or the data",
+    "22": "correct the expression or the data; Spark's try_… functions give NULL instead of an error",
+    "P0": "correct the data, or the condition that refuses them",
+}
+_STATE = re.compile(r"\s*SQLSTATE: (\w\w)\w{3}")
+_FRAGMENT = re.compile(r"^== SQL .*==\n(.*)\n( *)(\^+)", re.MULTILINE)
+_OURS = re.compile(r"^windloom\.errors\.\w+: (.*?)(?:\s*SQLSTATE: |\n\s*\n|\s*\Z)", re.MULTILINE | re.DOTALL)
+#: Columns of ours in expressions over aggregates.
+_PLACEHOLDER = re.compile(r"\b__[ag]\d")
+
 
 @contextmanager
-def as_windloom_errors(what: str = "the streams") -> Iterator[None]:
+def as_windloom_errors(what: str) -> Iterator[None]:
     """Errors in the user's data or expressions become WindloomErrors that carry Spark's own words."""
     try:
+        with quiet():
+            yield
+    except (PySparkException, Py4JJavaError) as error:
+        messages = _messages(error)
+        ours = next((found for message in messages if (found := _OURS.search(message))), None)
+        if ours is not None:
+            raise _read_back(ours[1]) from None
+        states = [found[1] for message in messages if (found := _STATE.search(message))]
+        states += ["42"] if isinstance(error, AnalysisException) else []
+        state = next((state for state in states if state in _HINTS), None)
+        if state is None:
+            raise
+        verb = "read" if state == "KD" else "evaluate"
+        raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages), _HINTS[state]) from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Spark logs a failed expression with the whole stack of the JVM; the error says it once, and better."""
+    with ExitStack() as undo:
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            logger = PySparkLogger.getLogger(name)
+            logger.addFilter(_nothing)
+            undo.callback(logger.removeFilter, _nothing)
         yield
-    except (AnalysisException, ArithmeticException) as error:
-        raise WindloomError(f"Spark cannot evaluate {what}", _first_line(error), _HINT) from error
-    except PySparkException as error:
-        condition = error.getCondition() or ""
-        ours = re.search(r"windloom\.errors\.(?:Windloom|Query)Error: (.*)", str(error))
-        if ours:
-            raise WindloomError(ours.group(1)) from error
-        if condition.startswith(("CAST_", "DIVIDE_BY_ZERO", "INVALID_", "ARITHMETIC_", "PATH_NOT_FOUND", "NUMERIC_")):
-            raise WindloomError(f"Spark cannot evaluate {what}", _first_line(error), _HINT) from error
-        raise
 
 
-_HINT = "correct the expression or the data; Spark's try_… functions give NULL instead of an error"
+def first_line(error: PySparkException) -> str:
+    """What Spark says, less the code for machines and the plan behind it."""
+    return _STATE.split(str(error).strip().split("\n", 1)[0])[0].rstrip()
 
 
-def _first_line(error: PySparkException) -> str:
-    return str(error).strip().split("\n", 1)[0]
+def _nothing(record: object) -> bool:
+    return False
+
+
+def _messages(error: PySparkException | Py4JJavaError) -> list[str]:
+    """What Spark says, from the outermost failure to its cause."""
+    if not isinstance(error, Py4JJavaError):
+        cause = getattr(error, "_cause", None)
+        return [str(error), *([] if cause is None else _messages(cause))]
+    messages, java = [], error.java_exception
+    while java is not None:
+        messages.append(str(java.getMessage() or java.toString()))
+        java = java.getCause()
+    return messages
+
+
+def _facts(messages: list[str]) -> str:
+    """The first line of each message, and the expression that failed where Spark shows it."""
+    lines = []
+    for message in messages:
+        line = _STATE.split(message.strip().split("\n", 1)[0])[0].rstrip()
+        if line and not line.startswith("Exception thrown in awaitResult"):
+            lines.append(line)
+        shown = _FRAGMENT.search(message)
+        if shown is not None and not _PLACEHOLDER.search(shown[1]):
+            lines.append("in " + shown[1][len(shown[2]) :][: len(shown[3])])
+    return "\n".join(dict.fromkeys(lines))
+
+
+def _read_back(text: str) -> WindloomError:
+    """An error of ours that came from a worker as the text of its traceback: the inverse of `WindloomError.__str__`."""
+    body, _, hint = text.partition("\nhint: ")
+    message, _, detail = body.partition("\n")
+    return WindloomError(message, detail, hint)

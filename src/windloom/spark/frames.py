@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +12,12 @@ from pyspark.sql import functions as F
 
 from windloom.errors import WindloomError
 from windloom.model.expression import Expression
+from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.types import DataType
+from windloom.model.types import DataType, TypeKind
+from windloom.plan.explain.reasons import spelled_out
 from windloom.plan.physical import Shape
+from windloom.spark.errors import first_line, quiet
 
 
 def column_types(frame: DataFrame) -> dict[str, DataType]:
@@ -33,14 +36,13 @@ def expression_types(frame: DataFrame, expressions: Iterable[Expression]) -> dic
     if not wanted:
         return {}
     try:
-        analyzed = frame.select(*(F.expr(one.sql).alias(f"x{i}") for i, one in enumerate(wanted)))
-        kinds = [kind for _, kind in analyzed.dtypes]
+        with quiet():
+            analyzed = frame.select(*(F.expr(one.sql).alias(f"x{i}") for i, one in enumerate(wanted)))
+            kinds = [kind for _, kind in analyzed.dtypes]
     except AnalysisException as error:
         if len(wanted) > 1:
             return {sql: kind for one in wanted for sql, kind in expression_types(frame, [one]).items()}
-        raise WindloomError(
-            f"Spark cannot evaluate '{wanted[0]}'", str(error).strip().split("\n", 1)[0], "correct the expression"
-        ) from None
+        raise WindloomError(f"Spark cannot evaluate '{wanted[0]}'", first_line(error), "correct it") from None
     _refuse_nondeterministic(analyzed, wanted)
     return {one.sql: DataType.parse(kind) for one, kind in zip(wanted, kinds, strict=True)}
 
@@ -57,6 +59,27 @@ def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> N
                 f"'{one}' gives another value every time it is evaluated",
                 "an answer must not depend on when or how often a tuple is read",
                 "compute it once, into a column of the stream",
+            )
+
+
+def check_outputs(spark: SparkSession, query: Query, groups: list[DataType], aggregates: list[DataType]) -> None:
+    """Refuse expressions over aggregates that Spark refuses, given the types of the groupings and aggregates."""
+    fields = [f"__g{i} {kind}" for i, kind in enumerate(groups)]
+    fields += [f"__a{i} {kind}" for i, kind in enumerate(aggregates)]
+    grouped = spark.createDataFrame([], ", ".join(fields))
+    wanted = [output.expression for output in query.outputs if output.expression is not None]
+    try:
+        expression_types(grouped, wanted)
+        having = {} if query.having is None else expression_types(grouped, [query.having])
+    except WindloomError as error:
+        message, detail = spelled_out(query, error.message), spelled_out(query, error.detail)
+        raise WindloomError(message, detail, error.hint) from None
+    for sql, kind in having.items():
+        if kind.kind not in (TypeKind.BOOLEAN, TypeKind.NULL):
+            raise WindloomError(
+                f"the HAVING condition '{spelled_out(query, sql)}' is not a condition",
+                f"it is of type {kind}",
+                "compare it with something",
             )
 
 
@@ -89,7 +112,9 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def output_types(spark: SparkSession, shape: Shape) -> Mapping[str, str]:
+def output_types(spark: SparkSession, shape: Shape) -> dict[str, str]:
     """Names and Spark types of a shape's answer columns, expressions over aggregates included."""
-    empty = spark.createDataFrame([], ddl_of(shape))
-    return dict(finish(empty, shape).dtypes)
+    if shape.select is None:
+        fields = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
+        return {name: kind.name for name, kind in fields}
+    return dict(finish(spark.createDataFrame([], ddl_of(shape)), shape).dtypes)

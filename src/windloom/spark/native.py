@@ -8,10 +8,13 @@ from __future__ import annotations
 from windloom.model.aggregate import ComponentKind
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
-from windloom.model.time import INTEGER_UNITS
+from windloom.model.time import INTEGER_UNITS, TICKS_PER_SECOND
 from windloom.model.types import DataType, TypeKind
 from windloom.plan.physical import PlannedComponent
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
+
+#: Years 0001 to 9999, which is what Spark's timestamps hold.
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 
 #: Below this magnitude a double has a finite 24-bit head.
 _HEAD_LIMIT = "1e38D"
@@ -23,7 +26,10 @@ def tick_sql(stream: Stream) -> str:
     match stream.columns[stream.time].kind:
         case TypeKind.INTEGER:
             ticks = INTEGER_UNITS[stream.time_unit or "us"]
-            return f"try_multiply(CAST({column} AS BIGINT), {ticks}L)" if ticks > 1 else f"CAST({column} AS BIGINT)"
+            first, last = _FIRST_SECOND * TICKS_PER_SECOND // ticks, _LAST_SECOND * TICKS_PER_SECOND // ticks
+            # Not BETWEEN: Spark's window() would take its two copies of one expression for two different windows.
+            in_range = f"CAST({column} AS BIGINT) >= {first}L AND CAST({column} AS BIGINT) <= {last}L"
+            return f"CASE WHEN {in_range} THEN CAST({column} AS BIGINT) * {ticks}L END"
         case TypeKind.TIMESTAMP_NTZ:
             # Clock readings without a zone, as they stand: casting to TIMESTAMP would go through the session's zone.
             day = f"CAST(unix_date(CAST({column} AS DATE)) AS BIGINT) * 86400000000L"
@@ -87,7 +93,10 @@ def component_sql(planned: PlannedComponent, argument: str) -> tuple[str, ...]:
         case ComponentKind.SUM:
             if len(planned.fields) == 1:
                 return (f"sum({argument})",)
-            if planned.argument_type is not None and planned.argument_type.kind is TypeKind.INTEGER:
+            kind = planned.argument_type.kind if planned.argument_type is not None else TypeKind.OTHER
+            if kind is TypeKind.DECIMAL:
+                return (f"try_sum({argument})", f"count({argument})")
+            if kind is TypeKind.INTEGER:
                 return (f"sum(shiftright({argument}, 32))", f"sum({argument} & 4294967295L)")
             is_small = f"abs({argument}) < {_HEAD_LIMIT}"
             return (

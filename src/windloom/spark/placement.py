@@ -16,9 +16,17 @@ SMALL_INPUT_BYTES = 1 << 30
 DRIVER_BYTES = 2 << 30
 
 
-def check_placement(placement: str) -> None:
+def check_placement(placement: str, shards: object = None) -> None:
     if placement not in PLACEMENTS:
-        raise WindloomError(f"unknown placement '{placement}'", hint="use one of: " + ", ".join(PLACEMENTS))
+        raise WindloomError(
+            f"unknown placement '{placement}'",
+            "it says where the final step runs",
+            "use one of: " + ", ".join(PLACEMENTS),
+        )
+    if shards is not None and (not isinstance(shards, int) or shards < 1):
+        raise WindloomError(
+            f"the number of shards cannot be {shards!r}", "each shard is answered by one task", "give a positive number"
+        )
 
 
 def inputs_are_small(frames: Mapping[str, DataFrame]) -> bool:

@@ -32,9 +32,13 @@ def local_session(
 ) -> SparkSession:
     """The session of this process, started on `cores` cores of this machine if there is none yet.
 
-    `memory` is the heap of the JVM that does all the work ("4g"; Spark's own default is 1g). `conf` adds Spark
-    settings or overrides those made here. Where a session runs already, Spark returns that one.
+    `memory` is the heap of the JVM that does all the work ("4g"); by default a quarter of the machine's memory, between
+    1 and 8 GiB. `conf` adds Spark settings or overrides those made here. Where a session runs already, it is
+    returned as it is.
     """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running  # with the settings it has: they are its owner's
     settings: dict[str, bool | float | int | str | None] = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -46,7 +50,7 @@ def local_session(
         # The default options, so that a caller's own spark.driver.extraJavaOptions are kept: Spark adds the two up.
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} {_DEEP_STACKS}",
         "spark.sql.warehouse.dir": _temporary_folder(),  # else it appears in the working directory
-        **({"spark.driver.memory": memory} if memory else {}),
+        "spark.driver.memory": memory or _default_memory(),
         **(conf or {}),
     }
     with use_java() as java, _environment():
@@ -58,8 +62,14 @@ def local_session(
             raise WindloomError(
                 "Spark did not start",
                 detail=f"{java}, and it exited at once: its own message stands above",
-                hint=f"check the memory ({memory or 'default'}) and the Spark settings given",
+                hint=f"check the memory ({memory or _default_memory()}) and the Spark settings given",
             ) from error
+
+
+def _default_memory() -> str:
+    # Spark's own default of 1 GiB is soon too small where one process does all the work.
+    quarter = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    return f"{min(8 << 30, max(1 << 30, quarter)) >> 20}m"
 
 
 def _core_count(cores: int | str) -> int:

@@ -1,58 +1,247 @@
-"""Reading a stream's data from files: the format by its ending, the columns by the catalog."""
+"""Reading a stream's data from files: the format by its ending, the columns by the catalog.
+
+Text has no types of its own, so a field that does not fit its declared type is an error, never a silent NULL; and its
+columns are found by their names, where it has names.
+"""
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any, TextIO
 
 from pyspark.sql import DataFrame, SparkSession
 
-from windloom.errors import WindloomError
+from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
 
-_FORMATS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
+_FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".orc": "orc",
+}
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+#: Lines of JSON looked at to learn the names of its fields.
+_LOOKED_AT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file or directory, looked at but not yet read.
+
+    `fields` are the names of the columns of text in the order of the file, or the declared columns by another spelling;
+    None says that the file could not be looked at.
+    """
+
+    stream: Stream
+    path: str
+    format: str
+    separator: str = ","
+    fields: tuple[str, ...] | None = None
+    has_header: bool = False
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        reader = spark.read.format(self.format)
+        names = self.fields or tuple(self.stream.columns)
+        if self.format in ("csv", "json"):
+            schema = ", ".join(f"{_quoted(self._column(i, name))} {self._type(name)}" for i, name in enumerate(names))
+            reader = reader.schema(schema).option("mode", "FAILFAST")
+        if self.format == "csv":
+            reader = reader.option("sep", self.separator).option("header", self.has_header)
+            # Quotes are doubled inside quotes (RFC 4180). A header that was not looked at is checked by Spark.
+            reader = reader.option("escape", '"').option("enforceSchema", self.fields is not None)
+        with as_windloom_errors(f"stream '{self.stream.name}'"):
+            frame = reader.load(self.path)
+            if self.fields is None:
+                return frame
+            found = {self.stream.find_column(name.strip()): self._column(i, name) for i, name in enumerate(names)}
+            return frame.selectExpr(*(f"{_quoted(found[name])} AS {_quoted(name)}" for name in self.stream.columns))
+
+    def _column(self, index: int, name: str) -> str:
+        """Columns of CSV by their place: a header may hold anything, the same name twice included."""
+        return f"_{index}" if self.format == "csv" and self.fields is not None else name
+
+    def _type(self, name: str) -> str:
+        column = self.stream.find_column(name.strip())
+        return "string" if column is None else self.stream.columns[column].name
+
+
+def find_source(stream: Stream, path: str) -> Source:
+    """Look at a file or directory of Parquet, CSV, JSON lines or ORC, without Spark."""
+    if "://" in path:
+        kind, suffix = _format([Path(path)], stream.name)
+        return Source(stream, path, kind, _separator(suffix), has_header=True)
+    files = _files(stream.name, Path(path))
+    kind, suffix = _format(files, stream.name)
+    literal = local_path(Path(path))
+    try:
+        if kind == "csv":
+            return _look_at_csv(stream, literal, files, _separator(suffix))
+        if kind == "json":
+            return Source(stream, literal, kind, fields=_look_at_json(stream, files[0]))
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise WindloomError(
+            f"stream '{stream.name}': cannot read '{path}'", str(error), "check the file; text must be UTF-8"
+        ) from None
+    return Source(stream, literal, kind)
 
 
 def read_source(spark: SparkSession, stream: Stream, path: str) -> DataFrame:
-    """A file or directory of Parquet, CSV, JSON lines or ORC as a batch DataFrame."""
-    place = Path(path)
-    remote = "://" in path
-    if not remote and not place.exists():
-        raise WindloomError(f"stream '{stream.name}': there is no file or directory '{path}'", hint="check the path")
-    name = _format(place, remote, stream.name)
-    reader = spark.read.format(name)
-    if name in ("csv", "json"):
-        # Text has no types of its own: a field that does not fit its declared type is an error, never a silent NULL.
-        reader = reader.schema(", ".join(f"`{column}` {kind.name}" for column, kind in stream.columns.items()))
-        reader = reader.option("mode", "FAILFAST")
-    if name == "csv":
-        separator = "\t" if place.suffix == ".tsv" else ","
-        reader = reader.option("header", remote or _has_header(place, separator, stream)).option("sep", separator)
-    with as_windloom_errors(f"stream '{stream.name}'"):
-        return reader.load(path)
+    """The data as a batch DataFrame of the stream's declared columns, or of all columns where the file has types."""
+    return find_source(stream, path).read(spark)
 
 
-def _format(place: Path, remote: bool, stream: str) -> str:
-    files = [place]
-    if not remote and place.is_dir():
-        files = [file for file in sorted(place.rglob("*")) if file.is_file() and not file.name.startswith(("_", "."))]
-        if not files:
-            raise WindloomError(f"stream '{stream}': the directory '{place}' holds no data", hint="check the path")
-    for suffix in reversed(files[0].suffixes):
-        if suffix in _FORMATS:
-            return _FORMATS[suffix]
-    raise WindloomError(
-        f"stream '{stream}': cannot tell the format of '{files[0]}'", hint="use " + ", ".join(sorted(_FORMATS))
-    )
+def local_path(path: Path) -> str:
+    """A path of this machine as Spark takes it literally, whatever its working directory and default file system."""
+    return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path.absolute()))
 
 
-def _has_header(place: Path, separator: str, stream: Stream) -> bool:
-    """The first line is a header if it names the stream's columns."""
-    file = place if place.is_file() else next(one for one in sorted(place.rglob("*.[ct]sv*")) if one.is_file())
-    opener = gzip.open if file.suffix == ".gz" else open
-    with opener(file, "rt", encoding="utf-8", errors="replace") as lines:
-        first = next(csv.reader(lines, delimiter=separator), [])
-    named = [stream.find_column(field.strip()) is not None for field in first]
-    return bool(named) and sum(named) * 2 > len(named)
+def _files(stream: str, place: Path) -> list[Path]:
+    if not place.exists():
+        raise WindloomError(
+            f"stream '{stream}': there is no file or directory '{place}'",
+            f"looked for {place.absolute()}",
+            "check the path",
+        )
+    if not place.is_dir():
+        return [place]
+    inside = [(one, one.relative_to(place).parts) for one in sorted(place.rglob("*")) if one.is_file()]
+    files = [one for one, parts in inside if not any(part.startswith(("_", ".")) for part in parts)]
+    if not files:
+        raise WindloomError(
+            f"stream '{stream}': the directory '{place}' holds no data",
+            "names that begin with '.' or '_' do not count",
+            "check the path",
+        )
+    return files
+
+
+def _format(files: Sequence[Path], stream: str) -> tuple[str, str]:
+    """The format of all files, and the ending that tells it."""
+    endings = [next((one.lower() for one in reversed(file.suffixes) if one.lower() in _FORMATS), "") for file in files]
+    for file, ending in zip(files, endings, strict=True):
+        if not ending:
+            raise WindloomError(
+                f"stream '{stream}': cannot tell the format of '{file}'",
+                f"its ending is '{file.suffix}'" if file.suffix else "its name has no ending",
+                "use " + ", ".join(sorted(_FORMATS)),
+            )
+        if ending != endings[0]:
+            raise WindloomError(
+                f"stream '{stream}': the directory '{files[0].parent}' holds files of several formats",
+                f"'{files[0].name}' and '{file.name}'",
+                "give a directory with files of one format",
+            )
+    return _FORMATS[endings[0]], endings[0]
+
+
+def _separator(suffix: str) -> str:
+    return "\t" if suffix == ".tsv" else ","
+
+
+def _open(file: Path) -> TextIO | None:
+    """The text of a file; None where only Spark knows how to unpack it."""
+    if file.suffix.lower() in (".zst", ".zstd", ".lz4", ".snappy", ".deflate"):
+        return None
+    opener = _OPENERS.get(file.suffix.lower(), open)
+    text: TextIO = opener(file, "rt", encoding="utf-8-sig", newline="")
+    return text
+
+
+def _look_at_csv(stream: Stream, path: str, files: Sequence[Path], separator: str) -> Source:
+    """The names of the columns, from a header that all files share or, without one, from the catalog."""
+    first: list[str] | None = None
+    for file in files:
+        lines = _open(file)
+        if lines is None:
+            return Source(stream, path, "csv", separator, has_header=True)
+        with lines:
+            row = next(csv.reader(lines, delimiter=separator), None)
+        if row is None:
+            continue
+        if first is None:
+            first = row
+            names = _header(stream, row)
+            _check_columns(stream, file, row, names)
+        elif names and row != first:
+            raise WindloomError(
+                f"stream '{stream.name}': the files of '{files[0].parent}' have different columns",
+                f"'{files[0].name}' begins with {separator.join(first)}\n'{file.name}' with {separator.join(row)}",
+                "give files with one header",
+            )
+    header = bool(first) and bool(names)
+    fields = tuple(first) if header and first else tuple(stream.columns)
+    return Source(stream, path, "csv", separator, fields, header)
+
+
+def _header(stream: Stream, row: list[str]) -> list[str | None]:
+    """The declared column that each field names; none at all where the first line holds data.
+
+    A header names the time column, or most of its fields are names of columns.
+    """
+    named = [stream.find_column(field.strip()) for field in row]
+    known = sum(name is not None for name in named)
+    return named if stream.time in named or known * 2 > len(row) else []
+
+
+def _check_columns(stream: Stream, file: Path, row: list[str], names: list[str | None]) -> None:
+    if not names:
+        if len(row) != len(stream.columns):
+            raise WindloomError(
+                f"stream '{stream.name}': '{file}' does not have the declared columns",
+                f"declared are {len(stream.columns)} columns, its first line has {len(row)}: {', '.join(row)[:200]}",
+                "declare every column in the order of the file, or give it a header",
+            )
+        return
+    for column in stream.columns:
+        if names.count(column) != 1:
+            what = "no" if column not in names else "more than one"
+            raise WindloomError(
+                f"stream '{stream.name}' is declared with a column '{column}', and its data have {what} such column",
+                f"the header of '{file}' is {', '.join(row)}",
+                near_names(column, row) if what == "no" else "give each column of the file a name of its own",
+            )
+
+
+def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
+    """The declared columns as the fields spell them. A field may be missing, but not under a name much like it."""
+    lines = _open(file)
+    if lines is None:
+        return None
+    found: dict[str, None] = {}
+    with lines:
+        for line in islice(lines, _LOOKED_AT):
+            try:
+                record = json.loads(line)
+            except ValueError:  # Spark says what is wrong with it, and where
+                continue
+            if isinstance(record, dict):
+                found.update(dict.fromkeys(record))
+    fields = Stream(stream.name, dict.fromkeys(found, stream.columns[stream.time]))
+    for column in stream.columns:
+        if found and fields.find_column(column) is None:
+            others = [name for name in found if stream.find_column(name) is None]
+            hint = near_names(column, others)
+            if column == stream.time or hint.startswith("did you mean"):
+                raise WindloomError(
+                    f"stream '{stream.name}' is declared with a column '{column}' that its data do not have",
+                    f"the fields of '{file}' are {', '.join(found)}",
+                    hint,
+                )
+    return tuple(fields.find_column(column) or column for column in stream.columns)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

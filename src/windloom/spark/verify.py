@@ -104,6 +104,7 @@ def verify_query(query: Query, stream: Stream, frame: DataFrame, answers: pa.Tab
 def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
     """`expected` as `spark_window_frame` gives it, `answers` with the same leading columns; rows in any order."""
     keys = 2 + len(query.group_by)
+    scales = keys + len(query.outputs)  # the counts, then the scale of each aggregate; by place, as names may be taken
     expected, answers = _sorted(expected, keys), _sorted(answers, keys)
     rows = expected.num_rows
     if expected.num_rows != answers.num_rows or not all(
@@ -112,12 +113,12 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
         return _unmatched(query, expected, answers, keys)
     wrong = np.zeros(rows, np.bool_)
     largest, first = 0.0, ""
-    count = expected["__n"].to_numpy()
+    count = expected[scales].to_numpy()
     for position, output in enumerate(query.outputs):
         column = keys + position
         scale = None
         if output.aggregate is not None:
-            scale = expected[f"__s{output.aggregate}"].to_numpy()
+            scale = expected[scales + 1 + output.aggregate].to_numpy()
         bound, error = _bounds(expected[column], answers[column], scale, count)
         largest = max(largest, error)
         same = _same(expected[column], answers[column], bound)
@@ -175,6 +176,10 @@ def _same(left: pa.ChunkedArray, right: pa.ChunkedArray, bound: NDArray[np.float
             equal = (a == b) | (np.isnan(a) & np.isnan(b))
             if bound is not None:
                 equal |= np.abs(a - b) <= bound
+    elif pa.types.is_null(left.type):
+        equal = np.ones(len(left), np.bool_)
+    elif pa.types.is_nested(left.type):
+        equal = np.array([a == b for a, b in zip(left.to_pylist(), right.to_pylist(), strict=True)], np.bool_)
     else:
         equal = pc.fill_null(pc.equal(left, right.cast(left.type)), False).to_numpy()
     return np.asarray((nulls[0] & nulls[1]) | (equal & ~nulls[0] & ~nulls[1]), np.bool_)
@@ -191,16 +196,31 @@ def _sorted(table: pa.Table, keys: int) -> pa.Table:
 
 
 def _unmatched(query: Query, expected: pa.Table, answers: pa.Table, keys: int) -> Verification:
-    left = [tuple(map(repr, row)) for row in zip(*(expected[i].to_pylist() for i in range(keys)), strict=True)]
-    right = [tuple(map(repr, row)) for row in zip(*(answers[i].to_pylist() for i in range(keys)), strict=True)]
+    left, right = _texts(expected, keys), _texts(answers, keys)
     missing, extra = set(left) - set(right), set(right) - set(left)
     doubled = len(right) - len(set(right))
-    what = f"missing {min(missing)}" if missing else f"extra {min(extra)}" if extra else f"{doubled} rows twice"
+    what = "a row is there twice"
+    if missing:
+        what = f"missing is {_place(query, min(missing))}"
+    elif extra:
+        what = f"Spark does not have {_place(query, min(extra))}"
     return Verification(query.name, len(left), len(missing), len(extra) + doubled, 0, what, 0.0)
 
 
-def _row_text(query: Query, expected: pa.Table, answers: pa.Table, keys: int, column: int, row: int) -> str:
+def _texts(table: pa.Table, keys: int) -> list[tuple[str, ...]]:
+    """Window and group of each row as people read them; NaN equals NaN, and a NULL is no text."""
+    window = [pc.cast(table[i], pa.timestamp("us", table[i].type.tz and "UTC")).to_pylist() for i in range(2)]
+    columns = [[str(value) for value in column] for column in window]
+    columns += [[repr(value) for value in table[i].to_pylist()] for i in range(2, keys)]
+    return list(zip(*columns, strict=True))
+
+
+def _place(query: Query, values: tuple[str, ...]) -> str:
     names = ["window_start", "window_end", *(one.name for one in query.group_by)]
-    place = ", ".join(f"{name} = {expected[i][row].as_py()}" for i, name in enumerate(names))
+    return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
+
+
+def _row_text(query: Query, expected: pa.Table, answers: pa.Table, keys: int, column: int, row: int) -> str:
+    place = _place(query, _texts(expected.slice(row, 1), keys)[0])
     name = query.outputs[column - keys].name
     return f"{place}: {name} = {answers[column][row].as_py()!r}, Spark has {expected[column][row].as_py()!r}"

@@ -25,5 +25,7 @@ STRATEGIES: dict[str, Strategy] = {one.name: one for one in (NoShare(), Shared()
 
 def find_strategy(name: str) -> Strategy:
     if name not in STRATEGIES:
-        raise WindloomError(f"unknown strategy '{name}'", hint=near_names(name, list(STRATEGIES)))
+        raise WindloomError(
+            f"unknown strategy '{name}'", "it says which queries share a tree", near_names(name, list(STRATEGIES))
+        )
     return STRATEGIES[name]

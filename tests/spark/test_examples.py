@@ -1,0 +1,122 @@
+"""The examples run, the transcripts and the picture in the docs are real, and rules of docs/semantics.md hold."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from windloom import Loom, WindloomError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+PICTURE = ROOT / "docs" / "pictures" / "trades.svg"
+_EXPLAIN = re.compile(r"^```text\n\$ windloom explain (.+)\n((?s:.*?))^```$", re.MULTILINE)
+
+
+@pytest.fixture
+def settings_kept(spark: SparkSession) -> Iterator[None]:
+    """Loom.local() applies its settings to a session that runs already; other tests count on those of the fixture."""
+    partitions = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
+
+
+@pytest.mark.usefixtures("settings_kept")
+def test_the_quickstart_runs_and_equals_spark(capsys: pytest.CaptureFixture[str]) -> None:
+    made = runpy.run_path(str(EXAMPLES / "quickstart.py"))
+    said = capsys.readouterr().out
+    assert said.startswith("Plan: 2 queries, 1 stream")
+    assert "rows equal Spark's own window()" in said.splitlines()[-1]
+    assert made["results"]["avg_1h"].columns == ["window_start", "window_end", "symbol", "p"]
+
+
+def test_the_example_catalog_equals_spark(spark: SparkSession) -> None:
+    from windloom.spark.sources import read_source
+
+    loom = Loom(spark)
+    loom.load(EXAMPLES / "trades.cql")
+    loom.stream("trades", read_source(spark, loom.streams["trades"], str(EXAMPLES / "trades.csv")))
+    results = loom.run()
+    for name in loom.queries:
+        found = loom.verify(name, results)
+        assert found.ok, str(found)
+        assert found.rows > 0
+
+
+@cache
+def transcripts() -> tuple[tuple[str, str], ...]:
+    """(arguments, output) of every `$ windloom explain …` in the docs."""
+    return tuple(_EXPLAIN.findall((ROOT / "docs" / "explain.md").read_text(encoding="utf-8")))
+
+
+def test_transcripts_in_the_docs_are_what_explain_says(spark: SparkSession) -> None:
+    assert transcripts()
+    for arguments, shown in transcripts():
+        catalog, *options = shlex.split(arguments)
+        loom = Loom(spark)
+        loom.load(ROOT / catalog)
+        named = {option.removeprefix("--"): value for option, value in zip(options[::2], options[1::2], strict=True)}
+        said = loom.explain(**named)
+        for piece in re.split(r"^…\n", shown, flags=re.MULTILINE):  # an ellipsis leaves something out
+            assert piece in said, f"windloom explain {arguments} says:\n{said}"
+
+
+def test_the_picture_in_the_docs_is_what_explain_draws(spark: SparkSession) -> None:
+    loom = Loom(spark)
+    loom.load(EXAMPLES / "trades.cql")
+    drawn = loom.explain("svg") + "\n"
+    if os.environ.get("WINDLOOM_UPDATE_GOLDEN"):
+        PICTURE.write_text(drawn, encoding="utf-8")
+    assert drawn == PICTURE.read_text(encoding="utf-8"), "if this is meant, run again with WINDLOOM_UPDATE_GOLDEN=1"
+
+
+def woven(spark: SparkSession, rows: str, text: str) -> Loom:
+    """A loom with one query `q` over the rows of a VALUES list `(second, k, n)`."""
+    loom = Loom(spark)
+    frame = spark.sql(f"SELECT timestamp_seconds(second) AS ts, k, n FROM VALUES {rows} AS t(second, k, n)")
+    loom.stream("s", frame, time="ts")
+    loom.query("q", text)
+    return loom
+
+
+def test_tuples_without_a_usable_time_are_refused_with_their_number(spark: SparkSession) -> None:
+    rows = "(1, 'a', 1L), (NULL, 'a', 2L), (NULL, 'b', 3L)"
+    loom = woven(spark, rows, "SELECT k, sum(n) AS a FROM s [TUMBLE 10 seconds] WHERE n < 3 GROUP BY k")
+    with pytest.raises(WindloomError, match="tuples without a usable time") as refused:
+        loom.run(placement="driver")
+    assert "in 2 of its rows" in refused.value.detail
+
+    texts = Loom(spark)
+    texts.stream("s", spark.sql("SELECT * FROM VALUES ('2026-01-01 00:00:00'), ('soon') AS t(ts)"), time="ts")
+    texts.query("q", "SELECT count(*) AS n FROM s [TUMBLE 10 seconds]")
+    with pytest.raises(WindloomError, match="tuples without a usable time") as refused:
+        texts.run(placement="driver")
+    assert "in 1 of its rows" in refused.value.detail
+
+
+def test_an_overflow_names_query_window_group_and_value(spark: SparkSession) -> None:
+    rows = "(1, 'a', 9223372036854775807L), (3, 'b', 9223372036854775807L), (8, 'b', 1L), (9, 'a', -1L)"
+    loom = woven(spark, rows, "SELECT k, sum(n) AS a FROM s [RANGE 10 seconds SLIDE 10 seconds] GROUP BY k")
+    with pytest.raises(WindloomError, match="query 'q'") as refused:
+        loom.run(placement="driver")
+    for fact in ("1970-01-01T00:00:00", "1970-01-01T00:00:10", "group b", "9223372036854775808"):
+        assert fact in refused.value.detail
+
+
+def test_results_are_counted_before_having(spark: SparkSession) -> None:
+    rows = "(1, 'a', 1L), (2, 'a', 2L), (3, 'b', 3L)"
+    loom = woven(spark, rows, "SELECT k, sum(n) AS a FROM s [TUMBLE 10 seconds] GROUP BY k HAVING count(*) > 1")
+    results = loom.run()
+    assert results.stats.results == 2
+    assert results.arrow("q")["k"].to_pylist() == ["a"]

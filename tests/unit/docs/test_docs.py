@@ -1,0 +1,135 @@
+"""The docs stay true: links resolve, CQL parses, tests and files that are named exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt  # comes with rich
+from markdown_it.token import Token
+
+from windloom.language import parse_catalog, parse_query
+from windloom.model import DataType, Stream
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+DECISIONS = sorted(ROOT.glob("docs/decisions/*.md"))
+
+#: The stream that single queries in the docs are about.
+TRADES = Stream(
+    "trades",
+    {
+        name: DataType.parse(kind)
+        for name, kind in {
+            "ts": "timestamp",
+            "symbol": "string",
+            "venue": "string",
+            "price": "double",
+            "volume": "bigint",
+        }.items()
+    },
+    time="ts",
+)
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@cache
+def tokens(page: Path) -> tuple[Token, ...]:
+    """Blocks and, below them, what stands in a line."""
+    blocks = MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
+    return tuple(each for block in blocks for each in (block, *(block.children or ())))
+
+
+def fences(page: Path, language: str) -> list[str]:
+    return [token.content for token in tokens(page) if token.type == "fence" and token.info == language]
+
+
+def links(page: Path) -> Iterator[str]:
+    for token in tokens(page):
+        target = token.attrGet("href") or token.attrGet("src")
+        if target and not re.match(r"[a-z]+:", str(target)):
+            yield str(target)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    found = set()
+    for heading, text in zip(tokens(page), tokens(page)[1:], strict=False):
+        if heading.type == "heading_open":
+            found.add(re.sub(r"[^\w\- ]", "", text.content.lower()).strip().replace(" ", "-"))
+    return found
+
+
+def code_spans(page: Path) -> Iterator[str]:
+    yield from (token.content for token in tokens(page) if token.type == "code_inline")
+
+
+@every_page
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    for target in links(page):
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{target} is not there"
+        assert file.is_relative_to(ROOT), f"{target} leaves the project"
+        if anchor:
+            assert anchor in anchors(file), f"{target}: no such heading"
+
+
+@every_page
+def test_every_sql_block_is_cql_that_parses(page: Path) -> None:
+    for block in fences(page, "sql"):
+        if re.search(r"^CREATE ", block, re.MULTILINE):
+            parse_catalog(block).parse({"trades": TRADES})
+        else:
+            parse_query("example", block, {"trades": TRADES})
+
+
+@every_page
+def test_every_test_that_is_named_exists(page: Path) -> None:
+    known = {
+        name
+        for file in ROOT.glob("tests/**/test_*.py")
+        for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    named = {span for span in code_spans(page) if re.fullmatch(r"test_\w+", span)}
+    assert named <= known, f"no such tests: {sorted(named - known)}"
+
+
+@every_page
+def test_every_file_that_is_named_exists(page: Path) -> None:
+    """`rounds/step.py` may be named from the package, from the project or from the page; NAME is the reader's own."""
+    for span in code_spans(page):
+        if re.fullmatch(r"[\w./-]*\w/[\w./-]+\.(py|md|svg|cql|csv|toml|txt)", span) and "NAME" not in span:
+            places = [folder / span for folder in (ROOT, ROOT / "src" / "windloom", page.parent)]
+            assert any(place.exists() for place in places), f"there is no file {span}"
+
+
+@every_page
+def test_no_page_tells_where_it_was_written(page: Path) -> None:
+    assert not re.search(r"(?<![\w.])/(home|root|work|tmp|Users)/", page.read_text(encoding="utf-8"))
+
+
+def test_the_python_example_of_the_readme_is_the_quickstart() -> None:
+    quickstart = (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8")
+    assert fences(ROOT / "README.md", "python")[0] == quickstart.split('"""\n\n', 1)[1]
+
+
+def test_the_example_catalog_parses() -> None:
+    catalog = parse_catalog((ROOT / "examples" / "trades.cql").read_text(encoding="utf-8"), "trades.cql")
+    assert len(catalog.parse()) == len(catalog.queries) > 0
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_a_decision_has_a_date_a_context_consequences_and_a_place_in_the_list(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.match(r"# .+\n\n\d{4}-\d\d-\d\d\n", text)
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
+    assert f"decisions/{page.name}" in list(links(ROOT / "docs" / "architecture.md"))
+
+
+def test_decisions_are_numbered_in_a_row() -> None:
+    assert [page.name[:4] for page in DECISIONS] == [f"{number:04}" for number in range(1, len(DECISIONS) + 1)]
