@@ -93,10 +93,10 @@ def component_sql(planned: PlannedComponent, argument: str) -> tuple[str, ...]:
         case ComponentKind.SUM:
             if len(planned.fields) == 1:
                 return (f"sum({argument})",)
-            kind = planned.argument_type.kind if planned.argument_type is not None else TypeKind.OTHER
-            if kind is TypeKind.DECIMAL:
+            summed = planned.argument_type.kind if planned.argument_type is not None else TypeKind.OTHER
+            if summed is TypeKind.DECIMAL:
                 return (f"try_sum({argument})", f"count({argument})")
-            if kind is TypeKind.INTEGER:
+            if summed is TypeKind.INTEGER:
                 return (f"sum(shiftright({argument}, 32))", f"sum({argument} & 4294967295L)")
             is_small = f"abs({argument}) < {_HEAD_LIMIT}"
             return (

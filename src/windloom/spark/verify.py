@@ -190,8 +190,7 @@ def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
 
 
 def _sorted(table: pa.Table, keys: int) -> pa.Table:
-    names = [f"c{i}" if i < keys else name for i, name in enumerate(table.column_names)]
-    renamed = table.rename_columns(names)
+    renamed = table.rename_columns([f"c{i}" for i in range(table.num_columns)])  # a query may use any name, twice even
     return renamed.sort_by([(f"c{i}", "ascending") for i in range(keys)])
 
 
