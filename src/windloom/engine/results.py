@@ -164,11 +164,15 @@ class StoredResults(Results):
 
 
 def with_utc(table: pa.Table) -> pa.Table:
-    """Spark hands timestamps over in the session's zone; the same instants in UTC compare and concatenate."""
+    """The same instants in UTC, and any column may be NULL.
+
+    Spark hands timestamps over in the session's zone, and tells which expressions cannot be NULL; answers must not
+    depend on either.
+    """
     fields = [
-        pa.field(one.name, pa.timestamp("us", tz="UTC"), one.nullable)
-        if pa.types.is_timestamp(one.type) and one.type.tz
-        else one
+        pa.field(
+            one.name, pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(one.type) and one.type.tz else one.type
+        )
         for one in table.schema
     ]
     return table.cast(pa.schema(fields))

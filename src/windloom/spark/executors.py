@@ -46,8 +46,11 @@ class WideAnswers:
 
     def totals(self) -> Totals:
         """Tuples and partials taken in, rows answered: one job, which also fills the frame if it is persisted."""
+        # Of answers, window_start and window_end are ticks: a few thousand of them already overflow a sum.
         counted = self.frame.groupBy(F.expr(f"if(shape = {_COUNTS}, query, -1) AS part")).agg(
-            F.sum("window_start").alias("tuples"), F.sum("window_end").alias("partials"), F.count("*").alias("rows")
+            F.expr(f"sum(if(shape = {_COUNTS}, window_start, 0))").alias("tuples"),
+            F.expr(f"sum(if(shape = {_COUNTS}, window_end, 0))").alias("partials"),
+            F.count("*").alias("rows"),
         )
         found = {row["part"]: row for row in counted.collect()}
         rows = found.pop(-1)["rows"] if -1 in found else 0

@@ -91,3 +91,11 @@ def test_the_order_of_queries_does_not_change_the_plan(strategy: str) -> None:
 def test_an_unknown_strategy_names_the_known_ones() -> None:
     with pytest.raises(WindloomError, match="unknown strategy 'weave'"):
         find_strategy("weave")
+
+
+def test_windows_of_years_beside_windows_of_seconds_have_a_cost_too() -> None:
+    # Their edges are so rare that a sample of panes holds none of them.
+    example = problem([(30, 10), (29, 7), (400 * 86_400, 90 * 86_400)], rate=1_000, technique="prefix_ring")
+    chosen = STRATEGIES["weave_share"].choose(example)
+    assert sorted(i for tree in chosen for i in tree) == [0, 1, 2]
+    assert example.cost(chosen) <= example.cost(((0,), (1,), (2,)))

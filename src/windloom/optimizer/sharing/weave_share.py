@@ -22,13 +22,15 @@ class WeaveShare:
         bits, rate_of_bit = problem.bundle_marks()
         members = [list(bundle) for bundle in problem.bundles]
         load = Load.of([[problem.windows[i] for i in bundle] for bundle in members])
-        rates = _count(bits) * rate_of_bit
+        # A sample of panes may miss edges that are rare; a tree has at least those of any of its bundles.
+        known = np.array([problem.edge_sets[bundle[0]].edges_per_second for bundle in problem.bundles])
+        rates = np.maximum(_count(bits) * rate_of_bit, known)
         final = rates * omega(problem.techniques, load, rates)
         alive = np.ones(len(members), np.bool_)
 
         def gains_of(tree: int) -> NDArray[np.float64]:
             """λ + E_x·Ω_x + E_y·Ω_y − E_xy·Ω_xy for every other tree y."""
-            union = _count(bits | bits[tree]) * rate_of_bit
+            union = np.maximum(_count(bits | bits[tree]) * rate_of_bit, np.maximum(known, known[tree]))
             gains: NDArray[np.float64] = problem.events_per_second + final[tree] + final
             gains -= union * omega(problem.techniques, load.merged(tree), union)
             gains[~alive] = -np.inf
@@ -44,7 +46,8 @@ class WeaveShare:
             load.absorb(left, right)
             bits[left] |= bits[right]
             alive[right] = False
-            rate = _count(bits[left : left + 1]) * rate_of_bit
+            known[left] = max(known[left], known[right])
+            rate = np.maximum(_count(bits[left : left + 1]) * rate_of_bit, known[left])
             own = Load(load.overlap[[left]], load.answers_per_second[[left]], load.longest_seconds[[left]])
             final[left] = (rate * omega(problem.techniques, own, rate))[0]
             gains[right, :] = gains[:, right] = -np.inf
