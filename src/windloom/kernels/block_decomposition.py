@@ -25,7 +25,7 @@ from windloom.model.aggregate import Needs
 
 class BlockDecomposition:
     name = "block_decomposition"
-    needs = Needs.ASSOCIATIVE
+    needs = (Needs.ASSOCIATIVE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
         _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out)

@@ -21,7 +21,7 @@ from windloom.model.aggregate import Needs
 
 class PrefixRing:
     name = "prefix_ring"
-    needs = Needs.ASSOCIATIVE | Needs.INVERTIBLE
+    needs = (Needs.ASSOCIATIVE | Needs.INVERTIBLE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
         first, last = int(group_bounds[0]), int(group_bounds[-1])
