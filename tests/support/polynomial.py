@@ -2,16 +2,20 @@
 
 `(power, hash) · (power', hash')` = `(power·power', hash·power' + hash')` modulo 2^64: the hash of the concatenation of
 two sequences. Swapped, dropped or repeated cells change it. Registered with the kernels by importing this module; the
-planner does not know it.
+planner does not know it. What is compiled for it must not be kept on disk, see `nothing_cached`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
+from numba.core.caching import NullCache
+from numba.core.dispatcher import Dispatcher
 from numba.extending import overload
 
 from windloom.kernels import families
@@ -33,6 +37,26 @@ def polynomial_cells(values: Any) -> Polynomial:
 
 def empty_polynomials(length: int) -> Polynomial:
     return Polynomial(np.zeros(length, np.uint64), np.zeros(length, np.uint64))
+
+
+@contextmanager
+def nothing_cached() -> Iterator[None]:
+    """Kernels compiled meanwhile stay in memory: an index on disk that names this module would break other programs."""
+    dispatchers = {
+        id(one): one
+        for name, module in list(sys.modules.items())
+        if name.startswith("windloom.kernels")
+        for one in vars(module).values()
+        if isinstance(one, Dispatcher)
+    }
+    caches = {key: one._cache for key, one in dispatchers.items()}
+    for one in dispatchers.values():
+        one._cache = NullCache()
+    try:
+        yield
+    finally:
+        for key, one in dispatchers.items():
+            one._cache = caches[key]
 
 
 def _is_polynomial(kind: Any) -> bool:

@@ -51,15 +51,36 @@ def _walk(cells, first_row, last_row, lo, hi, queue, out, stamps):  # type: igno
         if first >= e:
             f = l = r = a = b = e = first  # noqa: E741
             back = identity(cells)
-        while f < first:
-            f += 1
-            l, r, a, b, middle, back = _fix_up(cells, queue, mask, f, l, r, a, b, e, middle, back)  # noqa: E741
-        while e < last:
-            item = load(cells, e)
-            store(queue, e & mask, item)
-            e += 1
-            back = combine(back, item)
-            l, r, a, b, middle, back = _fix_up(cells, queue, mask, f, l, r, a, b, e, middle, back)  # noqa: E741
+        while f < first or e < last:
+            if f < first:
+                f += 1
+            else:
+                item = load(cells, e)
+                store(queue, e & mask, item)
+                e += 1
+                back = combine(back, item)
+            # The paper's fixup, after every eviction and insertion. In place: a call would cost more than its work.
+            if f == b:
+                # At most one cell is left, and it is its own value.
+                l = r = a = b = e  # noqa: E741
+                back = identity(cells)
+                continue
+            if l == b:
+                # Flip: the back becomes part of the front, its values still to be worked out, one a call.
+                l = f  # noqa: E741
+                r = b
+                a = b = e
+                middle = back
+                back = identity(cells)
+            if l == r:
+                r += 1
+                a += 1
+            else:
+                store(queue, l & mask, combine(load(queue, l & mask), middle))
+                a -= 1
+                if a + 1 < b:
+                    store(queue, a & mask, combine(load(queue, a & mask), load(queue, (a + 1) & mask)))
+            l += 1  # noqa: E741
         if f == b:
             store(out, row, back)
         elif b == e:
@@ -67,25 +88,3 @@ def _walk(cells, first_row, last_row, lo, hi, queue, out, stamps):  # type: igno
         else:
             store(out, row, combine(load(queue, f & mask), back))
         mark(stamps, row)
-
-
-@compiled
-def _fix_up(cells, queue, mask, f, l, r, a, b, e, middle, back):  # type: ignore[no-untyped-def]  # noqa: E741
-    if f == b:
-        # At most one cell is left, and it is its own value.
-        return e, e, e, e, middle, identity(cells)
-    if l == b:
-        # Flip: the back becomes part of the front, its values still to be worked out, one a call.
-        l = f  # noqa: E741
-        r = b
-        a = e
-        b = e
-        middle = back
-        back = identity(cells)
-    if l == r:
-        return l + 1, r + 1, a + 1, b, middle, back
-    store(queue, l & mask, combine(load(queue, l & mask), middle))
-    a -= 1
-    if a + 1 < b:
-        store(queue, a & mask, combine(load(queue, a & mask), load(queue, (a + 1) & mask)))
-    return l + 1, r, a, b, middle, back

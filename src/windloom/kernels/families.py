@@ -99,17 +99,20 @@ def _kind(numba_type: Any) -> type[Any] | None:
     return getattr(numba_type, "instance_class", None) if isinstance(numba_type, types.BaseNamedTuple) else None
 
 
+# Indices are never negative; saying so spares every access the test for counting from the end.
 @overload(load, strict=False)
 def _load(columns: Any, index: Any) -> Callable[..., Any] | None:
     kind = _kind(columns)
     if kind is AddInt:
-        return lambda columns, index: AddInt(columns.value[index])
+        return lambda columns, index: AddInt(columns.value[np.uint64(index)])
     if kind is MaxInt:
-        return lambda columns, index: MaxInt(columns.value[index])
+        return lambda columns, index: MaxInt(columns.value[np.uint64(index)])
     if kind is AddFloat:
-        return lambda columns, index: AddFloat(columns.high[index], columns.low[index])
+        return lambda columns, index: AddFloat(columns.high[np.uint64(index)], columns.low[np.uint64(index)])
     if kind is Moments:
-        return lambda columns, index: Moments(columns.count[index], columns.mean[index], columns.square[index])
+        return lambda columns, index: Moments(
+            columns.count[np.uint64(index)], columns.mean[np.uint64(index)], columns.square[np.uint64(index)]
+        )
     return None
 
 
@@ -119,22 +122,22 @@ def _store(columns: Any, index: Any, item: Any) -> Callable[..., Any] | None:
     if kind is AddInt or kind is MaxInt:
 
         def store_one(columns: Any, index: Any, item: Any) -> None:
-            columns.value[index] = item.value
+            columns.value[np.uint64(index)] = item.value
 
         return store_one
     if kind is AddFloat:
 
         def store_pair(columns: Any, index: Any, item: Any) -> None:
-            columns.high[index] = item.high
-            columns.low[index] = item.low
+            columns.high[np.uint64(index)] = item.high
+            columns.low[np.uint64(index)] = item.low
 
         return store_pair
     if kind is Moments:
 
         def store_moments(columns: Any, index: Any, item: Any) -> None:
-            columns.count[index] = item.count
-            columns.mean[index] = item.mean
-            columns.square[index] = item.square
+            columns.count[np.uint64(index)] = item.count
+            columns.mean[np.uint64(index)] = item.mean
+            columns.square[np.uint64(index)] = item.square
 
         return store_moments
     return None

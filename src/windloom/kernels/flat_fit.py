@@ -41,37 +41,34 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # typ
     rows = most_rows(groups, bounds, queries)
     order = np.empty(rows, np.int64)
     spare = np.empty(rows if len(queries) > 1 else 0, np.int64)
+    mask = size - 1
     for group in range(groups):
         count = order_rows(group, groups, group_bounds, bounds, lo, hi, queries, order, spare)
         right = group_bounds[group]
         for i in range(count):
             row = order[i]
-            while right < hi[row]:
-                store(partials, right & (size - 1), load(cells, right))
-                pointers[right & (size - 1)] = right + 1
+            first, last = np.int64(lo[row]), np.int64(hi[row])
+            while right < last:
+                store(partials, right & mask, load(cells, right))
+                pointers[right & mask] = right + 1
                 right += 1
-            if lo[row] == hi[row]:
+            if first == last:
                 store(out, row, identity(cells))
-            else:
-                store(out, row, _follow(partials, pointers, positions, np.int64(lo[row]), np.int64(hi[row])))
+                mark(stamps, row)
+                continue
+            depth = 0
+            place = first & mask
+            while pointers[place] < last:
+                positions[depth] = place
+                depth += 1
+                place = pointers[place] & mask
+            total = load(partials, place)
+            # Back over the jumps taken: each now reaches the end.
+            while depth > 0:
+                depth -= 1
+                place = positions[depth]
+                total = combine(load(partials, place), total)
+                store(partials, place, total)
+                pointers[place] = last
+            store(out, row, total)
             mark(stamps, row)
-
-
-@compiled
-def _follow(partials, pointers, positions, first, last):  # type: ignore[no-untyped-def]
-    mask = len(pointers) - 1
-    depth = 0
-    place = first & mask
-    while pointers[place] < last:
-        positions[depth] = place
-        depth += 1
-        place = pointers[place] & mask
-    total = load(partials, place)
-    # Back over the jumps taken: each now reaches the end.
-    while depth > 0:
-        depth -= 1
-        place = positions[depth]
-        total = combine(load(partials, place), total)
-        store(partials, place, total)
-        pointers[place] = last
-    return total

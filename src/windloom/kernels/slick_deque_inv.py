@@ -34,10 +34,13 @@ def evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # type
 
 @compiled
 def _equal_windows(groups, bounds, lo, hi, one, other):  # type: ignore[no-untyped-def]
-    """Do two queries cover the same cells, window for window? Almost always the first few rows tell."""
+    """Do two queries cover the same cells, window for window? Almost always a row in the middle tells."""
     first, last = bounds[one * groups], bounds[(one + 1) * groups]
     shift = bounds[other * groups] - first
     if bounds[(other + 1) * groups] - last != shift:
+        return False
+    middle = (first + last) // 2
+    if middle < last and (lo[middle] != lo[middle + shift] or hi[middle] != hi[middle + shift]):
         return False
     row = first
     while row < last and lo[row] == lo[row + shift] and hi[row] == hi[row + shift]:

@@ -12,13 +12,16 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, like, load, same, store
-from windloom.kernels.lanes import most_rows, order_rows
+from windloom.kernels.lanes import longest_run, most_rows, order_rows, ring_size
 from windloom.kernels.operations import mark
 
 
 @compiled
 def evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
+    if len(queries) == 1:
+        _evaluate_one(cells, groups, bounds, lo, hi, queries, out, stamps)
+        return
     longest = np.int64(1)
     for group in range(groups):
         longest = max(longest, group_bounds[group + 1] - group_bounds[group])
@@ -26,19 +29,50 @@ def evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # type
     values = like(cells, longest)
     rows = most_rows(groups, bounds, queries)
     order = np.empty(rows, np.int64)
-    spare = np.empty(rows if len(queries) > 1 else 0, np.int64)
+    spare = np.empty(rows, np.int64)
     for group in range(groups):
         count = order_rows(group, groups, group_bounds, bounds, lo, hi, queries, order, spare)
-        _mark_expiry(lo, hi, order, count, spare)
+        _mark_expiry(lo, order, count, spare)
         _walk(cells, group_bounds[group], lo, hi, order, count, spare, positions, values, out, stamps)
 
 
 @compiled
-def _mark_expiry(lo, hi, order, count, expiry):  # type: ignore[no-untyped-def]
-    """`expiry[i]`: no row from i on reaches further left. A single lane needs none: its left edges only rise."""
-    if len(expiry) == 0 or count == 0:
-        return
-    least = np.int64(lo[order[count - 1]])
+def _evaluate_one(cells, groups, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
+    """A single query: the answer is always at the head, and the deque fits a ring as long as the longest window."""
+    size = ring_size(longest_run(groups, bounds, lo, hi, queries) + 1)
+    mask = size - 1
+    positions = np.empty(size, np.int64)
+    values = like(cells, size)
+    for lane in range(queries[0] * groups, (queries[0] + 1) * groups):
+        head = np.int64(0)
+        tail = np.int64(0)
+        right = np.int64(0)
+        for row in range(bounds[lane], bounds[lane + 1]):
+            first, last = np.int64(lo[row]), np.int64(hi[row])
+            if first >= right:
+                right = first
+                head = tail
+            while head < tail and positions[head & mask] < first:
+                head += 1
+            while right < last:
+                item = load(cells, right)
+                while tail > head and same(combine(load(values, (tail - 1) & mask), item), item):
+                    tail -= 1
+                positions[tail & mask] = right
+                store(values, tail & mask, item)
+                tail += 1
+                right += 1
+            if head < tail:
+                store(out, row, load(values, head & mask))
+            else:
+                store(out, row, identity(cells))
+            mark(stamps, row)
+
+
+@compiled
+def _mark_expiry(lo, order, count, expiry):  # type: ignore[no-untyped-def]
+    """`expiry[i]`: no row from i on reaches further left."""
+    least = np.int64(2**62)
     for i in range(count - 1, -1, -1):
         least = min(least, np.int64(lo[order[i]]))
         expiry[i] = least
@@ -55,7 +89,7 @@ def _walk(cells, begin, lo, hi, order, count, expiry, positions, values, out, st
     for i in range(count):
         row = order[i]
         first, last = np.int64(lo[row]), np.int64(hi[row])
-        expired = first if len(expiry) == 0 else expiry[i]
+        expired = expiry[i]
         if expired >= right:
             # All cells so far have expired, and so have those up to here that have not entered.
             right = expired
@@ -78,16 +112,16 @@ def _walk(cells, begin, lo, hi, order, count, expiry, positions, values, out, st
         if first == last:
             store(out, row, identity(cells))
         else:
-            place = _first_from(positions, max(place, head), tail, first)
+            place = max(place, head)
+            if positions[place] < first:
+                place = _gallop(positions, place, tail, first)
             store(out, row, load(values, place))
         mark(stamps, row)
 
 
 @compiled
-def _first_from(positions, place, tail, first):  # type: ignore[no-untyped-def]
-    """The first place of the deque from `place` on whose cell is at or past `first`."""
-    if positions[place] >= first:
-        return place
+def _gallop(positions, place, tail, first):  # type: ignore[no-untyped-def]
+    """The first place of the deque after `place`, whose cell is before `first`, with a cell at or past it."""
     step = 1
     low = place
     high = place + 1
