@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from windloom.errors import WindloomError
 from windloom.kernels import TECHNIQUES, allowed, choose_technique
 from windloom.kernels.families import COLUMNS, DTYPES, empty_columns
 from windloom.kernels.locate import Lanes, WindowArrays, locate
+from windloom.kernels.slides import sliding_lanes
 from windloom.model import Family, Window
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX, TICK_MIN
@@ -141,6 +143,36 @@ def test_located_windows_are_the_non_empty_ones_that_end_in_the_interval(
             expected.append((start, inside[0], inside[-1] + 1))
     assert list(zip(lanes.window_start, lanes.lo, lanes.hi, strict=True)) == expected
     assert isinstance(lanes, Lanes)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    highs=st.lists(
+        st.sampled_from(
+            [0.0, 0.1, -0.1, 1.0, 3.7, 1e15, -1e15, 1e300, -1e300, 1.7e308, np.inf, -np.inf, np.nan, 5e-324]
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    span=st.integers(1, 12),
+)
+def test_float_totals_leave_no_trace_of_what_has_passed(highs: list[float], span: int) -> None:
+    count = len(highs)
+    lanes = sliding_lanes(count, [span])
+    cells = COLUMNS[Family.ADD_FLOAT](np.array(highs), np.zeros(count))
+    found = empty_columns(Family.ADD_FLOAT, count)
+    TECHNIQUES["prefix_ring"].evaluate(cells, np.array([0, count]), lanes, np.arange(1), found)
+    expected = empty_columns(Family.ADD_FLOAT, count)
+    TECHNIQUES["recalculate"].evaluate(cells, np.array([0, count]), lanes, np.arange(1), expected)
+    for row in range(count):
+        inside = highs[max(0, row + 1 - span) : row + 1]
+        answer, slow = float(found.high[row] + found.low[row]), float(expected.high[row] + expected.low[row])
+        if not np.isfinite(slow):
+            assert np.array_equal(answer, slow, equal_nan=True)
+        elif max(map(abs, inside)) < 1e300:
+            assert answer == pytest.approx(math.fsum(inside), rel=1e-15, abs=1e-30 * max(map(abs, inside)))
+        else:
+            assert answer == pytest.approx(slow, rel=1e-15, abs=1e-30 * max(map(abs, inside)))
 
 
 def test_a_technique_that_an_operation_does_not_allow_is_refused_with_the_reason() -> None:

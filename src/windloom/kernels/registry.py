@@ -49,8 +49,13 @@ TECHNIQUES: dict[str, Technique] = {
     **STEPPING,
 }
 
-#: Cheapest first, as measured in rounds; the first technique whose needs a family meets answers it.
-_PREFERENCE = ("prefix_ring", "block_decomposition")
+#: What answers a family fastest in rounds, as measured with many queries a tree (see docs/kernels.md).
+_PREFERENCE = {
+    Family.ADD_INT: "prefix_ring",
+    Family.ADD_FLOAT: "block_decomposition",
+    Family.MAX_INT: "block_decomposition",
+    Family.MOMENTS: "block_decomposition",
+}
 
 
 def permits(technique: Technique, family: Family) -> bool:
@@ -72,7 +77,7 @@ def find_technique(name: str) -> Technique:
 def choose_technique(family: Family, forced: str = "auto") -> str:
     """The technique for a family: the forced one if its needs are met, else a refusal that says why."""
     if forced == "auto":
-        return next(name for name in _PREFERENCE if permits(TECHNIQUES[name], family))
+        return _PREFERENCE[family]
     technique = find_technique(forced)
     if not permits(technique, family):
         lacks = " or ".join(

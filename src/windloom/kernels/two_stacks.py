@@ -35,11 +35,11 @@ def _evaluate(cells, groups, bounds, lo, hi, queries, out, stamps):  # type: ign
     front = like(cells, longest_run(groups, bounds, lo, hi, queries))
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
-            _walk(cells, bounds[lane], bounds[lane + 1], lo, hi, front, out, stamps)
+            walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, front, out, stamps)
 
 
 @compiled
-def _walk(cells, first_row, last_row, lo, hi, front, out, stamps):  # type: ignore[no-untyped-def]
+def walk_lane(cells, first_row, last_row, lo, hi, front, out, stamps):  # type: ignore[no-untyped-def]
     base = np.int64(0)  # the cell at the bottom of `front`
     middle = np.int64(0)  # front: up to here; back: from here to `right`
     right = np.int64(0)
