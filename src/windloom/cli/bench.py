@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterable
 from math import log2
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from windloom.cli.options import showing_progress
 from windloom.errors import WindloomError
+from windloom.model import Family, Window
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.optimizer.cost.omega import Load, cost_name, omega
 
 Rows = list[dict[str, Any]]
 
@@ -56,6 +63,37 @@ def kernels(quick: bool, out: str, quiet: bool) -> None:
     except OSError as error:
         raise WindloomError(f"cannot write to '{out}'", str(error), "choose another --out") from None
     click.echo(f"\nwritten to {folder}/kernels.json, with charts as SVG beside it")
+
+
+@bench.command(short_help="Counted operations against their estimates.")
+@click.option("--window", default=64, show_default=True, metavar="CELLS", help="The longest window.")
+def operations(window: int) -> None:
+    """Count the operations of every technique, slide by slide, beside Ω, the estimate plans are made with.
+
+    Runs in a process of its own whose kernels count (WINDLOOM_COUNT_OPERATIONS=1).
+    """
+    if window < 8:
+        raise WindloomError(f"a window of {window} cells is too short to count", hint="use --window 8 or more")
+    environment = {**os.environ, "WINDLOOM_COUNT_OPERATIONS": "1"}
+    command = [sys.executable, "-m", "windloom.kernels.slides", str(window)]
+    finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    ranges = [window // 8, window // 4, window // 2, window]
+    click.echo(f"operations a slide: one query of {window} cells (Ω, mean, worst); ranges {ranges} together (Ω, mean)")
+    for row in json.loads(finished.stdout):
+        if row["input"] != "random":
+            continue
+        one, four = (_estimate(row["technique"], row["family"], lengths) for lengths in ([window], ranges))
+        worst = "–" if row["slide_worst"] is None else row["slide_worst"]
+        click.echo(
+            f"  {row['technique']:<20}{row['family']:<9}Ω {one:6.2f}  mean {row['mean']:6.2f}  worst {worst:>3}"
+            f"   |   Ω {four:6.2f}  mean {row['four_ranges_per_slide']:6.2f}"
+        )
+
+
+def _estimate(technique: str, family: str, lengths: list[int]) -> float:
+    """Ω of windows of these lengths in cells, each sliding a cell."""
+    load = Load.of([[Window(length * TICKS_PER_SECOND, TICKS_PER_SECOND) for length in lengths]])
+    return float(omega([cost_name(technique, Family(family))], load, np.ones(1))[0])
 
 
 def bars(found: dict[str, Any]) -> Rows:
