@@ -15,6 +15,7 @@ import pytest
 from support.streams import SCHEMA, random_query, random_rows
 from windloom import Loom
 from windloom.kernels import TECHNIQUES
+from windloom.model.aggregate import Needs
 from windloom.optimizer import STRATEGIES
 from windloom.slicing import SLICINGS
 from windloom.spark.verify import compare, spark_window_frame
@@ -78,6 +79,6 @@ def test_the_same_rows_on_executors(case: Case, strategy: str, slicing: str) -> 
     results.unpersist()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("technique", [name for name in TECHNIQUES if name != "prefix_ring"])
+@pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if Needs.ASSOCIATIVE in one.needs])
 def test_every_technique_that_answers_all_aggregates(case: Case, technique: str) -> None:
     case.check(case.loom.run("shared", technique=technique, placement="driver"))

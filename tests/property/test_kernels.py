@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.polynomial import empty_polynomials, nothing_cached, polynomial_cells
 from windloom.errors import WindloomError
 from windloom.kernels import TECHNIQUES, allowed, choose_technique
 from windloom.kernels.families import COLUMNS, DTYPES, empty_columns
 from windloom.kernels.locate import Lanes, WindowArrays, locate
+from windloom.kernels.slides import sliding_lanes
 from windloom.model import Family, Window
+from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX, TICK_MIN
 
 NO_MARKS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
@@ -28,24 +32,32 @@ def cells_of(family: Family, count: int, seed: int) -> Any:
     return COLUMNS[family](rng.normal(size=count) * 10.0 ** rng.integers(-3, 16, count), np.zeros(count))
 
 
-@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in Family for t in allowed(f) if t != "recalculate"])
-@settings(max_examples=40, deadline=None)
-@given(
-    sizes=st.lists(st.integers(0, 70), min_size=1, max_size=4),
-    seed=st.integers(0, 1000),
-    windows=st.lists(st.tuples(st.integers(1, 90), st.integers(1, 20)), min_size=1, max_size=4),
-)
-def test_a_technique_agrees_with_recalculation(
-    family: Family, technique: str, sizes: list[int], seed: int, windows: list[tuple[int, int]]
-) -> None:
+SHAPES = {
+    "sizes": st.lists(st.integers(0, 70), min_size=1, max_size=4),
+    "seed": st.integers(0, 1000),
+    "windows": st.lists(st.tuples(st.integers(1, 90), st.integers(1, 20)), min_size=1, max_size=4),
+}
+
+
+def lanes_of(sizes: list[int], seed: int, windows: list[tuple[int, int]]) -> tuple[Any, Lanes]:
+    """Group bounds, and the lanes of windows over that many cells a group, at random times."""
     rng = np.random.default_rng(seed)
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     starts = np.concatenate([np.sort(rng.choice(300, size, replace=False)) for size in sizes]).astype(np.int64)
     arrays = WindowArrays(
         *(np.array(values, np.int64) for values in zip(*((r, s, 0) for r, s in windows), strict=True))
     )
-    lanes = locate(starts, bounds, arrays, TICK_MIN, TICK_MAX, NO_MARKS)
-    cells = cells_of(family, len(starts), seed)
+    return bounds, locate(starts, bounds, arrays, TICK_MIN, TICK_MAX, NO_MARKS)
+
+
+@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in Family for t in allowed(f) if t != "recalculate"])
+@settings(max_examples=40, deadline=None)
+@given(**SHAPES)
+def test_a_technique_agrees_with_recalculation(
+    family: Family, technique: str, sizes: list[int], seed: int, windows: list[tuple[int, int]]
+) -> None:
+    bounds, lanes = lanes_of(sizes, seed, windows)
+    cells = cells_of(family, sum(sizes), seed)
     queries = np.arange(len(windows))
     expected, found = empty_columns(family, len(lanes)), empty_columns(family, len(lanes))
     TECHNIQUES["recalculate"].evaluate(cells, bounds, lanes, queries, expected)
@@ -57,6 +69,55 @@ def test_a_technique_agrees_with_recalculation(
             # The low halves of double-doubles are rounding dust of the high ones.
             size = np.maximum(1.0, np.abs(left if family is Family.MOMENTS else expected[0]))
             assert (np.abs(left - right) <= 1e-12 * size).all()
+
+
+@pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if Needs.ASSOCIATIVE in one.needs])
+@settings(max_examples=60, deadline=None)
+@given(**SHAPES)
+def test_a_technique_that_needs_only_associativity_keeps_the_order_of_cells(
+    technique: str, sizes: list[int], seed: int, windows: list[tuple[int, int]]
+) -> None:
+    bounds, lanes = lanes_of(sizes, seed, windows)
+    values = np.random.default_rng(seed).integers(0, 1000, sum(sizes))
+    cells, found = polynomial_cells(values), empty_polynomials(len(lanes))
+    with nothing_cached():
+        TECHNIQUES[technique].evaluate(cells, bounds, lanes, np.arange(len(windows)), found)
+    for row in range(len(lanes)):
+        expected = 0
+        for value in values[lanes.lo[row] : lanes.hi[row]]:
+            expected = (expected * int(cells.power[0]) + int(value) + 1) % 2**64
+        assert int(found.hash[row]) == expected
+
+
+@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in Family for t in allowed(f) if t != "recalculate"])
+@settings(max_examples=30, deadline=None)
+@given(
+    moves=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=60), seed=st.integers(0, 1000)
+)
+def test_any_sequence_of_appends_evictions_and_questions_is_answered(
+    family: Family, technique: str, moves: list[tuple[int, int]], seed: int
+) -> None:
+    """Windows that grow, shrink, empty and leap: nothing a lane may be is a fixed number of cells."""
+    left, right = [0], [0]
+    for appended, evicted in moves:
+        right.append(right[-1] + appended)
+        left.append(min(left[-1] + evicted, right[-1]))
+    lanes = Lanes(
+        np.array([0, len(left)]),
+        np.zeros(len(left), np.int64),
+        np.array(left, np.int32),
+        np.array(right, np.int32),
+        np.empty(0, np.int32),
+    )
+    bounds = np.array([0, right[-1]])
+    cells = cells_of(family, right[-1], seed)
+    expected, found = empty_columns(family, len(lanes)), empty_columns(family, len(lanes))
+    TECHNIQUES["recalculate"].evaluate(cells, bounds, lanes, np.arange(1), expected)
+    TECHNIQUES[technique].evaluate(cells, bounds, lanes, np.arange(1), found)
+    size = np.maximum(1.0, np.abs(expected[0].astype(float)))
+    exact = expected[0].dtype == np.int64
+    for one, other in zip(expected, found, strict=True):
+        assert (one == other).all() if exact else (np.abs(one - other) <= 1e-12 * np.maximum(size, np.abs(one))).all()
 
 
 @settings(max_examples=150, deadline=None)
@@ -84,11 +145,49 @@ def test_located_windows_are_the_non_empty_ones_that_end_in_the_interval(
     assert isinstance(lanes, Lanes)
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    highs=st.lists(
+        st.sampled_from(
+            [0.0, 0.1, -0.1, 1.0, 3.7, 1e15, -1e15, 1e300, -1e300, np.inf, -np.inf, np.nan, 5e-324]
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    span=st.integers(1, 12),
+)
+def test_float_totals_leave_no_trace_of_what_has_passed(highs: list[float], span: int) -> None:
+    # Finite values whose sum overflows are left out: beside an infinity, the order of adding decides what they give.
+    count = len(highs)
+    lanes = sliding_lanes(count, [span])
+    cells = COLUMNS[Family.ADD_FLOAT](np.array(highs), np.zeros(count))
+    found = empty_columns(Family.ADD_FLOAT, count)
+    TECHNIQUES["prefix_ring"].evaluate(cells, np.array([0, count]), lanes, np.arange(1), found)
+    expected = empty_columns(Family.ADD_FLOAT, count)
+    TECHNIQUES["recalculate"].evaluate(cells, np.array([0, count]), lanes, np.arange(1), expected)
+    for row in range(count):
+        inside = highs[max(0, row + 1 - span) : row + 1]
+        answer, slow = float(found.high[row] + found.low[row]), float(expected.high[row] + expected.low[row])
+        if not np.isfinite(slow):
+            assert np.array_equal(answer, slow, equal_nan=True)
+        elif max(map(abs, inside)) < 1e300:
+            assert answer == pytest.approx(math.fsum(inside), rel=1e-15, abs=1e-30 * max(map(abs, inside)))
+        else:
+            assert answer == pytest.approx(slow, rel=1e-15, abs=1e-30 * max(map(abs, inside)))
+
+
 def test_a_technique_that_an_operation_does_not_allow_is_refused_with_the_reason() -> None:
     with pytest.raises(WindloomError) as error:
         choose_technique(Family.MAX_INT, "prefix_ring")
     assert "invertible" in error.value.detail
     assert "block_decomposition" in error.value.hint
+
+
+def test_slick_deque_is_refused_for_floats_before_anything_runs() -> None:
+    with pytest.raises(WindloomError) as error:
+        choose_technique(Family.ADD_FLOAT, "slick_deque")
+    assert "invertible or selective" in error.value.detail
+    assert "two_stacks" in error.value.hint
 
 
 def test_an_unknown_technique_names_the_near_ones() -> None:

@@ -1,7 +1,7 @@
-"""Block decomposition: van Herk–Gil–Werman at every power-of-two block length at once.
+"""Block decomposition: van Herk–Gil–Werman, for few queries in blocks of their span, for many at all lengths at once.
 
-| time    | O(log span) a cell once, one combine a window for any number of queries |
-| space   | log span values a cell, of one group at a time                          |
+| time    | a query: 2 operations a cell, one a window; many: O(log span) a cell once, one a window |
+| space   | a query: two values a cell; many: log span values a cell, of one group at a time       |
 | needs   | associative                                                             |
 | queries | many, all ranges from the same blocks                                   |
 | source  | van Herk; Gil and Werman; here for windows of varying cell counts       |
@@ -10,6 +10,9 @@ Cut the cells into blocks of 2, 4, 8, …; in each block keep the running value 
 rightwards. Two different positions are on the two sides of the middle of exactly one block, that of their highest
 differing bit, so a window is one left value combined with one right value. Nothing is ever subtracted: huge values
 leave no trace in windows they are not part of.
+
+While queries are few, each is cheaper in blocks of its own, as in the originals: borders one window apart, so that a
+window lies across at most one, with running values from each border leftwards and rightwards.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, like, load, store
+from windloom.kernels.lanes import longest_run
 from windloom.model.aggregate import Needs
 
 
 class BlockDecomposition:
     name = "block_decomposition"
-    needs = Needs.ASSOCIATIVE
+    needs = (Needs.ASSOCIATIVE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
         _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out)
@@ -71,6 +75,9 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out):  # type: ignor
     for group in range(groups):
         longest = max(longest, group_bounds[group + 1] - group_bounds[group])
     levels = _highest_bit(max(longest - 1, 1)) + 1
+    if 2 * len(queries) <= levels:
+        _evaluate_few(cells, groups, bounds, lo, hi, queries, out)
+        return
     blocks = like(cells, levels * longest)
     log = np.zeros(2 << levels, np.uint8)  # of every possible first ^ final
     for i in range(2, len(log)):
@@ -97,3 +104,43 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out):  # type: ignor
                     store(out, row, load(cells, begin + first))
                 else:
                     store(out, row, identity(cells))
+
+
+@compiled
+def _evaluate_few(cells, groups, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
+    """Query by query, block by block; only the block before a border and the one after it are held."""
+    longest = longest_run(groups, bounds, lo, hi, queries)
+    before = like(cells, longest)
+    after = like(cells, longest)
+    for query in queries:
+        for lane in range(query * groups, (query + 1) * groups):
+            row = bounds[lane]
+            while row < bounds[lane + 1]:
+                # This window and all that begin before its end have the border between them or end at it.
+                begin = np.int64(lo[row])
+                border = np.int64(hi[row])
+                last_row = row
+                while last_row < bounds[lane + 1] and lo[last_row] < border:
+                    last_row += 1
+                if last_row == row:
+                    store(out, row, identity(cells))
+                    row += 1
+                    continue
+                end = np.int64(hi[last_row - 1])
+                total = load(cells, border - 1)
+                store(before, border - 1 - begin, total)
+                for cell in range(border - 2, begin - 1, -1):
+                    total = combine(load(cells, cell), total)
+                    store(before, cell - begin, total)
+                if border < end:
+                    total = load(cells, border)
+                    store(after, 0, total)
+                    for cell in range(border + 1, end):
+                        total = combine(total, load(cells, cell))
+                        store(after, cell - border, total)
+                for i in range(row, last_row):
+                    if hi[i] > border:
+                        store(out, i, combine(load(before, lo[i] - begin), load(after, hi[i] - 1 - border)))
+                    else:
+                        store(out, i, load(before, lo[i] - begin))
+                row = last_row

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numba import types
 from numba.extending import overload
 
+from windloom.kernels.operations import COUNTING, count_one
 from windloom.model.aggregate import Family
 
 
@@ -75,7 +77,13 @@ def combine(left: Any, right: Any) -> Any:
     raise NotImplementedError("compiled code only")
 
 
-def remove(whole: Any, part: Any) -> Any:
+def remove(left: Any, right: Any) -> Any:
+    """`left` without `right`, which is part of it."""
+    raise NotImplementedError("compiled code only")
+
+
+def same(left: Any, right: Any) -> Any:
+    """Of selective families: is it the same value?"""
     raise NotImplementedError("compiled code only")
 
 
@@ -91,17 +99,20 @@ def _kind(numba_type: Any) -> type[Any] | None:
     return getattr(numba_type, "instance_class", None) if isinstance(numba_type, types.BaseNamedTuple) else None
 
 
+# Indices are never negative; saying so spares every access the test for counting from the end.
 @overload(load, strict=False)
 def _load(columns: Any, index: Any) -> Callable[..., Any] | None:
     kind = _kind(columns)
     if kind is AddInt:
-        return lambda columns, index: AddInt(columns.value[index])
+        return lambda columns, index: AddInt(columns.value[np.uint64(index)])
     if kind is MaxInt:
-        return lambda columns, index: MaxInt(columns.value[index])
+        return lambda columns, index: MaxInt(columns.value[np.uint64(index)])
     if kind is AddFloat:
-        return lambda columns, index: AddFloat(columns.high[index], columns.low[index])
+        return lambda columns, index: AddFloat(columns.high[np.uint64(index)], columns.low[np.uint64(index)])
     if kind is Moments:
-        return lambda columns, index: Moments(columns.count[index], columns.mean[index], columns.square[index])
+        return lambda columns, index: Moments(
+            columns.count[np.uint64(index)], columns.mean[np.uint64(index)], columns.square[np.uint64(index)]
+        )
     return None
 
 
@@ -111,22 +122,22 @@ def _store(columns: Any, index: Any, item: Any) -> Callable[..., Any] | None:
     if kind is AddInt or kind is MaxInt:
 
         def store_one(columns: Any, index: Any, item: Any) -> None:
-            columns.value[index] = item.value
+            columns.value[np.uint64(index)] = item.value
 
         return store_one
     if kind is AddFloat:
 
         def store_pair(columns: Any, index: Any, item: Any) -> None:
-            columns.high[index] = item.high
-            columns.low[index] = item.low
+            columns.high[np.uint64(index)] = item.high
+            columns.low[np.uint64(index)] = item.low
 
         return store_pair
     if kind is Moments:
 
         def store_moments(columns: Any, index: Any, item: Any) -> None:
-            columns.count[index] = item.count
-            columns.mean[index] = item.mean
-            columns.square[index] = item.square
+            columns.count[np.uint64(index)] = item.count
+            columns.mean[np.uint64(index)] = item.mean
+            columns.square[np.uint64(index)] = item.square
 
         return store_moments
     return None
@@ -136,14 +147,27 @@ def _store(columns: Any, index: Any, item: Any) -> Callable[..., Any] | None:
 def _combine(left: Any, right: Any) -> Callable[..., Any] | None:
     kind = _kind(left)
     if kind is AddInt:
-        return lambda left, right: AddInt(left.value + right.value)
+        return counted(lambda left, right: AddInt(left.value + right.value))
     if kind is MaxInt:
-        return lambda left, right: MaxInt(max(left.value, right.value))
+        return counted(lambda left, right: MaxInt(max(left.value, right.value)))
     if kind is AddFloat:
-        return _add_pairs
+        return counted(_add_pairs)
     if kind is Moments:
-        return _merge_moments
+        return counted(_merge_moments)
     return None
+
+
+def counted(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation itself, or in a counting build one that also counts."""
+    if not COUNTING:
+        return operation
+    body = numba.njit(operation)
+
+    def operation_counted(left: Any, right: Any) -> Any:
+        count_one()
+        return body(left, right)
+
+    return operation_counted
 
 
 def _add_pairs(left: Any, right: Any) -> Any:
@@ -174,9 +198,16 @@ def _merge_moments(left: Any, right: Any) -> Any:
 
 
 @overload(remove, strict=False)
-def _remove(whole: Any, part: Any) -> Callable[..., Any] | None:
-    if _kind(whole) is AddInt:
-        return lambda whole, part: AddInt(whole.value - part.value)
+def _remove(left: Any, right: Any) -> Callable[..., Any] | None:
+    if _kind(left) is AddInt:
+        return counted(lambda left, right: AddInt(left.value - right.value))
+    return None
+
+
+@overload(same, strict=False)
+def _same(left: Any, right: Any) -> Callable[..., Any] | None:
+    if _kind(left) is MaxInt:
+        return lambda left, right: left.value == right.value
     return None
 
 

@@ -2,28 +2,33 @@
 
 | time    | O(1) a cell once, O(1) a window for any number of queries   |
 | space   | one total a cell                                            |
-| needs   | associative, invertible                                     |
+| needs   | associative, invertible; or nearly invertible (floats)      |
 | queries | many, all ranges from the same totals                       |
 | source  | ours, for rounds in which many slices close at once         |
 
 Totals run across group borders: a difference inside one group cancels whatever came before. For integers that is
 exact even where the total itself wraps around 64 bits, because wrapping subtraction undoes wrapping addition.
+Floats have totals with a certificate, see `prefix_ring_float`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from windloom.kernels import prefix_ring_float
 from windloom.kernels.compiled import compiled
-from windloom.kernels.families import combine, identity, like, load, remove, store
+from windloom.kernels.families import AddFloat, combine, identity, like, load, remove, store
 from windloom.model.aggregate import Needs
 
 
 class PrefixRing:
     name = "prefix_ring"
-    needs = Needs.ASSOCIATIVE | Needs.INVERTIBLE
+    needs = (Needs.ASSOCIATIVE | Needs.INVERTIBLE, Needs.ASSOCIATIVE | Needs.NEARLY_INVERTIBLE)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
+        if isinstance(cells, AddFloat):
+            prefix_ring_float.evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out)
+            return
         first, last = int(group_bounds[0]), int(group_bounds[-1])
         _evaluate(cells, first, last, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out)
 

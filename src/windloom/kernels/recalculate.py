@@ -20,7 +20,7 @@ from windloom.model.aggregate import Needs
 
 class Recalculate:
     name = "recalculate"
-    needs = Needs.ASSOCIATIVE
+    needs = (Needs.ASSOCIATIVE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
         _evaluate(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out)

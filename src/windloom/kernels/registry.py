@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from windloom.errors import WindloomError, near_names
+from windloom.kernels.b_int import BInt
 from windloom.kernels.block_decomposition import BlockDecomposition
+from windloom.kernels.daba import Daba
+from windloom.kernels.flat_fat import FlatFat
+from windloom.kernels.flat_fit import FlatFit
 from windloom.kernels.prefix_ring import PrefixRing
 from windloom.kernels.recalculate import Recalculate
+from windloom.kernels.slick_deque import SlickDeque
+from windloom.kernels.subtract_on_evict import SubtractOnEvict
+from windloom.kernels.two_stacks import TwoStacks
 from windloom.model.aggregate import Family, Needs
 
 
@@ -18,20 +25,47 @@ class Technique(Protocol):
     def name(self) -> str: ...
 
     @property
-    def needs(self) -> Needs: ...
+    def needs(self) -> tuple[Needs, ...]:
+        """Alternatives: the technique answers an operation that has all properties of one of them."""
+        ...
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None: ...
 
 
-TECHNIQUES: dict[str, Technique] = {one.name: one for one in (Recalculate(), PrefixRing(), BlockDecomposition())}
+class SteppingTechnique(Technique, Protocol):
+    """Answers window after window, and can note a stamp (see `operations`) after each."""
 
-#: Cheapest first; the first technique whose needs a family meets answers it.
-_PREFERENCE = ("prefix_ring", "block_decomposition")
+    def evaluate(
+        self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None
+    ) -> None: ...
+
+
+STEPPING: dict[str, SteppingTechnique] = {
+    one.name: one for one in (SubtractOnEvict(), SlickDeque(), TwoStacks(), Daba(), FlatFit(), FlatFat(), BInt())
+}
+
+TECHNIQUES: dict[str, Technique] = {
+    **{one.name: one for one in (Recalculate(), PrefixRing(), BlockDecomposition())},
+    **STEPPING,
+}
+
+#: What answers a family fastest in rounds, as measured with many queries a tree (see docs/kernels.md).
+_PREFERENCE = {
+    Family.ADD_INT: "prefix_ring",
+    Family.ADD_FLOAT: "block_decomposition",
+    Family.MAX_INT: "block_decomposition",
+    Family.MOMENTS: "block_decomposition",
+}
+
+
+def permits(technique: Technique, family: Family) -> bool:
+    """Has the family all properties of one of the technique's alternatives?"""
+    return any(needs in family.has for needs in technique.needs)
 
 
 def allowed(family: Family) -> list[str]:
     """Names of the techniques a family's properties permit."""
-    return [name for name, technique in TECHNIQUES.items() if technique.needs in family.has]
+    return [name for name, technique in TECHNIQUES.items() if permits(technique, family)]
 
 
 def find_technique(name: str) -> Technique:
@@ -47,10 +81,13 @@ def find_technique(name: str) -> Technique:
 def choose_technique(family: Family, forced: str = "auto") -> str:
     """The technique for a family: the forced one if its needs are met, else a refusal that says why."""
     if forced == "auto":
-        return next(name for name in _PREFERENCE if TECHNIQUES[name].needs in family.has)
-    missing = find_technique(forced).needs & ~family.has
-    if missing:
-        lacks = ", ".join(str(one.name).lower() for one in missing)
+        return _PREFERENCE[family]
+    technique = find_technique(forced)
+    if not permits(technique, family):
+        lacks = " or ".join(
+            " and ".join(str(one.name).lower().replace("_", " ") for one in needs & ~family.has)
+            for needs in technique.needs
+        )
         raise WindloomError(
             f"technique '{forced}' cannot evaluate {family.value}",
             f"it needs the operation to be {lacks}, and {family.value} is not",

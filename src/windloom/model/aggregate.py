@@ -23,6 +23,7 @@ class Needs(Flag):
     COMMUTATIVE = auto()
     INVERTIBLE = auto()
     SELECTIVE = auto()  # the result is one of its two inputs
+    NEARLY_INVERTIBLE = auto()  # up to an error that can be bounded, and must be
 
 
 class Family(StrEnum):
@@ -40,7 +41,9 @@ class Family(StrEnum):
             return both | Needs.INVERTIBLE
         if self is Family.MAX_INT:
             return both | Needs.SELECTIVE
-        # Subtracting floats loses what a passing spike has absorbed, so float families do not claim to be invertible.
+        if self is Family.ADD_FLOAT:
+            # Subtracting floats loses what a passing spike has absorbed: only who watches for that may do it.
+            return both | Needs.NEARLY_INVERTIBLE
         return both
 
 

@@ -21,7 +21,7 @@ from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
 from windloom.model.types import DataType
-from windloom.optimizer.cost.omega import Load, omega
+from windloom.optimizer.cost.omega import Load, cost_name, omega
 from windloom.optimizer.sharing.problem import SharingProblem
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Shape, Tree
@@ -91,11 +91,13 @@ def _plan_set(
     group_by = _set_grouping(queries[0])
     components = _components(queries, types)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
+    costed = list(zip(components, techniques, strict=True))
+    asked = [(one, name) for one, name in costed if _is_asked(one, queries)]
     problem = SharingProblem(
         tuple(query.window for query in queries),
         find_slicing(options.slicing),
         # Only the techniques that answer something cost anything; COUNT(*) is kept in any case.
-        tuple(name for one, name in zip(components, techniques, strict=True) if _is_asked(one, queries)) or techniques,
+        tuple(cost_name(name, one.family) for one, name in asked or costed),
         stream.events_per_second or DEFAULT_EVENTS_PER_SECOND,
     )
     trees: list[Tree] = []

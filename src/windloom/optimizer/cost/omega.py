@@ -1,26 +1,40 @@
 """Ω: final-aggregation operations at every edge of a tree, for each technique.
 
-| technique           | Ω                                                 | source                          |
-|---------------------|---------------------------------------------------|---------------------------------|
-| recalculate         | Σ range/slide                                     | Weave Share, Eq. 2 (Panes)      |
-| prefix_ring         | 1 + answers an edge                               | ours: one addition, then one    |
-|                     |                                                   | subtraction an answer           |
-| block_decomposition | log2(partials of longest range) + answers an edge | ours: one combine a level, then |
-|                     |                                                   | one an answer                   |
+P is the number of partials of a range: the range times the edges per second. Q counts the tree's queries.
+
+| technique             | Ω                                                 | source                                   |
+|-----------------------|---------------------------------------------------|------------------------------------------|
+| recalculate           | Σ range/slide                                     | source C, Eq. 3 (Panes)                  |
+| flat_fat              | Σ (⌊log2(P − 1)⌋ + (P − 1)/2^⌊log2 P⌋)            | source C, Eq. 4                          |
+| b_int                 | the same                                          | source C, table 2: as FlatFAT            |
+| flat_fit              | 3·Q                                               | source C, Eq. 5                          |
+| slick_deque, inverse  | 2 · distinct ranges                               | source C, Eq. 6                          |
+| slick_deque, deque    | 2 − 2/Pmax + Q + Σ_{i ≤ Pmax} 1/i!                | source C, Eq. 7                          |
+| subtract_on_evict     | 2·Q                                               | source C, table 2: SlickDeque unshared   |
+| two_stacks            | 2·Q + answers an edge                             | 3 of table 2, of which one an answer     |
+| daba                  | 4·Q + answers an edge                             | 5 of table 2, of which one an answer     |
+| prefix_ring           | 1 + answers an edge                               | ours: one addition, one subtraction an   |
+|                       |                                                   | answer                                   |
+| block_decomposition   | log2(partials of longest range) + answers an edge | ours: one combine a level, one an answer |
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from windloom.model.aggregate import Family, Needs
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.window import Window
 
 Floats = NDArray[np.float64]
+
+#: Up to this many (tree, distinct range) pairs Eq. 4 is summed exactly; beyond, by the paper's quick log2(P − 1) + 1.
+EXACT_PAIRS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +44,41 @@ class Load:
     overlap: Floats  # Σ range/slide
     answers_per_second: Floats  # Σ 1/slide
     longest_seconds: Floats  # of the ranges
+    queries: Floats  # how many
+    log_seconds: Floats  # Σ log2 range
+    distinct: NDArray[np.uint64]  # a row of bits a tree: which of the distinct ranges it has
+    seconds: Floats  # the distinct ranges, ascending
+    having: Floats  # a row a tree: how many queries have each; no columns where that is too many numbers
 
     @classmethod
     def of(cls, trees: Iterable[Iterable[Window]]) -> Load:
-        rows = [
-            (
-                sum(window.overlap for window in windows),
-                sum(TICKS_PER_SECOND / window.slide_ticks for window in windows),
-                max(window.range_ticks for window in windows) / TICKS_PER_SECOND,
+        members = [list(tree) for tree in trees]
+        ticks = sorted({window.range_ticks for tree in members for window in tree})
+        place = {one: i for i, one in enumerate(ticks)}
+        exact = len(members) * len(ticks) <= EXACT_PAIRS
+        having = np.zeros((len(members), len(ticks) if exact else 0))
+        present = np.zeros((len(members), -(-len(ticks) // 64) * 64), np.bool_)
+        rows = []
+        for i, windows in enumerate(members):
+            places = [place[window.range_ticks] for window in windows]
+            present[i, places] = True
+            if exact:
+                np.add.at(having[i], places, 1.0)
+            rows.append(
+                (
+                    sum(window.overlap for window in windows),
+                    sum(TICKS_PER_SECOND / window.slide_ticks for window in windows),
+                    max(window.range_ticks for window in windows) / TICKS_PER_SECOND,
+                    len(windows),
+                    float(np.log2([window.range_ticks / TICKS_PER_SECOND for window in windows]).sum()),
+                )
             )
-            for windows in (list(tree) for tree in trees)
-        ]
-        columns = np.array(rows, np.float64).reshape(-1, 3).T
-        return cls(columns[0].copy(), columns[1].copy(), columns[2].copy())
+        columns = np.array(rows, np.float64).reshape(-1, 5).T.copy()
+        bits = np.packbits(present, axis=1).view(np.uint64)
+        overlap, answers, longest, queries, logs = columns
+        return cls(
+            overlap, answers, longest, queries, logs, bits, np.array(ticks, np.float64) / TICKS_PER_SECOND, having
+        )
 
     def merged(self, tree: int) -> Load:
         """Each tree together with `tree`."""
@@ -50,6 +86,24 @@ class Load:
             self.overlap + self.overlap[tree],
             self.answers_per_second + self.answers_per_second[tree],
             np.maximum(self.longest_seconds, self.longest_seconds[tree]),
+            self.queries + self.queries[tree],
+            self.log_seconds + self.log_seconds[tree],
+            self.distinct | self.distinct[tree],
+            self.seconds,
+            self.having + self.having[tree],
+        )
+
+    def only(self, tree: int) -> Load:
+        one = slice(tree, tree + 1)
+        return Load(
+            self.overlap[one],
+            self.answers_per_second[one],
+            self.longest_seconds[one],
+            self.queries[one],
+            self.log_seconds[one],
+            self.distinct[one],
+            self.seconds,
+            self.having[one],
         )
 
     def absorb(self, tree: int, other: int) -> None:
@@ -57,21 +111,72 @@ class Load:
         self.overlap[tree] += self.overlap[other]
         self.answers_per_second[tree] += self.answers_per_second[other]
         self.longest_seconds[tree] = max(self.longest_seconds[tree], self.longest_seconds[other])
+        self.queries[tree] += self.queries[other]
+        self.log_seconds[tree] += self.log_seconds[other]
+        self.distinct[tree] |= self.distinct[other]
+        self.having[tree] += self.having[other]
+
+
+def cost_name(technique: str, family: Family) -> str:
+    """The technique as Ω tells it apart: SlickDeque costs differently on the two kinds of operations.
+
+    >>> cost_name("slick_deque", Family.MAX_INT)
+    'slick_deque_non_inv'
+    """
+    if technique != "slick_deque":
+        return technique
+    return "slick_deque_inv" if Needs.INVERTIBLE in family.has else "slick_deque_non_inv"
 
 
 def omega(techniques: Iterable[str], load: Load, edges_per_second: Floats) -> Floats:
-    """Σ of Ω over the techniques a tree runs."""
+    """Σ of Ω over the techniques (by their `cost_name`) a tree runs."""
     total = np.zeros_like(edges_per_second)
-    answers_per_edge = load.answers_per_second / edges_per_second
     for technique in sorted(set(techniques)):
-        match technique:
-            case "recalculate":
-                total = total + load.overlap
-            case "prefix_ring":
-                total = total + 1 + answers_per_edge
-            case "block_decomposition":
-                partials = np.maximum(2.0, load.longest_seconds * edges_per_second)
-                total = total + np.log2(partials) + answers_per_edge
-            case _:
-                raise KeyError(technique)
+        total = total + _omega_of(technique, load, edges_per_second)
     return total
+
+
+def _omega_of(technique: str, load: Load, edges_per_second: Floats) -> Floats:
+    answers_per_edge: Floats = load.answers_per_second / edges_per_second
+    match technique:
+        case "recalculate":
+            return load.overlap
+        case "prefix_ring":
+            return 1 + answers_per_edge
+        case "block_decomposition":
+            partials = np.maximum(2.0, load.longest_seconds * edges_per_second)
+            return np.asarray(np.log2(partials) + answers_per_edge)
+        case "flat_fat" | "b_int":
+            return _tree_operations(load, edges_per_second)
+        case "flat_fit":
+            return 3 * load.queries
+        case "subtract_on_evict":
+            return 2 * load.queries
+        case "two_stacks":
+            return 2 * load.queries + answers_per_edge
+        case "daba":
+            return 4 * load.queries + answers_per_edge
+        case "slick_deque_inv":
+            return np.asarray(2 * np.bitwise_count(load.distinct).sum(axis=1, dtype=np.float64))
+        case "slick_deque_non_inv":
+            partials = np.maximum(1.0, load.longest_seconds * edges_per_second)
+            return 2 - 2 / partials + load.queries + _mean_deque(partials)
+    raise KeyError(technique)
+
+
+def _tree_operations(load: Load, edges_per_second: Floats) -> Floats:
+    """Eq. 4. A range of one partial is read, at no operation."""
+    if not load.having.shape[1]:
+        return np.asarray(load.log_seconds + load.queries * (np.log2(edges_per_second) + 1))
+    partials = np.maximum(2.0, load.seconds[None, :] * edges_per_second[:, None])
+    each = np.floor(np.log2(partials - 1)) + (partials - 1) / 2 ** np.floor(np.log2(partials))
+    each[load.seconds[None, :] * edges_per_second[:, None] <= 1] = 0.0
+    return np.asarray((load.having * each).sum(axis=1))
+
+
+#: Σ 1/i! for i = 1 … : after a dozen terms nothing is added.
+_INVERSE_FACTORIALS = np.cumsum([1 / factorial(i) for i in range(1, 19)])
+
+
+def _mean_deque(partials: Floats) -> Floats:
+    return np.asarray(_INVERSE_FACTORIALS[np.minimum(partials, 18).astype(np.int64) - 1])

@@ -24,7 +24,7 @@ Trees = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class SharingProblem:
-    """Queries of one partial set, the rate of their stream, and the techniques that will answer them."""
+    """Queries of one partial set, the rate of their stream, and the techniques (as Ω names them) that answer them."""
 
     windows: tuple[Window, ...]
     slicing: Slicing

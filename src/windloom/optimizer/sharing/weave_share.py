@@ -48,8 +48,7 @@ class WeaveShare:
             alive[right] = False
             known[left] = max(known[left], known[right])
             rate = np.maximum(_count(bits[left : left + 1]) * rate_of_bit, known[left])
-            own = Load(load.overlap[[left]], load.answers_per_second[[left]], load.longest_seconds[[left]])
-            final[left] = (rate * omega(problem.techniques, own, rate))[0]
+            final[left] = (rate * omega(problem.techniques, load.only(left), rate))[0]
             gains[right, :] = gains[:, right] = -np.inf
             gains[left, :] = gains[:, left] = gains_of(left)
         return tuple(tuple(sorted(tree)) for tree, lives in zip(members, alive, strict=True) if lives)

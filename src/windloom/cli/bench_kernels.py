@@ -1,0 +1,306 @@
+"""Measuring the kernels: throughput, many ranges, latency of single slides, memory, and the step around them.
+
+Every figure is a ratio within one run or comes with one: the technique and a bare compiled loop take turns, so that
+whatever else the machine does falls on both, and the median ratio counts. There are two bare loops. The *reading* one
+reads the array and adds (or compares) and keeps only the result; compilers turn it into vector code that reads at the
+memory's speed. The *writing* one also stores the running value of each element, as every technique must store answers.
+
+Kernels run in one thread and are timed by that thread's processor time: time spent waiting for a core does not count.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.kernels.compiled import compiled
+from windloom.kernels.families import COLUMNS, empty_columns
+from windloom.kernels.locate import Lanes
+from windloom.kernels.registry import STEPPING, TECHNIQUES, allowed
+from windloom.kernels.slides import PATTERNS, Ints, sliding_lanes, stamps_of, values_of
+from windloom.model import Aggregate, DataType, Expression, Family, Grouping, Output, Query, Stream, Window
+from windloom.model.time import TICK_MAX, TICKS_PER_SECOND
+from windloom.optimizer import PlanOptions, make_plan
+from windloom.rounds import State, step
+
+FAMILIES = {"sum": Family.ADD_INT, "max": Family.MAX_INT}
+
+#: Whose work grows with the window is measured on short windows only.
+_SLOW = {"recalculate": 256}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    cells: int
+    lengths: tuple[int, ...]
+    ranges_cells: int
+    all_ranges: int
+    latency_window: int
+    repeats: int
+
+
+FULL = Size(2_000_000, (1, 16, 256, 4096, 65_536, 1_048_576), 100_000, 512, 1_048_576, 5)
+QUICK = Size(400_000, (1, 64, 4096, 65_536), 20_000, 64, 65_536, 3)
+
+
+@compiled
+def _read_sum(values, out):  # type: ignore[no-untyped-def]
+    total = values[0] * 0
+    for value in values:
+        total += value
+    out[0] = total
+
+
+@compiled
+def _read_max(values, out):  # type: ignore[no-untyped-def]
+    most = values[0]
+    for value in values:
+        most = max(most, value)
+    out[0] = most
+
+
+@compiled
+def _write_sum(values, out):  # type: ignore[no-untyped-def]
+    total = values[0] * 0
+    for i in range(len(values)):
+        total += values[i]
+        out[i] = total
+
+
+@compiled
+def _write_max(values, out):  # type: ignore[no-untyped-def]
+    most = values[0]
+    for i in range(len(values)):
+        most = max(most, values[i])
+        out[i] = most
+
+
+_READING = {"sum": _read_sum, "max": _read_max}
+_WRITING = {"sum": _write_sum, "max": _write_max}
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    begun = time.thread_time()
+    action()
+    return time.thread_time() - begun
+
+
+def _against_loops(kind: str, values: Ints, action: Callable[[], object], answers: int, repeats: int) -> dict[str, Any]:
+    """Nanoseconds an answer, and how many times as long as the bare loops' nanoseconds an element that is."""
+    out = np.empty(len(values), np.int64)
+    loops = (lambda: _READING[kind](values, out), lambda: _WRITING[kind](values, out))
+    for one in (*loops, action):
+        one()
+    rounds = [[_seconds(one) for one in (*loops, action)] for _ in range(repeats)]
+    per_element = [[reading / len(values), writing / len(values), ours / answers] for reading, writing, ours in rounds]
+    return {
+        "ns": 1e9 * median(one[2] for one in per_element),
+        "ratio_reading": median(one[0] / one[2] for one in per_element),
+        "ratio_writing": median(one[1] / one[2] for one in per_element),
+        "reading_ns": 1e9 * median(one[0] for one in per_element),
+        "writing_ns": 1e9 * median(one[1] for one in per_element),
+    }
+
+
+def _evaluation(technique: str, family: Family, values: Ints, lanes: Lanes, queries: int) -> Callable[[], None]:
+    cells: Any = COLUMNS[family](values)
+    out = empty_columns(family, len(lanes))
+    bounds = np.array([0, len(values)])
+    return lambda: TECHNIQUES[technique].evaluate(cells, bounds, lanes, np.arange(queries), out)
+
+
+def single_query(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Every technique and window length on random input; every input at one length."""
+    rows = []
+    cases = [("random", length) for length in size.lengths] + [(pattern, 4096) for pattern in PATTERNS[1:]]
+    for kind, family in FAMILIES.items():
+        for pattern, length in cases:
+            tell(f"{kind}, {pattern} input, window {length:,}")
+            values = values_of(pattern, size.cells)
+            lanes = sliding_lanes(len(values), [length])
+            for technique in allowed(family):
+                if length <= _SLOW.get(technique, length):
+                    action = _evaluation(technique, family, values, lanes, 1)
+                    found = _against_loops(kind, values, action, len(values), size.repeats)
+                    rows.append({"technique": technique, "kind": kind, "input": pattern, "window": length, **found})
+    return rows
+
+
+def many_ranges(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
+    """100 ranges, and all ranges from 1 to n, each answered at every cell."""
+    rows = []
+    hundred = [int(one) for one in np.linspace(10, size.ranges_cells // 10, 100)]
+    for name, lengths, cells in (
+        ("100 ranges", hundred, size.ranges_cells),
+        (f"all ranges 1..{size.all_ranges}", list(range(1, size.all_ranges + 1)), size.ranges_cells // 5),
+    ):
+        lanes = sliding_lanes(cells, lengths)
+        values = values_of("random", cells)
+        for kind, family in FAMILIES.items():
+            tell(f"{kind}, {name}")
+            for technique in allowed(family):
+                if technique not in _SLOW:
+                    action = _evaluation(technique, family, values, lanes, len(lengths))
+                    found = _against_loops(kind, values, action, len(lanes), size.repeats)
+                    rows.append({"technique": technique, "kind": kind, "ranges": name, **found})
+    return rows
+
+
+def latencies(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Nanoseconds of single slides once the window is full.
+
+    The compiled loop itself reads the processor's clock after every answer, which costs about 8 ns a slide and is part
+    of the figures. The run is repeated on the same input and each slide counts with its fastest time: the work of a
+    slide is the same every time, what other processes do is not.
+    """
+    window = size.latency_window
+    values = values_of("random", 3 * window + 17)
+    rows = []
+    for kind, family in FAMILIES.items():
+        for technique in allowed(family):
+            if technique not in STEPPING or technique in ("b_int", "flat_fat"):
+                continue
+            tell(f"latency of {technique}, {kind}, window {window:,}")
+            best: Any = None
+            for _ in range(size.repeats + 1):
+                begun = time.perf_counter()
+                stamps = stamps_of(technique, family, values, window)
+                elapsed = time.perf_counter() - begun
+                slides = np.diff(stamps)[window:]
+                best = slides if best is None else np.minimum(best, slides)
+            nanoseconds = best * _clock_nanoseconds()
+            p50, p999 = np.percentile(nanoseconds, [50, 99.9])
+            rows.append(
+                {
+                    "technique": technique,
+                    "kind": kind,
+                    "window": window,
+                    "p50_ns": float(p50),
+                    "p999_ns": float(p999),
+                    "max_ns": float(nanoseconds.max()),
+                    "seconds": elapsed,
+                }
+            )
+    return rows
+
+
+def _clock_nanoseconds() -> float:
+    """Nanoseconds a tick of the clock `mark` reads, from a tenth of a second of it."""
+    begun = time.perf_counter(), int(stamps_of("subtract_on_evict", Family.ADD_INT, np.zeros(1, np.int64), 1)[0])
+    time.sleep(0.1)
+    ended = time.perf_counter(), int(stamps_of("subtract_on_evict", Family.ADD_INT, np.zeros(1, np.int64), 1)[0])
+    return 1e9 * (ended[0] - begun[0]) / (ended[1] - begun[1])
+
+
+def memory(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
+    """What evaluating adds to a process's peak memory, cells and answers excluded; a process each."""
+    rows = []
+    for kind, family in FAMILIES.items():
+        for technique in allowed(family):
+            if technique in _SLOW:
+                continue
+            tell(f"memory of {technique}, {kind}")
+            command = [sys.executable, "-m", "windloom.cli.bench_kernels", technique, family.value]
+            command += [str(size.cells), str(size.latency_window)]
+            finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            added = int(finished.stdout)
+            rows.append(
+                {
+                    "technique": technique,
+                    "kind": kind,
+                    "cells": size.cells,
+                    "window": size.latency_window,
+                    "bytes": added,
+                    "bytes_per_cell_of_window": added / size.latency_window,
+                }
+            )
+    return rows
+
+
+def _added_memory(technique: str, family: Family, cells: int, window: int) -> int:
+    small = values_of("descending", 64)
+    _evaluation(technique, family, small, sliding_lanes(64, [8]), 1)()  # compiled before anything is measured
+    values = values_of("descending", cells)  # the longest deque
+    lanes = sliding_lanes(cells, [window])
+    held: Any = COLUMNS[family](values)
+    out = empty_columns(family, cells)
+    out[0][:] = 0
+    Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak begins anew at what is resident now
+    before = _peak_bytes()
+    TECHNIQUES[technique].evaluate(held, np.array([0, cells]), lanes, np.arange(1), out)
+    return _peak_bytes() - before
+
+
+def _peak_bytes() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
+    """100 queries over 100 groups from partials to Arrow tables, against writing the same columns alone."""
+    tell("100 queries × 100 groups through step")
+    columns = {name: DataType.parse(kind) for name, kind in (("ts", "bigint"), ("k", "int"), ("n", "int"))}
+    stream = Stream("s", columns, "ts", time_unit="us")
+    total = Aggregate("sum", Expression.of_column("n"))
+    queries = [
+        Query(
+            f"q{i}",
+            "s",
+            Window((10 + 3 * i) * TICKS_PER_SECOND, TICKS_PER_SECOND),
+            None,
+            (Grouping("k", Expression.of_column("k")),),
+            (total,),
+            (Output("total", 0),),
+            None,
+            "",
+        )
+        for i in range(100)
+    ]
+    types = {("s", name): kind for name, kind in columns.items()}
+    plan = make_plan({"s": stream}, queries, types, PlanOptions("shared"))
+    slices = size.cells // 4000
+    starts = np.repeat(np.arange(slices, dtype=np.int64) * TICKS_PER_SECOND, 100)
+    groups = np.tile(np.arange(100, dtype=np.int32), slices)
+    values = np.random.default_rng(3).integers(0, 1000, len(starts))
+    table = pa.table({"slice": starts, "g0": groups, "c0": np.ones(len(starts), np.int64), "c1": values})
+
+    def ours() -> int:
+        _, answers, _ = step(State(), {0: table}, TICK_MAX, plan)
+        return sum(block.table.num_rows for block in answers.blocks())
+
+    rows = ours()
+    source = np.arange(1 << 16, dtype=np.int64)
+
+    def writing() -> None:
+        """The same columns: two times, a group's code, a value; a block at a time."""
+        for first in range(0, rows, 1 << 20):
+            count = min(1 << 20, rows - first)
+            for kind in (np.int64, np.int64, np.int32, np.int64):
+                column = np.empty(count, kind)
+                for at in range(0, count, len(source)):
+                    part = column[at : at + len(source)]
+                    part[:] = source[: len(part)]
+
+    writing()
+    pairs = [(_seconds(writing), _seconds(ours)) for _ in range(size.repeats)]  # Arrow's part runs in this thread too
+    return {
+        "rows": rows,
+        "rows_per_second": rows / median(one[1] for one in pairs),
+        "ratio_writing": median(one[0] / one[1] for one in pairs),
+    }
+
+
+if __name__ == "__main__":
+    name, kind_name, cells_text, window_text = sys.argv[1:]
+    print(_added_memory(name, Family(kind_name), int(cells_text), int(window_text)))

@@ -1,0 +1,90 @@
+"""DABA: TwoStacks with the flip done a little at every insertion and eviction, so that no slide is slow.
+
+| time    | O(1) at worst: 2 operations an eviction, 3 an insertion, 1 an answer        |
+| space   | one value a cell of the window                                              |
+| needs   | associative                                                                 |
+| queries | many, each on its own                                                       |
+| source  | De-Amortized Bankers Aggregator (source C); here in its Lite form           |
+
+The Lite form keeps one queue of values instead of two, and two running values beside it. Cells `f ≤ l ≤ r ≤ a ≤ b ≤ e`
+cut the queue: `[f, l)` and `[a, b)` hold values up to `b`, `[l, r)` up to `r`, `[r, a)` and `[b, e)` the cells
+themselves; `middle` is the value of `[r, b)` since the last flip, `back` that of `[b, e)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from windloom.kernels.compiled import compiled
+from windloom.kernels.families import combine, identity, like, load, store
+from windloom.kernels.lanes import longest_run, ring_size
+from windloom.kernels.operations import mark
+from windloom.model.aggregate import Needs
+
+
+class Daba:
+    name = "daba"
+    needs = (Needs.ASSOCIATIVE,)
+
+    def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None) -> None:
+        _evaluate(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out, stamps)
+
+
+@compiled
+def _evaluate(cells, groups, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
+    queue = like(cells, ring_size(longest_run(groups, bounds, lo, hi, queries)))
+    for query in queries:
+        for lane in range(query * groups, (query + 1) * groups):
+            _walk(cells, bounds[lane], bounds[lane + 1], lo, hi, queue, out, stamps)
+
+
+@compiled
+def _walk(cells, first_row, last_row, lo, hi, queue, out, stamps):  # type: ignore[no-untyped-def]
+    mask = len(queue[0]) - 1
+    f = l = r = a = b = e = np.int64(0)  # noqa: E741 (the paper's letters)
+    middle = identity(cells)
+    back = identity(cells)
+    for row in range(first_row, last_row):
+        first, last = np.int64(lo[row]), np.int64(hi[row])
+        if first >= e:
+            f = l = r = a = b = e = first  # noqa: E741
+            back = identity(cells)
+        while f < first or e < last:
+            if f < first:
+                f += 1
+            else:
+                item = load(cells, e)
+                store(queue, e & mask, item)
+                e += 1
+                back = combine(back, item)
+            # The paper's fixup, after every eviction and insertion. In place: a call would cost more than its work.
+            if f == b:
+                # At most one cell is left, and it is its own value.
+                l = r = a = b = e  # noqa: E741
+                back = identity(cells)
+                continue
+            if l == b:
+                # Flip: the back becomes part of the front, its values still to be worked out, one a call.
+                l = f  # noqa: E741
+                r = b
+                a = b = e
+                middle = back
+                back = identity(cells)
+            if l == r:
+                r += 1
+                a += 1
+            else:
+                store(queue, l & mask, combine(load(queue, l & mask), middle))
+                a -= 1
+                if a + 1 < b:
+                    store(queue, a & mask, combine(load(queue, a & mask), load(queue, (a + 1) & mask)))
+            l += 1  # noqa: E741
+        if f == b:
+            store(out, row, back)
+        elif b == e:
+            store(out, row, load(queue, f & mask))
+        else:
+            store(out, row, combine(load(queue, f & mask), back))
+        mark(stamps, row)

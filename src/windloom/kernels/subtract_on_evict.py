@@ -1,0 +1,57 @@
+"""Subtract-on-Evict: one running value a lane; a cell is combined when it enters and removed when it leaves.
+
+| time    | 2 operations a cell and query, at worst too       |
+| space   | one value                                         |
+| needs   | associative, invertible                           |
+| queries | many, each on its own                             |
+| source  | Panes (Inv), R-Int, Subtract-on-Evict (source C)  |
+
+Floats are refused: a passing spike would leave its rounding behind in every later window.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from windloom.kernels.compiled import compiled
+from windloom.kernels.families import combine, identity, load, remove, store
+from windloom.kernels.operations import mark
+from windloom.model.aggregate import Needs
+
+
+class SubtractOnEvict:
+    name = "subtract_on_evict"
+    needs = (Needs.ASSOCIATIVE | Needs.INVERTIBLE,)
+
+    def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None) -> None:
+        for_all_lanes(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out, stamps)
+
+
+@compiled
+def for_all_lanes(cells, groups, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
+    for query in queries:
+        for lane in range(query * groups, (query + 1) * groups):
+            walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, out, stamps)
+
+
+@compiled
+def walk_lane(cells, first_row, last_row, lo, hi, out, stamps):  # type: ignore[no-untyped-def]
+    """One running value along the windows of a lane."""
+    left = np.int64(0)
+    right = np.int64(0)
+    total = identity(cells)
+    for row in range(first_row, last_row):
+        if lo[row] >= right:
+            # The last window is gone as a whole: nothing to take out cell by cell.
+            left = right = np.int64(lo[row])
+            total = identity(cells)
+        while right < hi[row]:
+            total = combine(total, load(cells, right))
+            right += 1
+        while left < lo[row]:
+            total = remove(total, load(cells, left))
+            left += 1
+        store(out, row, total)
+        mark(stamps, row)

@@ -1,0 +1,140 @@
+"""State as bytes and back: the ring of partials, with a version and a checksum.
+
+Only the cells are kept. What a technique derives from them (trees, deques, totals) is made anew from the cells at every
+step, so a late update to an older slice, or a plan that changes technique, finds nothing stale.
+
+| bytes | what                                                     |
+|-------|----------------------------------------------------------|
+| 8     | `WINDLOOM`                                               |
+| 4     | version, little-endian                                   |
+| 4     | CRC-32 of all that follows                               |
+| rest  | an Arrow IPC stream: one row, a list column an array     |
+
+The schema's metadata says which list is which, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.errors import WindloomError
+from windloom.kernels.families import COLUMNS, DTYPES, AddInt, Columns
+from windloom.model.aggregate import Family
+from windloom.rounds.cells import Cells
+from windloom.rounds.lift import Lifted
+from windloom.rounds.state import State
+
+#: Written by this Windloom; every version in READABLE can be read.
+VERSION = 1
+READABLE = (1,)
+
+_MAGIC = b"WINDLOOM"
+_HEAD = struct.Struct("<8sII")
+_FAMILIES = {kind: family for family, kind in COLUMNS.items()}
+
+
+def encode(state: State) -> bytes:
+    """The state as bytes that `decode` reads, here or elsewhere."""
+    arrays: list[pa.Array] = []
+
+    def keep(array: Any) -> int:
+        """Where among the lists an array goes."""
+        arrays.append(array if isinstance(array, pa.Array) else pa.array(array))
+        return len(arrays) - 1
+
+    def part_of(part: Columns) -> dict[str, Any]:
+        return {"family": _FAMILIES[type(part)].value, "columns": [keep(column) for column in part]}
+
+    def lifted_of(one: Lifted) -> dict[str, Any]:
+        return {
+            "parts": [part_of(part) for part in one.parts],
+            "valid": None if one.valid is None else keep(one.valid.value),
+            "dictionary": None if one.dictionary is None else keep(one.dictionary),
+        }
+
+    sets = [
+        {
+            "number": number,
+            "keys": [keep(key) for key in cells.keys],
+            "group_bounds": keep(cells.group_bounds),
+            "starts": keep(cells.starts),
+            "lifted": [lifted_of(one) for one in cells.lifted],
+        }
+        for number, cells in sorted(state.cells.items())
+    ]
+    lists = [pa.LargeListArray.from_arrays(pa.array([0, len(one)], pa.int64()), one) for one in arrays]
+    about = {"windloom": json.dumps({"closed": state.closed, "sets": sets})}
+    schema = pa.schema([pa.field(str(i), one.type) for i, one in enumerate(lists)], metadata=about)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(lists, schema=schema))
+    body: bytes = sink.getvalue().to_pybytes()
+    return _HEAD.pack(_MAGIC, VERSION, zlib.crc32(body)) + body
+
+
+def decode(data: bytes) -> State:
+    """The state that was encoded; refuses bytes that are damaged, cut short or of a newer version."""
+    if len(data) < _HEAD.size or data[:8] != _MAGIC:
+        raise _refusal("these bytes are not a state of Windloom", "they do not begin as one")
+    _, version, checksum = _HEAD.unpack_from(data)
+    if version not in READABLE:
+        readable = ", ".join(map(str, READABLE))
+        raise WindloomError(
+            f"cannot read a state of version {version}",
+            f"this Windloom reads versions: {readable}",
+            "use the Windloom that wrote it or a newer one, or rebuild the state from the log of partials",
+        )
+    body = data[_HEAD.size :]
+    if zlib.crc32(body) != checksum:
+        raise _refusal("these bytes of a state are damaged", f"{len(data)} bytes whose checksum does not fit")
+    try:
+        batch = pa.ipc.open_stream(body).read_next_batch()
+        about = json.loads(batch.schema.metadata[b"windloom"])
+        return _state(batch, about)
+    except (pa.ArrowException, LookupError, TypeError, ValueError) as error:
+        raise _refusal("these bytes of a state are damaged", str(error)) from None
+
+
+def _refusal(message: str, detail: str) -> WindloomError:
+    readable = ", ".join(f"version {one}" for one in READABLE)
+    return WindloomError(
+        message, detail, f"what works: whole bytes made by `encode` ({readable}), or a rebuild from the log of partials"
+    )
+
+
+def _state(batch: pa.RecordBatch, about: dict[str, Any]) -> State:
+    def array(place: int) -> pa.Array:
+        return batch.column(place).flatten()
+
+    def numbers(place: int, kind: type[np.generic]) -> Any:
+        # Memory of our own: kernels are compiled for arrays that can be written.
+        return np.array(array(place).to_numpy(zero_copy_only=False), dtype=kind)
+
+    def part_of(one: dict[str, Any]) -> Columns:
+        family = Family(one["family"])
+        made: Columns = COLUMNS[family](*(numbers(place, DTYPES[family]) for place in one["columns"]))
+        return made
+
+    def lifted_of(one: dict[str, Any]) -> Lifted:
+        return Lifted(
+            tuple(part_of(part) for part in one["parts"]),
+            None if one["valid"] is None else AddInt(numbers(one["valid"], np.int64)),
+            None if one["dictionary"] is None else array(one["dictionary"]),
+        )
+
+    cells = {
+        int(one["number"]): Cells(
+            [array(place) for place in one["keys"]],
+            numbers(one["group_bounds"], np.int64),
+            numbers(one["starts"], np.int64),
+            tuple(lifted_of(part) for part in one["lifted"]),
+        )
+        for one in about["sets"]
+    }
+    return State(cells, int(about["closed"]))

@@ -1,0 +1,60 @@
+"""State to bytes and back, between any two rounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.catalogs import ROWS, STREAM, TYPES, catalogs
+from support.compare import rows_of
+from support.native import partials_of_plan
+from windloom.errors import WindloomError
+from windloom.model import Query
+from windloom.model.time import TICK_MAX
+from windloom.optimizer import PlanOptions, make_plan
+from windloom.rounds import State, step
+from windloom.rounds.encoding import VERSION, decode, encode
+
+Row = dict[str, Any]
+
+
+@settings(max_examples=40, deadline=None)
+@given(queries=catalogs(3), early=ROWS, late=ROWS, watermark=st.integers(-30, 60))
+def test_a_decoded_state_answers_what_the_state_answers(
+    queries: list[Query], early: list[Row], late: list[Row], watermark: int
+) -> None:
+    plan = make_plan({"s": STREAM}, queries, TYPES, PlanOptions())
+    state, _, _ = step(State(), partials_of_plan(plan, early), watermark, plan)
+    again = decode(encode(state))
+    assert again.closed == state.closed
+    assert encode(again) == encode(state)
+    partials = partials_of_plan(plan, late)
+    expected = list(step(state, partials, TICK_MAX, plan)[1].blocks())
+    found = list(step(again, partials, TICK_MAX, plan)[1].blocks())
+    for query in queries:
+        assert list(map(repr, rows_of(found, query))) == list(map(repr, rows_of(expected, query)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_damaged_bytes_are_refused_with_what_would_work(data: st.DataObject) -> None:
+    whole = encode(State({}, 7))
+    place = data.draw(st.integers(0, len(whole) - 1))
+    if data.draw(st.booleans()):
+        damaged = whole[:place]
+    else:
+        damaged = whole[:place] + bytes([whole[place] ^ data.draw(st.integers(1, 255))]) + whole[place + 1 :]
+    with pytest.raises(WindloomError) as error:
+        decode(damaged)
+    assert error.value.hint
+
+
+def test_bytes_of_a_newer_version_name_the_versions_that_can_be_read() -> None:
+    whole = encode(State({}, 7))
+    newer = whole[:8] + (VERSION + 1).to_bytes(4, "little") + whole[12:]
+    with pytest.raises(WindloomError, match=f"version {VERSION + 1}") as error:
+        decode(newer)
+    assert f"reads versions: {VERSION}" in error.value.detail
