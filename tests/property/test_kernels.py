@@ -148,9 +148,7 @@ def test_located_windows_are_the_non_empty_ones_that_end_in_the_interval(
 @settings(max_examples=200, deadline=None)
 @given(
     highs=st.lists(
-        st.sampled_from(
-            [0.0, 0.1, -0.1, 1.0, 3.7, 1e15, -1e15, 1e300, -1e300, np.inf, -np.inf, np.nan, 5e-324]
-        ),
+        st.sampled_from([0.0, 0.1, -0.1, 1.0, 3.7, 1e15, -1e15, 1e300, -1e300, np.inf, -np.inf, np.nan, 5e-324]),
         min_size=1,
         max_size=40,
     ),

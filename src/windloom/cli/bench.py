@@ -12,18 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from windloom.cli.options import showing_progress
 from windloom.errors import WindloomError
-from windloom.model import Family, Window
-from windloom.model.time import TICKS_PER_SECOND
-from windloom.optimizer.cost.omega import Load, cost_name, omega
 
 Rows = list[dict[str, Any]]
 
 
-@click.group(short_help="Measure speed on this machine.")
+@click.group(epilog="Example: windloom bench kernels --quick", short_help="Measure speed on this machine.")
 def bench() -> None:
     """Measure speed on this machine."""
 
@@ -65,7 +61,10 @@ def kernels(quick: bool, out: str, quiet: bool) -> None:
     click.echo(f"\nwritten to {folder}/kernels.json, with charts as SVG beside it")
 
 
-@bench.command(short_help="Counted operations against their estimates.")
+@bench.command(
+    epilog="Example: windloom bench operations --window 128",
+    short_help="Counted operations against their estimates.",
+)
 @click.option("--window", default=64, show_default=True, metavar="CELLS", help="The longest window.")
 def operations(window: int) -> None:
     """Count the operations of every technique, slide by slide, beside Ω, the estimate plans are made with.
@@ -73,7 +72,11 @@ def operations(window: int) -> None:
     Runs in a process of its own whose kernels count (WINDLOOM_COUNT_OPERATIONS=1).
     """
     if window < 8:
-        raise WindloomError(f"a window of {window} cells is too short to count", hint="use --window 8 or more")
+        raise WindloomError(
+            f"a window of {window} cells is too short to count",
+            "an eighth of it is a range too",
+            "use --window 8 or more",
+        )
     environment = {**os.environ, "WINDLOOM_COUNT_OPERATIONS": "1"}
     command = [sys.executable, "-m", "windloom.kernels.slides", str(window)]
     finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
@@ -92,6 +95,12 @@ def operations(window: int) -> None:
 
 def _estimate(technique: str, family: str, lengths: list[int]) -> float:
     """Ω of windows of these lengths in cells, each sliding a cell."""
+    import numpy as np
+
+    from windloom.model import Family, Window
+    from windloom.model.time import TICKS_PER_SECOND
+    from windloom.optimizer.cost.omega import Load, cost_name, omega
+
     load = Load.of([[Window(length * TICKS_PER_SECOND, TICKS_PER_SECOND) for length in lengths]])
     return float(omega([cost_name(technique, Family(family))], load, np.ones(1))[0])
 

@@ -35,7 +35,10 @@ class Measured:
         return f"measured on {len(self.seconds)} queries, scaled to all"
 
 
-@click.command(short_help="A hundred queries from one shared plan, on local Spark.")
+@click.command(
+    epilog="Example: windloom demo --events 5000000 --out my-demo",
+    short_help="A hundred queries from one shared plan, on local Spark.",
+)
 @click.option("--events", default=1_000_000, show_default=True, help="Events to generate.")
 @click.option("--rate", default=100, show_default=True, help="Events a second of event time.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the synthetic trades.")

@@ -1,0 +1,50 @@
+"""`windloom demo`: small, it still shows everything and writes its report."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+from support.command import Command
+
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+
+
+class Nesting(HTMLParser):
+    """Elements that are open, and those that were closed out of turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in VOID:
+            return
+        if self.open and self.open[-1] == tag:
+            self.open.pop()
+        else:
+            self.wrong.append(tag)
+
+
+def test_a_small_demo_runs_checks_itself_and_reports(windloom: Command, tmp_path: Path) -> None:
+    outcome = windloom("demo", "--events", 20_000, "--out", tmp_path / "demo")
+    assert outcome.code == 0, outcome.err
+    assert "Traceback" not in outcome.err
+    for words in ("events/s", "results/s", "scaled", "rows equal Spark's own window()", "report: "):
+        assert words in outcome.out
+    assert "✗" not in outcome.out
+
+    text = (tmp_path / "demo" / "catalog.cql").read_text(encoding="utf-8")
+    assert 90 <= len(re.findall(r"^CREATE QUERY", text, re.MULTILINE)) <= 150
+
+    assert ElementTree.parse(tmp_path / "demo" / "plan.svg").getroot().tag.endswith("svg")
+    page = Nesting()
+    page.feed((tmp_path / "demo" / "report.html").read_text(encoding="utf-8"))
+    assert (page.open, page.wrong) == ([], [])

@@ -1,0 +1,56 @@
+"""`windloom explain`: the plan of a catalog, to read, for programs, and as a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from support.command import Command
+from support.trades import catalog
+
+
+def test_the_plan_is_told_in_words_without_data(windloom: Command, desk: Path) -> None:
+    outcome = windloom("explain", desk / "desk.cql")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("Plan: 3 queries, 1 stream")
+    for name in ("flow", "high", "busy"):
+        assert name in outcome.out
+
+
+def test_one_query_is_told_in_full(windloom: Command, desk: Path) -> None:
+    outcome = windloom("explain", desk / "desk.cql", "--query", "high")
+    assert outcome.code == 0
+    assert "max(price)" in outcome.out
+    assert "[RANGE 1 minute SLIDE 20 seconds]" in outcome.out
+
+
+def test_many_queries_are_cut_short_unless_all_are_wanted(windloom: Command, tmp_path: Path) -> None:
+    queries = {f"q{i}": f"SELECT max(price) AS m FROM trades [RANGE {i + 1} minutes SLIDE 10 s]" for i in range(80)}
+    path = tmp_path / "many.cql"
+    path.write_text(catalog(**queries))
+    short, full = windloom("explain", path), windloom("explain", path, "--all")
+    assert short.code == full.code == 0
+    assert len(short.out) < len(full.out)
+    assert all(f"q{i}" in full.out for i in range(80))
+
+
+@pytest.mark.parametrize("option", [("--json",), ("--format", "json")])
+def test_json_is_alone_on_stdout(windloom: Command, desk: Path, option: tuple[str, ...]) -> None:
+    plan = json.loads(windloom("explain", desk / "desk.cql", *option).out)
+    assert plan["format"] == "windloom-plan/1"
+    assert plan["counts"]["queries"] == 3
+
+
+def test_the_picture_is_well_formed(windloom: Command, desk: Path) -> None:
+    outcome = windloom("explain", desk / "desk.cql", "--format", "svg", "--out", desk / "plan.svg")
+    assert (outcome.code, outcome.out) == (0, f"written to {desk / 'plan.svg'}\n")
+    assert ElementTree.parse(desk / "plan.svg").getroot().tag.endswith("svg")
+
+
+def test_the_choices_of_the_plan_are_respected(windloom: Command, desk: Path) -> None:
+    chosen = ("--strategy", "shared", "--slicing", "panes", "--technique", "recalculate", "--json")
+    plan = json.loads(windloom("explain", desk / "desk.cql", *chosen).out)
+    assert [plan[key] for key in ("strategy", "slicing", "technique")] == ["shared", "panes", "recalculate"]

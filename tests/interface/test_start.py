@@ -1,0 +1,76 @@
+"""Starting: help that teaches, and nothing heavy loaded before it is needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from support.command import Command
+from windloom import __version__
+from windloom.cli.main import cli
+
+LOADED = """
+import json, sys
+import windloom
+alone = [name for name in ("pyspark", "numba", "numpy", "pyarrow", "sqlglot", "click") if name in sys.modules]
+from windloom.cli.main import main
+try:
+    main(["--help"])
+except SystemExit as left:
+    code = left.code
+heavy = [name for name in ("pyspark", "numba", "pyarrow", "sqlglot") if name in sys.modules]
+print(json.dumps([alone, code, heavy]), file=sys.stderr)
+"""
+
+
+def test_importing_and_asking_for_help_load_neither_spark_nor_the_kernels() -> None:
+    # A process of its own, since this one has loaded everything.
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert json.loads(done.stderr) == [[], 0, []]
+    assert done.stdout.startswith("Usage: ")
+
+
+def test_the_version_is_told(windloom: Command) -> None:
+    outcome = windloom("--version")
+    assert (outcome.code, outcome.out) == (0, f"windloom, version {__version__}\n")
+
+
+def test_help_without_a_command_shows_a_catalog_and_where_to_start(windloom: Command) -> None:
+    outcome = windloom("--help")
+    assert outcome.code == 0
+    for words in ("CREATE STREAM trades", "CREATE QUERY avg_1h", "windloom demo", "run", "explain", "verify"):
+        assert words in outcome.out
+
+
+def commands() -> list[tuple[str, ...]]:
+    """Every command there is, those of groups included."""
+    found: list[tuple[str, ...]] = []
+    for name, command in cli.commands.items():
+        found.append((name,))
+        found += [(name, inner) for inner in getattr(command, "commands", ())]
+    return found
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_the_help_of_a_command_teaches_by_an_example(windloom: Command, command: tuple[str, ...]) -> None:
+    outcome = windloom(*command, "--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert f"Example: windloom {' '.join(command)}" in " ".join(outcome.out.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("run", ["--stream NAME=PATH", "manifest.json", "no_share|shared|weave_share", "auto|driver|executors"]),
+        ("explain", ["--format [text|json|svg]", "pairs|panes|cutty"]),
+        ("verify", ["Exit code 1", "auto|recalculate|prefix_ring"]),
+        ("demo", ["--events", "[default: ", "HTML report"]),
+    ],
+)
+def test_help_names_the_choices(windloom: Command, command: str, words: list[str]) -> None:
+    text = " ".join(windloom(command, "--help").out.split())
+    for word in words:
+        assert word in text
