@@ -49,7 +49,7 @@ TECHNIQUES: dict[str, Technique] = {
     **STEPPING,
 }
 
-#: What answers a family fastest in rounds, as measured with many queries a tree (see docs/kernels.md).
+#: What `auto` takes, from measurements of many queries a tree; docs/kernels.md says what is open for floats.
 _PREFERENCE = {
     Family.ADD_INT: "prefix_ring",
     Family.ADD_FLOAT: "block_decomposition",

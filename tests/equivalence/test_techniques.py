@@ -1,0 +1,48 @@
+"""Every technique with every sharing strategy, on Spark from end to end, equals Spark's own window()."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.streams import SCHEMA, random_rows
+from windloom import Loom
+from windloom.kernels import TECHNIQUES, permits
+from windloom.model import Family
+from windloom.optimizer import STRATEGIES
+from windloom.spark.verify import compare, spark_window_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: What answers by each family of operations, for a stream of `support.streams`.
+ANSWERS = {
+    Family.ADD_INT: "count(*) AS c, sum(n) AS s",
+    Family.MAX_INT: "max(n) AS m, min(x) AS l",
+    Family.ADD_FLOAT: "sum(x) AS f",
+    Family.MOMENTS: "var_pop(x) AS v",
+}
+WINDOWS = ("RANGE 60 seconds SLIDE 10 seconds", "RANGE 45 seconds SLIDE 15 seconds", "RANGE 7 seconds SLIDE 5 seconds")
+
+
+@pytest.fixture(scope="module")
+def frame(spark: SparkSession) -> object:
+    return spark.createDataFrame(random_rows(11, 120), SCHEMA).repartition(2).persist()
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_a_technique_equals_spark_with_every_strategy(spark: SparkSession, frame: object, technique: str) -> None:
+    chosen = ", ".join(text for family, text in ANSWERS.items() if permits(TECHNIQUES[technique], family))
+    loom = Loom(spark)
+    loom.stream("s", frame, time="ts")
+    for number, window in enumerate(WINDOWS):
+        loom.query(f"q{number}", f"SELECT k, {chosen} FROM s [{window}] GROUP BY k")
+    expected = {
+        name: spark_window_frame(query, loom.streams["s"], frame).toArrow() for name, query in loom.queries.items()
+    }
+    for strategy in STRATEGIES:
+        results = loom.run(strategy, technique=technique, placement="driver")
+        for name, query in loom.queries.items():
+            outcome = compare(query, expected[name], results.arrow(name))
+            assert outcome.ok, f"{technique}, {strategy}: {query.text}\n{outcome}"
