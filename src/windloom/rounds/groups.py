@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 
@@ -50,4 +49,5 @@ def describe_group(keys: list[pa.Array], number: int) -> str:
     """A group as people read it, for error messages."""
     if not keys:
         return "(all)"
-    return ", ".join(str(pc.cast(key.slice(number, 1), pa.string())[0].as_py()) for key in keys)
+    values = [key[number].as_py() for key in keys]
+    return ", ".join("NULL" if value is None else str(value) for value in values)
