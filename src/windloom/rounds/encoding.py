@@ -74,7 +74,7 @@ def encode(state: State) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(lists, schema=schema))
-    body = sink.getvalue().to_pybytes()
+    body: bytes = sink.getvalue().to_pybytes()
     return _HEAD.pack(_MAGIC, VERSION, zlib.crc32(body)) + body
 
 
