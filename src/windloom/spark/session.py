@@ -36,13 +36,14 @@ def local_session(
     1 and 8 GiB. `conf` adds Spark settings or overrides those made here. Where a session runs already, it is
     returned as it is.
     """
+    count = _core_count(cores)
     running = SparkSession.getActiveSession()
     if running is not None:
         return running  # with the settings it has: they are its owner's
     settings: dict[str, bool | float | int | str | None] = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.shuffle.partitions": str(2 * _core_count(cores)),
+        "spark.sql.shuffle.partitions": str(2 * count),
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.ui.enabled": "false",
