@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def frame(spark: SparkSession) -> DataFrame:
-    return trades(spark).persist()
+def frame(spark: SparkSession) -> Iterator[DataFrame]:
+    cached = trades(spark).persist()
+    cached.count()
+    yield cached
+    cached.unpersist()
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ class Registry:
         self._frames: dict[str, DataFrame] = {}
         self._types: dict[tuple[str, str], DataType] = {}
         self._checked: set[Query] = set()
+        self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ in their windows only
 
     def add_stream(
         self,
@@ -132,9 +133,11 @@ class Registry:
         try:
             unknown = [one for one in query.expressions if (query.stream, one.sql) not in self._types]
             self._learn_types(query.stream, unknown)
-            results = _check_query_types(query, self._types)
-            if query.stream in self._frames and not query.is_plain:
-                check_outputs(self._session(), query, *results)
+            groups, aggregates = _check_query_types(query, self._types)
+            outputs = (query.outputs, query.having, *groups, *aggregates)
+            if query.stream in self._frames and not query.is_plain and outputs not in self._checked_outputs:
+                check_outputs(self._session(), query, groups, aggregates)
+                self._checked_outputs.add(outputs)
         except WindloomError as error:
             raise WindloomError(f"query '{query.name}': {error.message}", error.detail, error.hint) from None
         self._checked.add(query)

@@ -120,7 +120,13 @@ def test_sums_of_decimals_are_exact(text: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("total", "count", "average"), [("1.00", 3, "0.333333"), ("-2.00", 3, "-0.666667"), ("0.01", 2, "0.005000")]
+    ("total", "count", "average"),
+    [
+        ("1.00", 3, "0.333333"),
+        ("-2.00", 3, "-0.666667"),
+        ("0.01", 20_000, "0.000001"),
+        ("-0.01", 20_000, "-0.000001"),
+    ],
 )
 def test_averages_of_decimals_are_rounded_half_up(total: str, count: int, average: str) -> None:
     found = lowered("avg", DIGITS, [pa.array([Decimal(total)], pa.decimal128(22, 2))], [pa.array([count])])
