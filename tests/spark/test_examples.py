@@ -6,7 +6,6 @@ import os
 import re
 import runpy
 import shlex
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,15 +23,6 @@ PICTURE = ROOT / "docs" / "pictures" / "trades.svg"
 _EXPLAIN = re.compile(r"^```text\n\$ windloom explain (.+)\n((?s:.*?))^```$", re.MULTILINE)
 
 
-@pytest.fixture
-def settings_kept(spark: SparkSession) -> Iterator[None]:
-    """Loom.local() applies its settings to a session that runs already; other tests count on those of the fixture."""
-    partitions = str(spark.conf.get("spark.sql.shuffle.partitions"))
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", partitions)
-
-
-@pytest.mark.usefixtures("settings_kept")
 def test_the_quickstart_runs_and_equals_spark(capsys: pytest.CaptureFixture[str]) -> None:
     made = runpy.run_path(str(EXAMPLES / "quickstart.py"))
     said = capsys.readouterr().out
