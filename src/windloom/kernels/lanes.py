@@ -1,4 +1,4 @@
-"""What techniques that walk lanes share: how long windows get, rings, and rows in order of their right edge."""
+"""What techniques that walk lanes share: how long windows get, steady rows, rings, rows in order of right edges."""
 
 from __future__ import annotations
 
@@ -6,15 +6,39 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 
+#: Rows that are looked at together, at first and at most; their edges stay in the nearest cache until they are answered.
+SHORT_STRETCH, LONG_STRETCH = 32, 256
+
 
 @compiled
 def longest_run(groups, bounds, lo, hi, queries):  # type: ignore[no-untyped-def]
     """Cells of the longest window, at least 1."""
-    longest = np.int64(1)
+    longest = np.int32(1)
     for query in queries:
-        for row in range(bounds[query * groups], bounds[(query + 1) * groups]):
-            longest = max(longest, np.int64(hi[row]) - lo[row])
-    return longest
+        first, last = bounds[query * groups], bounds[(query + 1) * groups]
+        # Slices, whose indices count from 0, and 32-bit arithmetic: compiles to vector code.
+        left, right = lo[first:last], hi[first:last]
+        for row in range(len(left)):
+            longest = max(longest, np.int32(right[row] - left[row]))
+    return np.int64(longest)
+
+
+@compiled
+def next_stretch(lo, hi, row, last_row, wanted):  # type: ignore[no-untyped-def]
+    """Where the stretch from `row` ends, whether it is steady, and how many rows to look at after it.
+
+    In a steady stretch each window lies one cell further than the one before it. That is asked of all its rows at once,
+    in vector code, so that answering them need not look at edges again. Steady stretches grow.
+    """
+    stop = min(row + wanted, last_row)
+    left, right = lo[row:stop], hi[row:stop]
+    begin, end = left[0], right[0]
+    off = np.int32(0)
+    for i in range(len(left)):
+        off |= np.int32(left[i] - begin - np.int32(i)) | np.int32(right[i] - end - np.int32(i))
+    if off != 0:
+        return stop, False, np.int64(SHORT_STRETCH)
+    return stop, True, np.int64(min(2 * wanted, LONG_STRETCH))
 
 
 @compiled
