@@ -71,7 +71,7 @@ def run_batch(
             measured = partials.frame.persist()
             scope.callback(measured.unpersist)
             placement = "driver" if driver_can_hold(measured.count(), len(measured.columns)) else "executors"
-            partials = Partials(measured, partials.slots)
+            partials = replace(partials, frame=measured)
         return _on_driver(run, partials) if placement == "driver" else _on_executors(run, partials, shards)
 
 
