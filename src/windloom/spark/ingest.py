@@ -40,9 +40,7 @@ def ingest_of(frames: Mapping[str, DataFrame]) -> Ingest:
         return Ingest(frame, {name: tuple((column, column) for column in frame.columns)})
     slots = {name: slot_names(kind for _, kind in frame.dtypes) for name, frame in frames.items()}
     kinds = {
-        slot: kind
-        for name, frame in frames.items()
-        for slot, (_, kind) in zip(slots[name], frame.dtypes, strict=True)
+        slot: kind for name, frame in frames.items() for slot, (_, kind) in zip(slots[name], frame.dtypes, strict=True)
     }
     aligned = []
     for number, (name, frame) in enumerate(frames.items()):
