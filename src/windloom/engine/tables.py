@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from windloom.plan.physical import Plan, Shape
 from windloom.rounds import Block
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import arrow_frame, ddl_of, finish, output_types
+from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish, output_types
 
 
 class AnswerTables:
@@ -49,6 +49,9 @@ class AnswerTables:
 
     def empty(self, shape: Shape) -> pa.Table:
         return self._finished(self._spark.createDataFrame([], ddl_of(shape, with_query=True)), shape)
+
+    def frame(self, rows: pa.Table, columns: Mapping[str, str]) -> DataFrame:
+        return arrow_frame(self._spark, rows, ddl_of_columns(columns))
 
     def _finished(self, frame: DataFrame, shape: Shape) -> pa.Table:
         return plain(with_utc(finish(frame, shape, keep=("query",)).toArrow()))

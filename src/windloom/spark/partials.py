@@ -9,7 +9,7 @@ predicate carry it beside their partials, a stream that has none of these gets a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -66,8 +66,10 @@ class Partials:
         return table if len(self.slots) == 1 else table.filter(pc.equal(table["part"], number))
 
 
-def partials_of(plan: Plan, frames: Mapping[str, DataFrame], *, with_clocks: bool = False) -> Partials:
+def partials_of(plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iterable[Stream] = ()) -> Partials:
+    """The job for a plan; it also tells the largest tick of every one of `timed_streams`."""
     clocks: dict[str, int] = {}
+    with_clocks = list(timed_streams)
     if with_clocks:
         clocks = {one.stream: one.number for one in reversed(plan.sets) if one.where is None}
     timed = set(clocks.values())
@@ -75,11 +77,10 @@ def partials_of(plan: Plan, frames: Mapping[str, DataFrame], *, with_clocks: boo
         _set_frame(one, plan.stream(one.stream), frames[one.stream], with_clock=one.number in timed)
         for one in plan.sets
     ]
-    if with_clocks:
-        for stream in plan.streams:
-            if stream.name not in clocks:
-                clocks[stream.name] = len(parts)
-                parts.append(frames[stream.name].selectExpr(f"max({tick_sql(stream)}) AS seen"))
+    for stream in with_clocks:
+        if stream.name not in clocks:
+            clocks[stream.name] = len(parts)
+            parts.append(frames[stream.name].selectExpr(f"max({tick_sql(stream)}) AS seen"))
     if len(parts) == 1:
         frame = parts[0]
         return Partials(frame.withColumn("part", F.lit(0)), (tuple(frame.columns),), len(plan.sets), clocks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.spark.partials import check_times, partials_of
 
@@ -23,11 +24,22 @@ class Taken:
     untimed: Mapping[str, int]
 
 
-def take_in(plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame, *, skip_untimed: bool) -> Taken:
-    """Run the job on a micro-batch. Tuples without a usable time are refused, or left out and counted."""
-    partials = partials_of(plan, frames, with_clocks=True)
+def take_in(
+    plan: Plan,
+    streams: Iterable[Stream],
+    frames: Mapping[str, DataFrame],
+    batch: DataFrame | None,
+    *,
+    skip_untimed: bool,
+) -> Taken:
+    """Run the job; `batch` is the micro-batch that all frames are parts of, if there is one.
+
+    Streams no query reads have a clock too: a query that comes later must know which tuples it has missed. Tuples
+    without a usable time are refused, or left out and counted.
+    """
+    partials = partials_of(plan, frames, streams)
     with ExitStack() as scope:
-        if len(partials.slots) > 1:
+        if batch is not None and len(partials.slots) > 1:
             # Every part reads the micro-batch; without this each of them would fetch it from the source again.
             batch.persist()
             scope.callback(batch.unpersist)

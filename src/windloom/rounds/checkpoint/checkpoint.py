@@ -17,7 +17,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
@@ -37,22 +39,30 @@ _ENDINGS = {"plans": "json", "begun": "json", "log": "arrow", "commits": "json",
 _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it is one."""
+
+    plan_version: int
+    batch: int | None
+
+
 class Checkpoint:
     """Made by `open`. There is one writer at a time, so what is in each folder is listed once and remembered."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, id: str) -> None:
+        self.id = id  # tells the answers of this checkpoint from those of others
         self._storage = storage
         self._numbers = {folder: self._list(folder) for folder in _ENDINGS}
         self._plans: dict[int, PlanRecord] = {}
-        self._pinned: dict[int, int] = {}  # plan version by round
+        self._begun: dict[int, Begun] = {}
 
     @classmethod
     def open(cls, storage: Storage, streams: Mapping[str, Stream]) -> Checkpoint:
         """Create it, or verify that it belongs to these streams; nobody else can open it until `close`."""
         storage.lock(this_process())
         try:
-            _verify(storage, streams)
-            return cls(storage)
+            return cls(storage, _verify(storage, streams))
         except BaseException:
             storage.unlock()
             raise
@@ -86,10 +96,15 @@ class Checkpoint:
 
     # Rounds
 
-    def begin(self, round: int) -> PlanRecord:
-        """The plan the round runs with: the one it began with before, else the newest that holds by then."""
-        version = self.pinned(round)
-        if version is None:
+    def begin(self, round: int, batch: int | None = None) -> PlanRecord:
+        """The plan the round runs with: the one it began with before, else the newest that holds by then.
+
+        `batch` is Spark's number of the micro-batch, None for a round that is none.
+        """
+        begun = self.begun(round)
+        if begun is not None:
+            version = begun.plan_version
+        else:
             record = next((one for one in reversed(self.plans()) if one.from_round <= round), None)
             if record is None:
                 raise WindloomError(
@@ -97,14 +112,15 @@ class Checkpoint:
                 )
             version = record.version
             fault("before begun")
-            self._write("begun", round, write_record("begun", {"round": round, "plan_version": version}))
-            self._pinned[round] = version
+            body = {"round": round, "plan_version": version, "batch": batch}
+            self._write("begun", round, write_record("begun", body))
+            self._begun[round] = Begun(version, batch)
             fault("after begun")
         return self.plan(version)
 
-    def pinned(self, round: int) -> int | None:
-        """The plan version a round has begun with, if it has."""
-        if round not in self._pinned:
+    def begun(self, round: int) -> Begun | None:
+        """What a round has begun with, if it has."""
+        if round not in self._begun:
             data = self._read("begun", round)
             if data is None:
                 return None
@@ -114,8 +130,20 @@ class Checkpoint:
                 if round <= self.last_committed:
                     raise
                 return None
-            self._pinned[round] = body["plan_version"]
-        return self._pinned[round]
+            self._begun[round] = Begun(body["plan_version"], body.get("batch"))
+        return self._begun[round]
+
+    @property
+    def first_free_round(self) -> int:
+        """The first round that can still be given a plan: one that has begun keeps its own."""
+        following = self.last_committed + 1
+        return following if self.begun(following) is None else following + 1
+
+    @property
+    def last_batch(self) -> int:
+        """Spark's number of the newest micro-batch that a committed round took in; -1 if there is none."""
+        begun = (self.begun(round) for round in reversed(self._numbers["begun"]) if round <= self.last_committed)
+        return next((one.batch for one in begun if one is not None and one.batch is not None), -1)
 
     def write_log(self, log: RoundLog) -> None:
         fault("before log")
@@ -167,11 +195,11 @@ class Checkpoint:
 
     def snapshot(self, round: int, state: State) -> None:
         """Keep the state after a round, in terms of the plan the round was begun with."""
-        version = self.pinned(round)
-        if version is None:
+        begun = self.begun(round)
+        if begun is None:
             raise ValueError(f"round {round} was never begun")
         fault("before snapshot")
-        self._write("snapshots", round, Snapshot(round, version, state).to_bytes())
+        self._write("snapshots", round, Snapshot(round, begun.plan_version, state).to_bytes())
         fault("after snapshot")
 
     def snapshots(self) -> list[int]:
@@ -202,9 +230,9 @@ class Checkpoint:
         self._drop("commits", covered + 1)
         # The plan of `covered` is that of the snapshot, or an older one; plan versions grow with the rounds.
         self._drop("begun", covered)
-        oldest = self.pinned(covered)
+        oldest = self.begun(covered)
         if oldest is not None:
-            self._drop("plans", oldest)
+            self._drop("plans", oldest.plan_version)
         fault("after retain")
 
     # Files
@@ -236,7 +264,7 @@ class Checkpoint:
             if folder == "plans":
                 self._plans.pop(number, None)
             if folder == "begun":
-                self._pinned.pop(number, None)
+                self._begun.pop(number, None)
         del self._numbers[folder][: len(gone)]
 
 
@@ -248,19 +276,22 @@ def _missing(name: str) -> WindloomError:
     return WindloomError(f"the checkpoint's file '{name}' is missing", "something else refers to it", _RESTORE)
 
 
-def _verify(storage: Storage, streams: Mapping[str, Stream]) -> None:
+def _verify(storage: Storage, streams: Mapping[str, Stream]) -> str:
+    """The checkpoint's id."""
     wanted = identity_of(streams)
     data = storage.read(IDENTITY)
     if data is None:
         if any(storage.list(folder) for folder in _ENDINGS):
             raise _missing(IDENTITY)
-        storage.write(IDENTITY, write_record("checkpoint", {"streams": wanted}))
-        return
-    held = read_record("checkpoint", IDENTITY, data, _RESTORE)["streams"]
-    found = list(differences(held, wanted))
+        id = uuid4().hex
+        storage.write(IDENTITY, write_record("checkpoint", {"id": id, "streams": wanted}))
+        return id
+    held = read_record("checkpoint", IDENTITY, data, _RESTORE)
+    found = list(differences(held["streams"], wanted))
     if found:
         raise WindloomError(
             "the checkpoint belongs to another catalog",
             "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else ""),
             "give this catalog a checkpoint of its own, or declare the streams as they were",
         )
+    return str(held["id"])

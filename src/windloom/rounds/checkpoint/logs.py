@@ -16,7 +16,7 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -34,13 +34,17 @@ _HINT = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class RoundLog:
-    """`partials` by number of the partial set in the plan of `plan_version`; `seen` is the largest tick so far."""
+    """`partials` by number of the partial set in the plan of `plan_version`; `seen` is the largest tick so far.
+
+    `untimed` counts the tuples of each stream that had no usable time and were left out.
+    """
 
     round: int
     plan_version: int
     watermark: int
     seen: Mapping[str, int]
     partials: Mapping[int, pa.Table]
+    untimed: Mapping[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         tables = {number: _table_bytes(table) for number, table in sorted(self.partials.items())}
@@ -49,6 +53,7 @@ class RoundLog:
             "plan_version": self.plan_version,
             "watermark": self.watermark,
             "seen": dict(self.seen),
+            "untimed": dict(self.untimed),
             "tables": {str(number): len(data) for number, data in tables.items()},
         }
         text = json.dumps(about).encode()
@@ -76,7 +81,8 @@ class RoundLog:
         for number, size in about["tables"].items():
             partials[int(number)] = pa.ipc.open_stream(pa.py_buffer(body[place : place + size])).read_all()
             place += size
-        return cls(about["round"], about["plan_version"], about["watermark"], about["seen"], partials)
+        seen, untimed = about["seen"], about.get("untimed", {})
+        return cls(about["round"], about["plan_version"], about["watermark"], seen, partials, untimed)
 
 
 def _table_bytes(table: pa.Table) -> pa.Buffer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from windloom.errors import WindloomError
@@ -60,7 +60,9 @@ def _checksum(body: Mapping[str, Any]) -> int:
 class PlanRecord:
     """What is needed to make a plan again: `queries` by name, `options`, and which queries share a tree.
 
-    It holds from `from_round` on, until a record with a higher version does.
+    It holds from `from_round` on, until a record with a higher version does. `declared` are the queries as the program
+    that started the stream had them: at the next start, what the program itself has changed is told from what was
+    changed while the stream ran.
     """
 
     version: int
@@ -68,6 +70,11 @@ class PlanRecord:
     queries: Mapping[str, str]
     options: Mapping[str, str] = field(default_factory=dict)
     trees: list[list[str]] = field(default_factory=list)
+    declared: Mapping[str, str] = field(default_factory=dict)
+
+    def starting(self, round: int) -> PlanRecord:
+        """The same record, holding from another round on."""
+        return replace(self, from_round=round)
 
     @property
     def history_ticks(self) -> int:
@@ -81,6 +88,7 @@ class PlanRecord:
             "queries": dict(self.queries),
             "options": dict(self.options),
             "trees": self.trees,
+            "declared": dict(self.declared),
         }
         return write_record("plan", body)
 
@@ -90,4 +98,5 @@ class PlanRecord:
             "restore it from a copy; if no round has run with it yet, deleting it undoes the change of queries it holds"
         )
         body = read_record("plan", name, data, hint)
-        return cls(body["version"], body["from_round"], body["queries"], body["options"], body["trees"])
+        declared = body.get("declared", {})
+        return cls(body["version"], body["from_round"], body["queries"], body["options"], body["trees"], declared)
