@@ -16,7 +16,7 @@ from windloom.model import Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.rounds import State, step
-from windloom.rounds.encoding import VERSION, decode, encode
+from windloom.rounds.encoding import READABLE, VERSION, decode, encode
 
 Row = dict[str, Any]
 
@@ -57,4 +57,4 @@ def test_bytes_of_a_newer_version_name_the_versions_that_can_be_read() -> None:
     newer = whole[:8] + (VERSION + 1).to_bytes(4, "little") + whole[12:]
     with pytest.raises(WindloomError, match=f"version {VERSION + 1}") as error:
         decode(newer)
-    assert f"reads versions: {VERSION}" in error.value.detail
+    assert f"reads versions: {', '.join(map(str, READABLE))}" in error.value.detail

@@ -48,9 +48,14 @@ class Lanes:
 
 
 def locate(
-    starts: Ints, group_bounds: Ints, windows: WindowArrays, after: int, until: int, marks: tuple[Ints, Ints, Positions]
+    starts: Ints,
+    group_bounds: Ints,
+    windows: WindowArrays,
+    after: int | Ints,
+    until: int,
+    marks: tuple[Ints, Ints, Positions],
 ) -> Lanes:
-    """Lanes of every (query, group), for windows that end in `(after, until]`.
+    """Lanes of every (query, group), for windows that end in `(after, until]`; `after` is one tick, or one a query.
 
     `marks` = (starts of the marked cells, their group bounds, the cell each lies in); three empty arrays without marks.
     """
@@ -60,7 +65,8 @@ def locate(
     counts = np.zeros(queries * groups + 1, np.int64)
     no_ints, no_positions = np.empty(0, np.int64), np.empty(0, np.int32)
     _walk = _walk_marks if len(marks[0]) else _walk_cells
-    arguments = (starts, group_bounds, *marks, windows.ranges, windows.slides, windows.offsets, after, until)
+    after_each = np.array(np.broadcast_to(np.asarray(after, np.int64), (queries,)))
+    arguments = (starts, group_bounds, *marks, windows.ranges, windows.slides, windows.offsets, after_each, until)
     _walk(*arguments, True, counts, no_ints, no_positions, no_positions, no_positions)
     bounds = np.cumsum(counts)
     rows = int(bounds[-1])
@@ -113,7 +119,7 @@ def _walk_cells(  # type: ignore[no-untyped-def]
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
         last = (until - offset - length) // slide
-        earliest = (after - offset - length) // slide + 1
+        earliest = (after[query] - offset - length) // slide + 1
         for group in range(groups):
             begin, end = group_bounds[group], group_bounds[group + 1]
             lane = query * groups + group
@@ -160,7 +166,7 @@ def _walk_marks(  # type: ignore[no-untyped-def]
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
         last = (until - offset - length) // slide
-        earliest = (after - offset - length) // slide + 1
+        earliest = (after[query] - offset - length) // slide + 1
         for group in range(groups):
             begin, end = group_bounds[group], group_bounds[group + 1]
             mark_begin, mark_end = mark_bounds[group], mark_bounds[group + 1]

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,12 +22,13 @@ from windloom.model.query import Query
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
 from windloom.model.types import DataType
 from windloom.optimizer.cost.omega import Load, cost_name, omega
-from windloom.optimizer.sharing.problem import SharingProblem
+from windloom.optimizer.cost.paper import PaperCost
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Shape, Tree
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import choose_slice_id
-from windloom.slicing.registry import find_slicing
+from windloom.slicing.registry import Slicing, find_slicing
 
 #: Type of every expression the queries evaluate on tuples, by (stream, canonical SQL).
 Types = Mapping[tuple[str, str], DataType]
@@ -48,12 +49,22 @@ class PlanOptions:
             find_technique(self.technique)
 
 
-def make_plan(streams: Mapping[str, Stream], queries: Iterable[Query], types: Types, options: PlanOptions) -> Plan:
-    """A plan for all queries; the order in which they were registered does not change it, up to ties."""
+def make_plan(
+    streams: Mapping[str, Stream],
+    queries: Iterable[Query],
+    types: Types,
+    options: PlanOptions,
+    trees: Sequence[Collection[str]] | None = None,
+) -> Plan:
+    """A plan for all queries; the order in which they were registered does not change it, up to ties.
+
+    `trees`, names of queries, bypass the strategy: a plan that was recorded is built again as it was.
+    """
     shapes: dict[Shape, int] = {}
     groups = _by_partial_set(queries)
+    given = [None] * len(groups) if trees is None else _given_trees(groups, trees)
     sets = [
-        _plan_set(number, streams[members[0].stream], members, types, options, shapes)
+        _plan_set(number, streams[members[0].stream], members, types, options, shapes, given[number])
         for number, members in enumerate(groups)
     ]
     used = {one.stream for one in sets}
@@ -75,6 +86,27 @@ def _by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
     return [groups[key] for key in sorted(groups)]
 
 
+def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) -> list[Trees | None]:
+    """The given trees by set and position; they must partition the queries of every set."""
+    place = {query.name: (number, i) for number, members in enumerate(groups) for i, query in enumerate(members)}
+    found: list[list[tuple[int, ...]]] = [[] for _ in groups]
+    left = set(place)
+    for tree in trees:
+        for name in tree:
+            if name not in left:
+                fact = "it is in two of them" if name in place else "there is no such query"
+                raise WindloomError(f"the given trees hold '{name}', and {fact}", hint="name every query once")
+            left.remove(name)
+        numbers = {place[name][0] for name in tree}
+        if len(numbers) != 1:
+            fact = "they differ in stream, predicate or grouping" if numbers else "it has no queries"
+            raise WindloomError(f"the given tree {sorted(tree)} cannot be planned", fact, "give a tree for each set")
+        found[numbers.pop()].append(tuple(sorted(place[name][1] for name in tree)))
+    if left:
+        raise WindloomError(f"the given trees miss '{min(left)}'", f"{len(left)} missing", "name every query once")
+    return [tuple(one) for one in found]
+
+
 def _set_grouping(query: Query) -> tuple[Expression, ...]:
     """A set's grouping has no order and no names: `GROUP BY a, b` and `GROUP BY b AS x, a` share."""
     return tuple(sorted({grouping.expression for grouping in query.group_by}))
@@ -87,23 +119,24 @@ def _plan_set(
     types: Types,
     options: PlanOptions,
     shapes: dict[Shape, int],
+    given: Trees | None,
 ) -> PartialSet:
     group_by = _set_grouping(queries[0])
     components = _components(queries, types)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
     costed = list(zip(components, techniques, strict=True))
     asked = [(one, name) for one, name in costed if _is_asked(one, queries)]
-    problem = SharingProblem(
-        tuple(query.window for query in queries),
-        find_slicing(options.slicing),
-        # Only the techniques that answer something cost anything; COUNT(*) is kept in any case.
-        tuple(cost_name(name, one.family) for one, name in asked or costed),
-        stream.events_per_second or DEFAULT_EVENTS_PER_SECOND,
-    )
+    # Only the techniques that answer something cost anything; COUNT(*) is kept in any case.
+    cost_names = tuple(cost_name(name, one.family) for one, name in asked or costed)
+    slicing = find_slicing(options.slicing)
+    model = PaperCost(cost_names, stream.events_per_second or DEFAULT_EVENTS_PER_SECOND)
+    if given is None:
+        problem = SharingProblem(tuple(query.window for query in queries), slicing, model)
+        given = find_strategy(options.strategy).choose(problem)
     trees: list[Tree] = []
-    for members in sorted(find_strategy(options.strategy).choose(problem)):
+    for members in sorted(given):
         planned = [_place(queries[i], stream, group_by, types, shapes) for i in members]
-        trees.append(_plan_tree(len(trees), planned, problem, techniques))
+        trees.append(_plan_tree(len(trees), planned, slicing, techniques, cost_names))
     edges = EdgeSet.of(one for tree in trees for one in tree.fine_edges.classes)
     return PartialSet(
         number,
@@ -169,11 +202,17 @@ def _shape(query: Query, types: Types) -> Shape:
     )
 
 
-def _plan_tree(number: int, queries: list[PlannedQuery], problem: SharingProblem, techniques: tuple[str, ...]) -> Tree:
+def _plan_tree(
+    number: int,
+    queries: list[PlannedQuery],
+    slicing: Slicing,
+    techniques: tuple[str, ...],
+    cost_names: tuple[str, ...],
+) -> Tree:
     windows = [planned.query.window for planned in queries]
-    edge_sets = {window: EdgeSet.of(problem.slicing.edges(window)) for window in windows}
+    edge_sets = {window: EdgeSet.of(slicing.edges(window)) for window in windows}
     edges = EdgeSet.of(one for window in edge_sets for one in edge_sets[window].classes)
-    marks = EdgeSet.of(one for window in edge_sets for one in problem.slicing.marks(window))
+    marks = EdgeSet.of(one for window in edge_sets for one in slicing.marks(window))
     rate = np.array([edges.edges_per_second])
     return Tree(
         number,
@@ -181,7 +220,7 @@ def _plan_tree(number: int, queries: list[PlannedQuery], problem: SharingProblem
         edges,
         marks,
         techniques,
-        float(omega(problem.techniques, Load.of([windows]), rate)[0]),
+        float(omega(cost_names, Load.of([windows]), rate)[0]),
         _weaveability([edge_sets[window] for window in windows], edges),
     )
 

@@ -6,8 +6,8 @@ bounded by the block size and not by the number of answers; whoever consumes the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -44,12 +44,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one step answers: windows that end in `(after, until]`."""
+    """What one step answers: windows that end in `(after, until]`, from another `after` where a query has its own."""
 
     plan: Plan
     cells: dict[int, Cells]  # by number of the partial set
     after: int
     until: int
+    own_after: Mapping[str, int] = field(default_factory=dict)  # by name of the query
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """Every answer once; the same blocks in the same order each time it is called."""
@@ -66,7 +67,7 @@ class _TreeAnswers:
 
     def __init__(self, answers: Answers, one: PartialSet, tree: Tree, cells: Cells) -> None:
         self.plan, self.one, self.tree = answers.plan, one, tree
-        self.after, self.until = answers.after, answers.until
+        self.after, self.until, self.own_after = answers.after, answers.until, answers.own_after
         self.used = sorted({i for planned in tree.queries for i in _component_indices(one, planned)})
         if tree.fine_edges != one.edges:
             cells, _ = coarsen(cells, tree.fine_edges)
@@ -122,7 +123,8 @@ class _TreeAnswers:
         marks = self.marks
         if len(marks[0]):
             marks = (marks[0], marks[1][groups.start : groups.stop + 1], marks[2])
-        lanes = locate(self.cells.starts, bounds, arrays, self.after, self.until, marks)
+        after = np.array([self.own_after.get(one.name, self.after) for one in planned], np.int64)
+        lanes = locate(self.cells.starts, bounds, arrays, after, self.until, marks)
         if not len(lanes):
             return
         combined = self._combine(planned, bounds, lanes)

@@ -35,6 +35,11 @@ class Cells:
         return len(self.group_bounds) - 1
 
     @property
+    def nbytes(self) -> int:
+        fixed: int = self.starts.nbytes + self.group_bounds.nbytes + sum(key.nbytes for key in self.keys)
+        return fixed + sum(one.nbytes for one in self.lifted)
+
+    @property
     def tuples(self) -> NDArray[np.int64]:
         """COUNT(*) of every cell: the first component of every set."""
         count: NDArray[np.int64] = self.lifted[0].parts[0].value  # type: ignore[union-attr]

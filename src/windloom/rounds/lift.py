@@ -38,6 +38,13 @@ class Lifted:
     valid: AddInt | None = None
     dictionary: pa.Array | None = None
 
+    @property
+    def nbytes(self) -> int:
+        columns = [column for part in self.parts for column in part]
+        columns += [] if self.valid is None else [self.valid.value]
+        held = 0 if self.dictionary is None else self.dictionary.nbytes
+        return int(held + sum(column.nbytes for column in columns))
+
     def map_parts(self, change: Any) -> Lifted:
         return replace(
             self,
@@ -86,7 +93,24 @@ def concat(left: Lifted, right: Lifted) -> Lifted:
         type(a)(*(np.concatenate(pair) for pair in zip(a, b, strict=True)))
         for a, b in zip(left.parts, right.parts, strict=True)
     )
-    return Lifted(parts, valid, left.dictionary)
+    # Neutral cells alone have no values, and so no dictionary yet.
+    return Lifted(parts, valid, right.dictionary if left.dictionary is None else left.dictionary)
+
+
+def neutral(planned: PlannedComponent, count: int) -> Lifted:
+    """Cells that add nothing: a component over slices from before it was kept."""
+    kind, argument = planned.component.kind, planned.argument_type
+    if kind in (ComponentKind.COUNT_STAR, ComponentKind.COUNT):
+        return Lifted((AddInt(np.zeros(count, np.int64)),))
+    if kind is ComponentKind.MOMENTS:
+        return Lifted((Moments(*(np.zeros(count) for _ in Moments._fields)),))
+    valid = AddInt(np.zeros(count, np.int64))
+    if kind in (ComponentKind.MIN, ComponentKind.MAX):
+        return Lifted((MaxInt(np.full(count, LOWEST)),), valid)
+    if argument is not None and argument.kind is TypeKind.FLOAT:
+        return Lifted((AddFloat(np.zeros(count), np.zeros(count)),), valid)
+    limbs = 4 if argument is not None and argument.kind is TypeKind.DECIMAL else len(planned.fields)
+    return Lifted(tuple(AddInt(np.zeros(count, np.int64)) for _ in range(limbs)), valid)
 
 
 def merge(lifted: Lifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> Lifted:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.window import Window
-from windloom.optimizer.cost.omega import Load, omega
+from windloom.optimizer.cost.model import CostModel
+from windloom.optimizer.cost.omega import Load
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.slicing.registry import Slicing
 
@@ -24,12 +25,11 @@ Trees = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class SharingProblem:
-    """Queries of one partial set, the rate of their stream, and the techniques (as Ω names them) that answer them."""
+    """Queries of one partial set, where they cut the stream, and what trees of them cost."""
 
     windows: tuple[Window, ...]
     slicing: Slicing
-    techniques: tuple[str, ...]
-    events_per_second: float
+    model: CostModel
 
     @cached_property
     def bundles(self) -> tuple[tuple[int, ...], ...]:
@@ -51,14 +51,13 @@ class SharingProblem:
         return tuple(known[window] for window in self.windows)
 
     def cost(self, trees: Trees) -> float:
-        """Operations per second of a plan (Weave Share, Eq. 3)."""
-        return sum(self.events_per_second + self.final_cost(tree) for tree in trees)
+        """Of a plan, in the model's unit (Weave Share, Eq. 3)."""
+        return sum(self.tree_cost(tree) for tree in trees)
 
-    def final_cost(self, tree: Iterable[int]) -> float:
+    def tree_cost(self, tree: Iterable[int]) -> float:
         members = list(tree)
         rate = np.array([EdgeSet.of(_classes(self.edge_sets[i] for i in members)).edges_per_second])
-        load = Load.of([[self.windows[i] for i in members]])
-        return float(rate[0] * omega(self.techniques, load, rate)[0])
+        return float(self.model.tree_cost(Load.of([[self.windows[i] for i in members]]), rate)[0])
 
     def bundle_marks(self) -> tuple[NDArray[np.uint64], float]:
         """A row of bits a bundle, one bit a counted pane, and the edges per second that one bit stands for."""

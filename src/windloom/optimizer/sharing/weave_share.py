@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.optimizer.cost.omega import Load, omega
+from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 
 #: Savings smaller than rounding are not savings.
@@ -25,14 +25,13 @@ class WeaveShare:
         # A sample of panes may miss edges that are rare; a tree has at least those of any of its bundles.
         known = np.array([problem.edge_sets[bundle[0]].edges_per_second for bundle in problem.bundles])
         rates = np.maximum(_count(bits) * rate_of_bit, known)
-        final = rates * omega(problem.techniques, load, rates)
+        cost = problem.model.tree_cost(load, rates)
         alive = np.ones(len(members), np.bool_)
 
         def gains_of(tree: int) -> NDArray[np.float64]:
-            """λ + E_x·Ω_x + E_y·Ω_y − E_xy·Ω_xy for every other tree y."""
+            """What x and y cost apart, less what they cost together, for every other tree y."""
             union = np.maximum(_count(bits | bits[tree]) * rate_of_bit, np.maximum(known, known[tree]))
-            gains: NDArray[np.float64] = problem.events_per_second + final[tree] + final
-            gains -= union * omega(problem.techniques, load.merged(tree), union)
+            gains: NDArray[np.float64] = cost[tree] + cost - problem.model.tree_cost(load.merged(tree), union)
             gains[~alive] = -np.inf
             gains[tree] = -np.inf
             return gains
@@ -40,7 +39,7 @@ class WeaveShare:
         gains = np.array([gains_of(tree) for tree in range(len(members))])
         while True:
             left, right = divmod(int(np.argmax(gains)), len(members))
-            if gains[left, right] <= _TOLERANCE * max(1.0, float(final[alive].sum())):
+            if gains[left, right] <= _TOLERANCE * max(1.0, float(cost[alive].sum())):
                 break
             members[left] += members[right]
             load.absorb(left, right)
@@ -48,7 +47,7 @@ class WeaveShare:
             alive[right] = False
             known[left] = max(known[left], known[right])
             rate = np.maximum(_count(bits[left : left + 1]) * rate_of_bit, known[left])
-            final[left] = (rate * omega(problem.techniques, load.only(left), rate))[0]
+            cost[left] = problem.model.tree_cost(load.only(left), rate)[0]
             gains[right, :] = gains[:, right] = -np.inf
             gains[left, :] = gains[:, left] = gains_of(left)
         return tuple(tuple(sorted(tree)) for tree, lives in zip(members, alive, strict=True) if lives)
