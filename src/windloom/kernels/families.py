@@ -16,6 +16,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from windloom.kernels.memory import new_array
 from windloom.kernels.operations import COUNTING, count_one
 from windloom.model.aggregate import Family
 
@@ -60,7 +61,7 @@ LOWEST = int(np.iinfo(np.int64).min)
 
 def empty_columns(family: Family, length: int) -> Columns:
     kind = COLUMNS[family]
-    made: Columns = kind(*(np.empty(length, DTYPES[family]) for _ in kind._fields))
+    made: Columns = kind(*(new_array(length, DTYPES[family]) for _ in kind._fields))
     return made
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 
-#: Rows that are looked at together, at first and at most; their edges stay in the nearest cache until they are answered.
+#: Rows that are looked at together, at first and at most: few enough that their edges stay in the nearest cache.
 SHORT_STRETCH, LONG_STRETCH = 32, 256
 
 
@@ -93,3 +93,25 @@ def _sort_by(edges, begin, source, count, target, places):  # type: ignore[no-un
         edge = edges[source[i]] - begin
         target[places[edge]] = source[i]
         places[edge] += 1
+
+
+@compiled
+def spread_groups(of_group, bounds, out):  # type: ignore[no-untyped-def]
+    """Each row gets what its group has."""
+    groups = len(of_group)
+    for lane in range(len(bounds) - 1):
+        value = of_group[lane % groups]
+        rows = out[bounds[lane] : bounds[lane + 1]]
+        for i in range(len(rows)):
+            rows[i] = value
+
+
+@compiled
+def shift_queries(values, bounds, of_query, out):  # type: ignore[no-untyped-def]
+    """Each row's value plus what its query has."""
+    groups = (len(bounds) - 1) // len(of_query)
+    for query in range(len(of_query)):
+        first, last = bounds[query * groups], bounds[(query + 1) * groups]
+        source, target, added = values[first:last], out[first:last], of_query[query]
+        for i in range(len(source)):
+            target[i] = source[i] + added

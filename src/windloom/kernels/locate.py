@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.kernels.compiled import compiled
+from windloom.kernels.memory import new_array
 
 Ints = NDArray[np.int64]
 Positions = NDArray[np.int32]
@@ -73,10 +74,10 @@ def locate(
     rows = int(bounds[-1])
     lanes = Lanes(
         bounds,
-        np.empty(rows, np.int64),
-        np.empty(rows, np.int32),
-        np.empty(rows, np.int32),
-        np.empty(rows if len(marks[0]) else 0, np.int32),
+        new_array(rows, np.int64),
+        new_array(rows, np.int32),
+        new_array(rows, np.int32),
+        new_array(rows if len(marks[0]) else 0, np.int32),
     )
     _walk(*arguments, False, bounds, lanes.window_start, lanes.lo, lanes.hi, lanes.tail)
     return lanes
