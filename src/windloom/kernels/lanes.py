@@ -11,6 +11,15 @@ SHORT_STRETCH, LONG_STRETCH = 32, 256
 
 
 @compiled
+def longest_group(group_bounds):  # type: ignore[no-untyped-def]
+    """Cells of the largest group. No window is longer, so it bounds arrays of which only a window's part is touched."""
+    longest = np.int64(0)
+    for group in range(len(group_bounds) - 1):
+        longest = max(longest, group_bounds[group + 1] - group_bounds[group])
+    return longest
+
+
+@compiled
 def longest_run(groups, bounds, lo, hi, queries):  # type: ignore[no-untyped-def]
     """Cells of the longest window, at least 1."""
     longest = np.int32(1)

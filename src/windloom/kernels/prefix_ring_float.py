@@ -12,7 +12,7 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import AddFloat, combine, like, load, store
-from windloom.kernels.lanes import longest_run
+from windloom.kernels.lanes import longest_group
 from windloom.kernels.two_stacks import walk_lane
 
 #: Of one double-double addition, relative to its largest operand: 2^-103 (Joldes, Muller and Popescu), with room.
@@ -25,13 +25,11 @@ _CERTAIN = 2.0**-60
 @compiled
 def evaluate(cells, group_bounds, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
-    longest = np.int64(0)
-    for group in range(groups):
-        longest = max(longest, group_bounds[group + 1] - group_bounds[group])
+    longest = longest_group(group_bounds)
     totals = like(cells, longest + 1)
     errors = np.empty(longest + 1, np.float64)
     filled = np.empty(longest + 1, np.int64)
-    front = like(cells, longest_run(groups, bounds, lo, hi, queries))
+    front = like(cells, longest)
     for group in range(groups):
         begin = group_bounds[group]
         _add_up(cells, begin, group_bounds[group + 1] - begin, totals, errors, filled)

@@ -12,7 +12,15 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, like, load, same, store
-from windloom.kernels.lanes import SHORT_STRETCH, longest_run, most_rows, next_stretch, order_rows, ring_size
+from windloom.kernels.lanes import (
+    SHORT_STRETCH,
+    longest_group,
+    longest_run,
+    most_rows,
+    next_stretch,
+    order_rows,
+    ring_size,
+)
 from windloom.kernels.operations import mark
 
 #: Cells that enter together where windows move on cell by cell.
@@ -25,9 +33,7 @@ def evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # type
     if len(queries) == 1:
         _evaluate_one(cells, groups, bounds, lo, hi, queries, out, stamps)
         return
-    longest = np.int64(1)
-    for group in range(groups):
-        longest = max(longest, group_bounds[group + 1] - group_bounds[group])
+    longest = longest_group(group_bounds)
     positions = np.empty(longest, np.int32)
     values = like(cells, longest)
     rows = most_rows(groups, bounds, queries)

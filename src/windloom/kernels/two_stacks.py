@@ -17,7 +17,7 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, like, load, store
-from windloom.kernels.lanes import SHORT_STRETCH, longest_run, next_stretch
+from windloom.kernels.lanes import SHORT_STRETCH, longest_group, next_stretch
 from windloom.kernels.operations import mark
 from windloom.model.aggregate import Needs
 
@@ -27,12 +27,13 @@ class TwoStacks:
     needs = (Needs.ASSOCIATIVE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None) -> None:
-        _evaluate(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out, stamps)
+        _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out, stamps)
 
 
 @compiled
-def _evaluate(cells, groups, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
-    front = like(cells, longest_run(groups, bounds, lo, hi, queries))
+def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
+    groups = len(group_bounds) - 1
+    front = like(cells, longest_group(group_bounds))
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
             walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, front, out, stamps)
