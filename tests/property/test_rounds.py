@@ -114,16 +114,15 @@ def check(rounds: list[Round], run: Run) -> None:
 
 
 def test_a_thousand_rounds_of_churning_queries_leave_a_flat_state() -> None:
-    asked = [Aggregate(function, Expression.of_column("k")) for function in ("min", "max", "count")]
-    made = [
-        make_query("q", Window(20 + 7 * i, 5 + 3 * i, i), [asked[i % 3]], ((), ("i",))[i // 4 % 2]) for i in range(12)
-    ]
+    least, most = (Aggregate(function, Expression.of_column("k")) for function in ("min", "max"))
+    staying = {"a": make_query("a", Window(30, 10), [least]), "b": make_query("b", Window(20, 10), [most], ("i",))}
+    coming = [make_query("q", Window(20 + 7 * i, 5 + 3 * i, i), [most], ((), ("i",))[i % 2]) for i in range(12)]
     rounds = []
-    for number in range(1000):
-        running = {f"q{i}": renamed(made[(number // 3 + i) % len(made)], f"q{i}") for i in range(4)}
+    for number in range(1000, 2000):
+        changing = {f"q{i}": renamed(coming[(number // 3 + i) % len(coming)], f"q{i}") for i in range(2)}
         # Every tuple has a value of its own, and groups come and go: neither may be remembered for ever.
-        rows = [{"tick": 10 * number + i, "k": f"{number}-{i}", "i": number // 4} for i in range(5)]
-        rounds.append(Round(rows, number * 10, running))
+        rows = [{"tick": 10 * number + i, "k": f"{number:04}-{i}", "i": number // 4} for i in range(5)]
+        rounds.append(Round(rows, number * 10, staying | changing))
     run = run_rounds(rounds, history_ticks=200)
     sizes = [len(encode(state)) for state in run.states]
     assert max(sizes[600:]) <= 1.05 * max(sizes[200:600])
