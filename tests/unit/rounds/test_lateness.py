@@ -26,7 +26,7 @@ def test_a_tuple_is_partly_late_while_a_longer_window_is_open() -> None:
     assert counts.late == {0: Late(partly=2, dropped=3)}
 
 
-def test_a_tuple_of_several_sets_is_counted_in_each_and_one_of_none_never() -> None:
+def test_a_tuple_that_passes_several_predicates_is_counted_for_each_and_one_that_passes_none_never() -> None:
     plan = plan_of({"short": SHORT, "only_b": ONLY_B})
     state, _, _ = step(State(), partials_of_plan(plan, rows(0, 59)), 50, plan)
     _, _, counts = step(state, partials_of_plan(plan, rows(2, 4, 7)), 50, plan)
@@ -34,6 +34,15 @@ def test_a_tuple_of_several_sets_is_counted_in_each_and_one_of_none_never() -> N
     alone = plan_of({"only_b": ONLY_B})
     _, _, counts = step(State({}, 50), partials_of_plan(alone, rows(2, 4, 7)), 50, alone)
     assert late_by_stream(alone, counts.late) == {"s": Late(0, 2)}
+
+
+def test_a_tuple_of_several_sets_with_one_predicate_is_counted_once() -> None:
+    by_b = make_query("by_b", Window(40, 20), COUNT, ("b",))
+    plan = plan_of({"short": SHORT, "by_b": by_b})
+    state, _, _ = step(State(), partials_of_plan(plan, rows(0, 59)), 50, plan)
+    _, _, counts = step(state, partials_of_plan(plan, rows(55, 45, 25, 15, 15, -90)), 50, plan)
+    assert sorted(counts.late.values(), key=str) == [Late(0, 5), Late(1, 3)]
+    assert late_by_stream(plan, counts.late) == {"s": Late(partly=2, dropped=3)}
 
 
 def test_windows_that_a_new_query_is_about_to_report_are_open_for_it() -> None:
