@@ -5,6 +5,7 @@ Every figure is a ratio within one run or comes with one, see `bench_loops`.
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 import time
@@ -173,6 +174,7 @@ def _added_memory(technique: str, family: Family, cells: int, window: int) -> in
     held: Any = COLUMNS[family](values)
     out = empty_columns(family, cells)
     out[0][:] = 0
+    ctypes.CDLL(None).malloc_trim(0)  # else what was freed above, and is still resident, would be used for nothing
     Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak begins anew at what is resident now
     before = _peak_bytes()
     TECHNIQUES[technique].evaluate(held, np.array([0, cells]), lanes, np.arange(1), out)
