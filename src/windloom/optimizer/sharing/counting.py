@@ -44,7 +44,7 @@ class EdgeCounter(Protocol):
 
     def rates(self, trees: Sequence[Sequence[int]]) -> Floats: ...
 
-    def toggled(self, tree: Sequence[int]) -> Floats: ...
+    def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]: ...
 
 
 class Table:
@@ -63,10 +63,11 @@ class Table:
         return TableForest(self.unions, self.places(trees))
 
     def rates(self, trees: Sequence[Sequence[int]]) -> Floats:
-        return self.unions[self.places(trees)]
+        return np.asarray(self.unions[self.places(trees)])
 
-    def toggled(self, tree: Sequence[int]) -> Floats:
-        return self.unions[self.places([tree])[0] ^ self._bits]
+    def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]:
+        place = self.places([tree])[0]
+        return float(self.unions[place]), np.asarray(self.unions[place ^ self._bits])
 
 
 class TableForest:
@@ -75,10 +76,10 @@ class TableForest:
 
     @property
     def rates(self) -> Floats:
-        return self._unions[self._places]
+        return np.asarray(self._unions[self._places])
 
     def unions(self, tree: int) -> Floats:
-        return self._unions[self._places | self._places[tree]]
+        return np.asarray(self._unions[self._places | self._places[tree]])
 
     def merge(self, left: int, right: int) -> None:
         self._places[left] |= self._places[right]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
-from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.window import Window
 from windloom.optimizer.cost.model import CostModel
 from windloom.optimizer.cost.omega import Load
@@ -131,8 +130,8 @@ class SharingProblem:
             for query in tree:
                 home.setdefault(bundle_of[query], number)
         found: dict[int, list[int]] = {}
-        for bundle in sorted(home):
-            found.setdefault(home[bundle], []).append(bundle)
+        for one in sorted(home):
+            found.setdefault(home[one], []).append(one)
         return [found[number] for number in sorted(found)]
 
     def cost(self, trees: Trees) -> float:
@@ -188,8 +187,3 @@ class SharingProblem:
                 f"it may take {self.memory_limit / 2**30:,.1f} GiB: gains of all pairs of windows are kept",
                 "allow more memory, or take the strategy 'shared' or 'insert_then_weave'",
             )
-
-
-def rates_of(edges: Sequence[EdgeSet]) -> NDArray[np.float64]:
-    """Edges per second of windows: classes of one window never meet."""
-    return np.array([sum(TICKS_PER_SECOND / one.period for one in each.classes) for each in edges])
