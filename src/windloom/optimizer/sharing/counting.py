@@ -2,8 +2,8 @@
 
 | method   | counts                                              | chosen                                            |
 |----------|-----------------------------------------------------|---------------------------------------------------|
-| bit set  | all edges of one composite slide; exact             | where it has at most 4 million panes              |
-| algebra  | inclusion and exclusion on residue classes; exact   | else, up to 12 bundles                            |
+| algebra  | inclusion and exclusion on residue classes; exact   | up to 12 bundles                                  |
+| bit set  | all edges of one composite slide; exact             | else, where it has at most 4 million panes        |
 | drawn    | edges drawn from every bundle; always the same ones | else                                              |
 """
 
@@ -87,7 +87,7 @@ class TableForest:
 
 def choose_counter(sets: Sequence[EdgeSet]) -> EdgeCounter:
     """The quickest method that is exact, else the drawn one."""
+    if len(sets) <= TABLE_SETS:
+        return Table(sets)
     marks = whole_marks(sets)
-    if marks is not None:
-        return marks
-    return Table(sets) if len(sets) <= TABLE_SETS else drawn_marks(sets)
+    return drawn_marks(sets) if marks is None else marks

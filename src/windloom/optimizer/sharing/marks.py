@@ -25,7 +25,7 @@ Places = NDArray[np.int32]
 
 #: Composite slides up to this many panes are marked whole, while all marks together stay below MOST_MARKS.
 WHOLE_PANES = 1 << 22
-MOST_MARKS = 1 << 25
+MOST_MARKS = 1 << 23
 #: Edges drawn from all bundles together, and the fewest and most from one.
 DRAWN_MARKS = 1 << 18
 FEWEST_DRAWN, MOST_DRAWN = 64, 1_024
@@ -33,7 +33,7 @@ FEWEST_DRAWN, MOST_DRAWN = 64, 1_024
 
 @dataclass(frozen=True)
 class Marks:
-    """Bundle i has the marks `places[bounds[i]:bounds[i + 1]]`, ascending.
+    """Bundle i has the marks `places[bounds[i]:bounds[i + 1]]`.
 
     Its edge rate is the sum of their weights times `scale`, plus `rest[i]`: what the drawn marks miss of the rate of
     the bundle alone, which is known.
@@ -144,7 +144,7 @@ def whole_marks(sets: Sequence[EdgeSet]) -> Marks | None:
                       one.period // pane.period, dtype=np.int32)
             for one in edges.classes
         ]  # fmt: skip
-        lists.append(runs[0] if len(runs) == 1 else np.unique(np.concatenate(runs)))
+        lists.append(np.concatenate(runs))  # classes of one bundle never meet
     bounds = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
     scale = TICKS_PER_SECOND / pane.period / every
     return Marks(np.ones(every), np.concatenate(lists), bounds, scale, np.zeros(len(sets)), True)

@@ -175,7 +175,10 @@ class SharingProblem:
         if not isinstance(self.model, PaperCost):
             return self
         model = replace(self.model, tree_charge=self.every_edge.edges_per_second)
-        return replace(self, model=model, once=self.model.events_per_second)
+        made = replace(self, model=model, once=self.model.events_per_second)
+        # Another charge a tree changes neither the bundles nor their edges.
+        made.__dict__.update(columns=self.columns, edge_sets=self.edge_sets, bundles=self.bundles, counter=self.counter)
+        return made
 
     def require_memory(self) -> None:
         """Before anything is computed: may what the gains of all pairs of bundles take be taken?"""
