@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from windloom.optimizer.sharing.problem import Groups, SharingProblem
 
-#: Savings smaller than rounding are not savings.
+#: Savings smaller than this share of the cost are rounding, not savings.
 TOLERANCE = 1e-9
 
 Floats = NDArray[np.float64]
@@ -36,7 +36,7 @@ class Merging:
     @property
     def no_gain(self) -> float:
         """Savings up to this are rounding."""
-        return TOLERANCE * max(1.0, float(self.costs[self.alive].sum()))
+        return TOLERANCE * float(self.costs[self.alive].sum())
 
     def gains_of(self, tree: int) -> Floats:
         """What x and y cost apart, less what they cost together, for every other tree y (Eq. 5)."""

@@ -87,7 +87,7 @@ class Moving:
         """Moves while they save anything, the best first; how many there were."""
         for done in range(most):
             move = self.best()
-            if move is None or move.gain <= TOLERANCE * max(1.0, self.cost):
+            if move is None or move.gain <= TOLERANCE * self.cost:
                 return done
             self.apply(move)
         return most
@@ -152,7 +152,7 @@ def improvements(moving: Moving, length: int) -> Iterator[float]:
     """
     while True:
         free = np.ones(len(moving.home), np.bool_)
-        total, best, kept, since = 0.0, TOLERANCE * max(1.0, moving.cost), moving.kept(), 0
+        total, best, kept, since = 0.0, TOLERANCE * moving.cost, moving.kept(), 0
         improved = False
         while since < length and (move := moving.best(free)) is not None:
             moving.apply(move)
