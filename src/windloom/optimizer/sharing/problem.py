@@ -144,7 +144,7 @@ class SharingProblem:
 
     @cached_property
     def _window_of(self) -> list[int]:
-        return self.distinct[1].tolist()
+        return list(self.distinct[1].tolist())
 
     @cached_property
     def _tree_cost(self) -> Callable[[tuple[tuple[int, int], ...]], float]:
@@ -192,7 +192,7 @@ class SharingProblem:
         needed = 8 * tables * bundles * bundles + 8 * bundles * (len(self.columns.ranges) // 64 + 8) * 3
         if needed > self.memory_limit:
             raise WindloomError(
-                f"a plan of {bundles:,} windows with edges of their own needs {needed / 2**30:,.1f} GiB to be found",
-                f"it may take {self.memory_limit / 2**30:,.1f} GiB: what all pairs of windows save is kept",
+                f"a plan of {bundles:,} windows with edges of their own takes {needed >> 20:,} MiB to be found",
+                f"{self.memory_limit >> 20:,} MiB are allowed: what all pairs of windows save is kept",
                 "allow more memory, or take the strategy 'shared' or 'insert_then_weave'",
             )
