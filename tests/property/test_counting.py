@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from windloom.model import Window
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.sharing.counting import EdgeCounter, Table, choose_counter
-from windloom.optimizer.sharing.coverage import EdgeSample
+from windloom.optimizer.sharing.coverage import EdgeSample, class_rows
 from windloom.optimizer.sharing.marks import Marks, drawn_marks, whole_marks
 from windloom.slicing import SLICINGS, EdgeSet
 from windloom.slicing.algebra import union_table
@@ -81,7 +81,7 @@ def test_exact_counters_follow_mergers_and_moves(slicing: str, windows: list[Win
 def test_a_sample_of_edges_tells_what_a_window_adds_to_trees(windows: list[Window]) -> None:
     first, *others = edges_of("pairs", windows)
     sample = EdgeSample.of(first.classes)
-    missing = sample.missing([set(one.classes) for one in others], also=0)
+    missing = sample.missing([class_rows(one.classes) for one in others], also=0)
     for i, edges in enumerate(others):
         both = [others[0], edges]
         added = true_rate([*both, first]) - true_rate(both)
