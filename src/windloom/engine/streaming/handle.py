@@ -102,6 +102,12 @@ class Handle:
         return about
 
     @property
+    def spark_query(self) -> StreamingQuery:
+        """Spark's own query underneath, for what only Spark knows of it."""
+        assert self._query is not None
+        return self._query
+
+    @property
     def queries(self) -> Mapping[str, str]:
         """Names and texts of the queries, changes that wait for the next round included."""
         return dict(self._newest.queries)
