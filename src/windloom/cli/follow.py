@@ -193,7 +193,9 @@ def _conclude(
         lines.append(f"answers are in {options.out}; manifest.json lists its tables")
     elif not as_json:
         lines += _latest(loom, handle)
-    if options.checkpoint is not None:
+    if options.start["finish"] and not was_asked:
+        lines.append("every window is answered; tuples that come later would be late")
+    elif options.checkpoint is not None:
         lines.append(f"the checkpoint is {options.checkpoint}: the same command goes on from there")
     else:
         lines.append("nothing is kept; give --out, or --checkpoint, to go on another time")

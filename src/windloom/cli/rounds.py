@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _RECENT = 10
 #: A terminal narrower than this shows the essential columns only.
-_WIDE = 125
+_WIDE = 140
 
 
 class Totals:
@@ -29,6 +29,7 @@ class Totals:
     def __init__(self) -> None:
         self.rounds = self.events = self.late = self.untimed = self.results = 0
         self.last: RoundProgress | None = None
+        self.watermark: str | None = None  # the last that was an instant: a finished stream has none
 
     def add(self, done: RoundProgress) -> None:
         self.rounds += 1
@@ -37,6 +38,7 @@ class Totals:
         self.untimed += done.untimed
         self.results += done.results
         self.last = done
+        self.watermark = done.watermark or self.watermark
 
     def __str__(self) -> str:
         if self.last is None:
@@ -47,7 +49,7 @@ class Totals:
         return (
             f"{_counted(self.rounds, 'round')}, {self.events:,} events{_bracketed(odd)} → {self.results:,} rows"
             f" of {_counted(last.queries, 'query', 'queries')} in {_counted(last.trees, 'tree')};"
-            f" watermark {_watermark(last)}"
+            f" watermark {_watermark(self.watermark)}"
         )
 
 
@@ -111,7 +113,7 @@ class _LiveView:
 
 
 def round_table(recent: list[RoundProgress], is_wide: bool) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     columns = [one for one in _COLUMNS if is_wide or one[2]]
     for name, _, _ in columns:
         table.add_column(name, justify="right", no_wrap=True)
@@ -127,8 +129,9 @@ def round_line(done: RoundProgress) -> str:
     stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in done.seconds.items())
     return (
         f"round {done.round}: {done.events:,} events{_bracketed(odd)} → {done.partials:,} partials"
-        f" → {done.results:,} rows; watermark {_watermark(done)}, lag {_lag(done)};"
-        f" {done.total_seconds:.2f} s ({stages}); state {size_text(done.state_bytes)}, {_counted(done.trees, 'tree')}, plan {done.plan_version}"
+        f" → {done.results:,} rows; watermark {_watermark(done.watermark)}, lag {_lag(done)};"
+        f" {done.total_seconds:.2f} s ({stages});"
+        f" state {size_text(done.state_bytes)}, {_counted(done.trees, 'tree')}, plan {done.plan_version}"
     )
 
 
@@ -144,8 +147,8 @@ def _bracketed(facts: list[str]) -> str:
     return f" ({', '.join(facts)})" if facts else ""
 
 
-def _watermark(done: RoundProgress) -> str:
-    return "–" if done.watermark is None else done.watermark.replace("T", " ").removesuffix("+00:00")
+def _watermark(instant: str | None) -> str:
+    return "–" if instant is None else instant.replace("T", " ").removesuffix("+00:00")
 
 
 def _lag(done: RoundProgress) -> str:
@@ -187,7 +190,7 @@ _COLUMNS: tuple[tuple[str, Callable[[RoundProgress], str], bool], ...] = (
     ("late", lambda done: f"{done.late_partly + done.late_dropped:,}", True),
     ("partials", lambda done: f"{done.partials:,}", False),
     ("rows", lambda done: f"{done.results:,}", True),
-    ("watermark", _watermark, True),
+    ("watermark", lambda done: _watermark(done.watermark)[:19], True),  # to the second
     ("lag", _lag, True),
     ("seconds", lambda done: f"{done.total_seconds:.2f}", True),
     ("= spark", _stage("partials"), False),
