@@ -120,7 +120,7 @@ def test_options_of_streams_are_refused_without_follow(refused: Refused, desk: P
 MISTAKES = {
     "--placement driver": "--placement is for batch runs",
     "--trigger soon": "processingTime: cannot read the duration 'soon'",
-    "--finish": "finish=True needs a stream that ends",
+    "--finish": "--finish needs a stream that ends",
     "--keep forever": "keep: cannot read the duration 'forever'",
     "--idle-after -5s": "idle_after cannot be negative",
     "--untimed drop": "unknown choice untimed='drop'",

@@ -100,6 +100,12 @@ class FollowOptions:
             raise WindloomError(
                 "--placement is for batch runs", "with --follow the final step runs on the driver", "leave it out"
             )
+        if others["finish"] and (trigger or "").strip().lower() != "now":
+            raise WindloomError(
+                "--finish needs a stream that ends",
+                "it answers the windows that are still open when all data have been read",
+                "add --trigger now, or leave --finish out",
+            )
         if checkpoint is None and out is not None:
             checkpoint = f"{out}/_checkpoint"
         chosen = {"trigger": _trigger(trigger), "untimed": untimed or "stop", **others}
@@ -180,6 +186,7 @@ def _wait(handle: Handle, asked: threading.Event, view: RoundView) -> None:
     while not handle.await_termination(_LOOK_SECONDS):
         if asked.is_set():
             view.say("stopping after the round that runs; once more to stop at once")
+        if asked.is_set() or not view.is_read:
             handle.stop()
     handle.await_termination()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -57,6 +58,7 @@ class RoundView(Protocol):
     """What a round is shown to. `show` is called by the thread that ran the round."""
 
     totals: Totals
+    is_read: bool  # False when whoever read the lines has gone
 
     def show(self, done: RoundProgress) -> None: ...
 
@@ -72,18 +74,27 @@ def view_of(as_json: bool) -> Iterator[RoundView]:
         return
     # Drawn when there is something new: the thread of a round does it, no other.
     with Live(console=console, auto_refresh=False) as live:
-        yield _LiveView(live, console.width >= _WIDE)
+        view = _LiveView(live, console.width >= _WIDE)
+        try:
+            yield view
+        finally:
+            view.say("")
 
 
 class _LineView:
     def __init__(self, line: Callable[[RoundProgress], str]) -> None:
-        self.totals = Totals()
+        self.totals, self.is_read = Totals(), True
         self._line = line
 
     def show(self, done: RoundProgress) -> None:
         self.totals.add(done)
-        click.echo(self._line(done))
-        sys.stdout.flush()
+        try:
+            click.echo(self._line(done))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self.is_read = False
+            # Else Python complains when it flushes what is left, at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def say(self, line: str) -> None:
         click.echo(f"… {line}", err=True)
@@ -91,7 +102,7 @@ class _LineView:
 
 class _LiveView:
     def __init__(self, live: Live, is_wide: bool) -> None:
-        self.totals = Totals()
+        self.totals, self.is_read = Totals(), True
         self._live, self._is_wide = live, is_wide
         self._recent: deque[RoundProgress] = deque(maxlen=_RECENT)
         self._said = "Ctrl-C stops after the round that runs"
@@ -108,8 +119,8 @@ class _LiveView:
 
     def _draw(self) -> None:
         parts = [round_table(list(self._recent), self._is_wide)] if self._recent else []
-        said = Text(f"{self._said} …", style="dim")
-        self._live.update(Group(Text(str(self.totals)), *parts, said), refresh=True)
+        said = [Text(f"{self._said} …", style="dim")] if self._said else []
+        self._live.update(Group(Text(str(self.totals)), *parts, *said), refresh=True)
 
 
 def round_table(recent: list[RoundProgress], is_wide: bool) -> Table:
