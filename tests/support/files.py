@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,16 +20,15 @@ _ARROW = pa.schema(
 
 
 def put(folder: Path, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """One file of trades, there at once; files are read in the order in which they were put."""
+    """One file of trades, there at once; names in ascending order are read in that order."""
     folder.mkdir(parents=True, exist_ok=True)
-    newest = max((one.stat().st_mtime for one in folder.glob("*.parquet")), default=0.0)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(_ARROW)
     table = pa.table([pa.array(values, field.type) for values, field in zip(columns, _ARROW, strict=True)], _ARROW)
     hidden = folder / f".{name}"
     pq.write_table(table, hidden)
-    moment = max(time.time(), newest + 0.01)
-    # Spark orders files by this time, in milliseconds.
-    os.utime(hidden, (moment, moment))
+    # Spark reads files in order of their times, which may be equal when they are written this fast.
+    when = 1_700_000_000 + len(list(folder.glob("*.parquet")))
+    os.utime(hidden, (when, when))
     hidden.rename(folder / f"{name}.parquet")
 
 
