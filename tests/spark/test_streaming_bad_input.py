@@ -186,3 +186,25 @@ def test_time_that_goes_back_by_years_is_late_and_counted(desk: Desk, expected: 
     handle = desk.finishes()
     assert [one.late_dropped for one in handle.recent_progress] == [0, 3, 0]
     assert rows(handle.arrow("q")) == expected
+
+
+def test_lateness_is_as_the_docs_draw_it(spark: SparkSession, tmp_path: Path) -> None:
+    origin = ROWS[0][0]
+    for name, seconds in (("000", (3, 12, 27)), ("001", (14, 8, -5, 31))):
+        put(tmp_path / "in", name, [(origin + timedelta(seconds=one), "A", 1.0, 1) for one in seconds])
+    loom = Loom(spark)
+    loom.stream("trades", follow(spark, tmp_path / "in"), time="ts", delay="10 seconds")
+    loom.query("n", "SELECT count(*) AS n FROM trades [RANGE 20 seconds SLIDE 10 seconds]")
+    handle = loom.start("memory", trigger=NOW, finish=True)
+    assert handle.await_termination(120)
+    first, second, _ = handle.recent_progress
+    assert (first.watermark, first.late_partly, first.late_dropped) == ("2026-01-05T00:00:17+00:00", 0, 0)
+    assert (second.watermark, second.late_partly, second.late_dropped) == ("2026-01-05T00:00:21+00:00", 1, 1)
+    starts = [(row["window_start"] - origin).total_seconds() for row in handle.arrow("n").to_pylist()]
+    assert list(zip(starts, handle.arrow("n")["n"].to_pylist(), strict=True)) == [
+        (-10, 1),
+        (0, 4),
+        (10, 3),
+        (20, 2),
+        (30, 1),
+    ]
