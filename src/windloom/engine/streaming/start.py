@@ -64,7 +64,7 @@ def start_stream(
         loop = RoundLoop(
             registry.streams, queries, opened, sinks, tables, options, lambda done: _tell(handle, done, progress)
         )
-        handle = Handle(loop, sinks, tables, record)
+        handle = Handle(loop, sinks, tables, record, checkpoint is not None)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
