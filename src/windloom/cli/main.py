@@ -1,4 +1,4 @@
-"""`windloom run | explain | verify | demo | bench`: user errors are one message and exit code 2, never a traceback."""
+"""`windloom run | explain | verify | …`: user errors are one message and exit code 2, never a traceback."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from windloom import __version__
 from windloom.cli.bench import bench
+from windloom.cli.calibrate import calibrate
 from windloom.cli.demo import demo
 from windloom.cli.explain import explain
 from windloom.cli.run import run
@@ -33,7 +34,7 @@ def cli() -> None:
     """
 
 
-for command in (run, explain, verify, demo, bench):
+for command in (run, explain, verify, demo, bench, calibrate):
     cli.add_command(command)
 
 

@@ -69,6 +69,12 @@ class Registry:
         self.queries[name] = query
         return query
 
+    def draft(self, name: str, text: str) -> Query:
+        """A query as it would be registered; its types are known from then on."""
+        query = parse_query(name, text, self.streams)
+        self._check(query)
+        return query
+
     def load(self, path: str | Path) -> None:
         file = Path(path)
         try:

@@ -1,0 +1,149 @@
+"""What `auto` takes: the strategy and the techniques that the calibrated cost predicts to be fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from windloom.kernels.registry import allowed, choose_technique
+from windloom.model.aggregate import Family
+from windloom.model.query import Query
+from windloom.model.window import Window
+from windloom.optimizer.cost.calibrated import (
+    Asked,
+    CalibratedCost,
+    columns_of,
+    known_techniques,
+    parts_of,
+    technique_cost,
+)
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.cost.omega import cost_name
+from windloom.optimizer.cost.work import Demand, Work
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.sharing.registry import find_strategy
+from windloom.plan.physical import PlannedComponent
+from windloom.plan.statistics import Statistics
+from windloom.slicing.edges import EdgeSet
+from windloom.slicing.registry import Slicing
+
+#: Tried in this order; a later one must be cheaper to be taken.
+CANDIDATES = ("shared", "weave_share")
+
+
+def calibrated_cost(
+    queries: Sequence[Query],
+    components: tuple[PlannedComponent, ...],
+    technique: str,
+    slicing: Slicing,
+    statistics: Statistics,
+    constants: Constants,
+) -> CalibratedCost:
+    """The model of one set; `technique` is a forced one, or `auto`."""
+    kinds: dict[tuple[Family, float], int] = {}
+    for part in components:
+        asking = sum(part.component in query.components for query in queries)
+        if asking:
+            key = (part.family, asking / len(queries))
+            kinds[key] = kinds.get(key, 0) + parts_of(part)
+    asked = tuple(
+        Asked(family, parts, share, _cost_names(family, technique, constants))
+        for (family, share), parts in kinds.items()
+    )
+    windows = {query.window for query in queries}
+    edges = EdgeSet.of(one for window in windows for one in (*slicing.edges(window), *slicing.marks(window)))
+    return CalibratedCost(
+        constants,
+        statistics,
+        asked,
+        edges.edges_per_second,
+        columns_of(components),
+        float(np.mean([len(query.aggregates) for query in queries])),
+        _answered([query.window for query in queries], statistics),
+        any(slicing.marks(window) for window in windows),
+    )
+
+
+def _answered(windows: list[Window], statistics: Statistics) -> float:
+    dense = replace(statistics, events_per_second=float("inf"))
+    return float((Demand.of([windows], statistics).rows / Demand.of([windows], dense).rows)[0])
+
+
+def _cost_names(family: Family, technique: str, constants: Constants) -> tuple[str, ...]:
+    if technique != "auto":
+        return (cost_name(technique, family),)
+    return contenders(constants, family)
+
+
+@lru_cache(maxsize=64)
+def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
+    """Cost names of the techniques that are fastest for something: the others need not be looked at again.
+
+    The probes are trees of 1 to 4,096 queries whose windows cover 1 to 65,536 cells and move by a cell or by many.
+    """
+    names = known_techniques(constants, [cost_name(one, family) for one in allowed(family)], family)
+    if not names:
+        return (cost_name(choose_technique(family), family),)
+    queries, length, slide = (
+        axis.ravel() for axis in np.meshgrid(4.0 ** np.arange(7), 4.0 ** np.arange(9), 4.0 ** np.arange(6))
+    )
+    rows, length = queries / slide, np.maximum(length, slide)
+    demand = Demand(queries, rows, rows * length, length, rows * np.log2(length))
+    work = Work.of(demand, np.ones(len(queries)), Statistics(1e6))
+    costs = np.array([technique_cost(constants, name, family, work) for name in names])
+    return tuple(names[i] for i in np.unique(costs.argmin(axis=0)))
+
+
+def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
+    """The cheapest of a few strategies, by name, and its trees."""
+    best: tuple[float, str, Trees] | None = None
+    for name in CANDIDATES:
+        trees = find_strategy(name).choose(problem)
+        cost = problem.cost(trees)
+        if best is None or cost < best[0] * (1 - 1e-9):
+            best = (cost, name, trees)
+    assert best is not None
+    return best[1], best[2]
+
+
+def choose_techniques(
+    components: tuple[PlannedComponent, ...],
+    queries: Sequence[Query],
+    edges_per_second: float,
+    statistics: Statistics,
+    constants: Constants,
+) -> tuple[str, ...]:
+    """For each component of the set the technique that is fastest for those queries of a tree that ask for it."""
+    work: dict[tuple[Window, ...], Work] = {}
+    chosen = []
+    for part in components:
+        asking = tuple(query.window for query in queries if part.component in query.components)
+        if not asking:
+            chosen.append(choose_technique(part.family))
+            continue
+        if asking not in work:
+            work[asking] = Work.of(Demand.of([asking], statistics), np.array([edges_per_second]), statistics)
+        chosen.append(_fastest(constants, part.family, work[asking]))
+    return tuple(chosen)
+
+
+def _fastest(constants: Constants, family: Family, work: Work) -> str:
+    names = contenders(constants, family)
+    costs = [float(technique_cost(constants, name, family, work)[0]) for name in names] if len(names) > 1 else [0.0]
+    return _technique_of(names[int(np.argmin(costs))], family)
+
+
+def _technique_of(name: str, family: Family) -> str:
+    return next(one for one in allowed(family) if cost_name(one, family) == name)
+
+
+def costed_techniques(
+    components: Iterable[PlannedComponent], techniques: Iterable[str], queries: Sequence[Query]
+) -> tuple[str, ...]:
+    """Cost names of the techniques that answer something; of all where none does: COUNT(*) is kept in any case."""
+    pairs = list(zip(components, techniques, strict=True))
+    asked = [(one, name) for one, name in pairs if any(one.component in query.components for query in queries)]
+    return tuple(cost_name(name, one.family) for one, name in asked or pairs)
