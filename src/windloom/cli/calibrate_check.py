@@ -62,7 +62,7 @@ def check(constants: Constants, quick: bool, tell: Tell) -> list[Outcome]:
             plan = plan_of(one, "auto", technique, constants)
             cases.append((name, title, one, plan, one.partials(plan)))
     least = [np.inf] * len(cases)
-    passes = 2 if quick else 4
+    passes = 2 if quick else 6
     for number in range(passes + 1):
         for i, (name, title, _, plan, table) in enumerate(cases):
             tell(f"{name}, {title}")

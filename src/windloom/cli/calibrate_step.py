@@ -114,6 +114,9 @@ ANSWERING = (
     Synthetic(1_000, 400, _windows(20, 2, 8), _ONE, 0.1),
     Synthetic(500, 800, _windows(10, 5, 6), _TWO, 0.3),
     Synthetic(20, 8_000, _windows(6, 1, 30), _ONE, 0.5),
+    Synthetic(2_000, 60, _windows(10, 30, 2), _ONE),
+    Synthetic(300, 1_000, _windows(10, 10, 5), _ONE, 0.5),
+    Synthetic(1_500, 200, _windows(15, 1, 4), _ONE, 0.2),
 )
 
 
@@ -168,7 +171,8 @@ def measure_answering(
                 least[i] = min(least[i], took)
     terms, left = [], []
     for i, (one, plan, _) in enumerate(cases):
-        row = {"row": rows[i], "row_value": rows[i] * len(one.aggregates), "row_sparse": rows[i] * (1 - one.filled)}
-        terms.append({**row, "tree": 1.0, "query": len(one.windows)})
+        moves = (1 - one.filled) * float(np.log2(1 + one.filled * one.windows[0][1]))
+        row = {"row": rows[i], "row_value": rows[i] * len(one.aggregates), "row_sparse": rows[i] * moves}
+        terms.append({**row, "tree": 1.0, "query": len(one.windows), "lane": len(one.windows) * one.groups})
         left.append(max(least[i] - techniques_seconds(plan, one), 0.1 * least[i]))
     return fit(terms, left)

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from windloom.errors import WindloomError
 from windloom.kernels.registry import allowed, choose_technique
 from windloom.model.aggregate import Family
 from windloom.model.query import Query
@@ -18,6 +19,7 @@ from windloom.optimizer.cost.calibrated import (
     columns_of,
     known_techniques,
     parts_of,
+    scanning_cost,
     technique_cost,
 )
 from windloom.optimizer.cost.constants import Constants
@@ -28,46 +30,58 @@ from windloom.optimizer.sharing.registry import find_strategy
 from windloom.plan.physical import PlannedComponent
 from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
+from windloom.slicing.identify import choose_slice_id
 from windloom.slicing.registry import Slicing
 
-#: Tried in this order; a later one must be cheaper to be taken.
-CANDIDATES = ("shared", "weave_share")
+#: What is tried where one tree for all may not be best.
+SEARCHES = ("weave_share",)
+#: Where no other plan could save a larger share of the set's cost, none is looked for.
+WORTH_SEARCHING = 0.02
 
 
-def calibrated_cost(
+def share_fastest(
     queries: Sequence[Query],
     components: tuple[PlannedComponent, ...],
+    groupings: int,
     technique: str,
     slicing: Slicing,
     statistics: Statistics,
     constants: Constants,
-) -> CalibratedCost:
-    """The model of one set; `technique` is a forced one, or `auto`."""
+) -> tuple[str, Trees]:
+    """The strategy that is predicted to be fastest for the queries of a set, and its trees."""
+    windows = tuple(query.window for query in queries)
+    edges = EdgeSet.of(one for each in set(windows) for one in (*slicing.edges(each), *slicing.marks(each)))
+    rate = edges.edges_per_second
+    model = CalibratedCost(
+        constants,
+        statistics,
+        _asked(queries, components, technique, constants),
+        rate,
+        columns_of(components),
+        float(np.mean([len(query.aggregates) for query in queries])),
+        _answered(windows, statistics),
+        any(slicing.marks(window) for window in set(windows)),
+    )
+    once = scanning_cost(constants, statistics, rate, choose_slice_id(edges), groupings, components).total
+    return choose_trees(SharingProblem(windows, slicing, model, once), model)
+
+
+def _asked(
+    queries: Sequence[Query], components: tuple[PlannedComponent, ...], technique: str, constants: Constants
+) -> tuple[Asked, ...]:
     kinds: dict[tuple[Family, float], int] = {}
     for part in components:
         asking = sum(part.component in query.components for query in queries)
         if asking:
             key = (part.family, asking / len(queries))
             kinds[key] = kinds.get(key, 0) + parts_of(part)
-    asked = tuple(
+    return tuple(
         Asked(family, parts, share, _cost_names(family, technique, constants))
         for (family, share), parts in kinds.items()
     )
-    windows = {query.window for query in queries}
-    edges = EdgeSet.of(one for window in windows for one in (*slicing.edges(window), *slicing.marks(window)))
-    return CalibratedCost(
-        constants,
-        statistics,
-        asked,
-        edges.edges_per_second,
-        columns_of(components),
-        float(np.mean([len(query.aggregates) for query in queries])),
-        _answered([query.window for query in queries], statistics),
-        any(slicing.marks(window) for window in windows),
-    )
 
 
-def _answered(windows: list[Window], statistics: Statistics) -> float:
+def _answered(windows: Sequence[Window], statistics: Statistics) -> float:
     dense = replace(statistics, events_per_second=float("inf"))
     return float((Demand.of([windows], statistics).rows / Demand.of([windows], dense).rows)[0])
 
@@ -97,16 +111,32 @@ def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
     return tuple(names[i] for i in np.unique(costs.argmin(axis=0)))
 
 
-def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
+def choose_trees(problem: SharingProblem, model: CalibratedCost) -> tuple[str, Trees]:
     """The cheapest of a few strategies, by name, and its trees."""
-    best: tuple[float, str, Trees] | None = None
-    for name in CANDIDATES:
-        trees = find_strategy(name).choose(problem)
-        cost = problem.cost(trees)
-        if best is None or cost < best[0] * (1 - 1e-9):
-            best = (cost, name, trees)
-    assert best is not None
-    return best[1], best[2]
+    best, trees = "shared", find_strategy("shared").choose(problem)
+    cost = problem.cost(trees)
+    if cost <= least_apart(problem, model) * (1 + WORTH_SEARCHING):
+        return best, trees
+    for name in SEARCHES:
+        try:
+            found = find_strategy(name).choose(problem)
+        except WindloomError:
+            continue  # more memory than it may take: only a wish of the user is worth an error
+        if (searched := problem.cost(found)) < cost * (1 - 1e-9):
+            best, trees, cost = name, found, searched
+    return best, trees
+
+
+def least_apart(problem: SharingProblem, model: CalibratedCost) -> float:
+    """Less than this, a plan of two trees or more cannot cost.
+
+    At least one of them has fewer edges than the set and must merge cells. Beyond that every query is taken to read no
+    cells at all and to be answered by the technique that writes answers fastest.
+    """
+    none = np.full(len(problem.distinct[0]), 1e-9 * model.set_edges_per_second)
+    each = model.tree_cost(problem.columns.load([[i] for i in range(len(none))]), none) - model.own_cost(none)
+    whole = np.array([model.set_edges_per_second])
+    return problem.once + float(each.sum() + model.own_cost(none)[0] + model.own_cost(whole)[0])
 
 
 def choose_techniques(

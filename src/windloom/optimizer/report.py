@@ -24,8 +24,10 @@ Floats = NDArray[np.float64]
 
 #: Trees of a set that are compared with one another; a plan with more compares the largest ones.
 _COMPARED_TREES = 12
-#: Queries of a set for which other slides are tried: those whose part of the cost is largest.
+#: Queries of a set for which other slides are tried: those whose part of the cost is largest. Trying means counting
+#: the edges of all windows again, so the more there are, the fewer are tried.
 _ADVISED_QUERIES = 24
+_COUNTED_WINDOWS = 1_000
 #: Slides tried for each of them, and kept.
 _TRIED_SLIDES, _KEPT_SLIDES = 6, 2
 #: Savings below this share of the query's own cost are not worth a change.
@@ -55,7 +57,7 @@ def _shares(
     shared = job / count + costs.scan * _parts(scans) + (costs.partials + costs.merge) * _parts(partials)
     techniques = [tree.techniques for tree in one.trees for _ in tree.queries]
     answering = estimate_answering(one, [[query] for query in members], own_edges, techniques, constants)
-    alone = job + scans + partials + answering.total
+    alone = job + scans + partials + answering.total + set_model(one, constants).own_cost(np.full(1, np.inf))
     found: dict[str, QueryShare] = {}
     first = 0
     for tree, part in zip(one.trees, costs.trees, strict=True):
@@ -150,7 +152,9 @@ def _advised(
     members = {planned.name: planned.query for planned in one.queries}
     if len(members) == 1:
         return {}
-    names = sorted(members, key=lambda name: (-shares[name].seconds, name))[:_ADVISED_QUERIES]
+    windows = len({query.window for query in members.values()})
+    names = sorted(members, key=lambda name: (-shares[name].seconds, name))
+    names = names[: max(2, min(_ADVISED_QUERIES, _COUNTED_WINDOWS // windows))]
     found = {}
     for name in names:
         window = members[name].window

@@ -21,7 +21,7 @@ from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
-from windloom.optimizer.auto import calibrated_cost, choose_techniques, choose_trees, costed_techniques
+from windloom.optimizer.auto import choose_techniques, costed_techniques, share_fastest
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.optimizer.cost.omega import Load, omega
 from windloom.optimizer.cost.paper import PaperCost
@@ -163,8 +163,9 @@ def _plan_set(
     if given is None:
         windows = tuple(query.window for query in queries)
         if strategy == "auto":
-            model = calibrated_cost(queries, components, options.technique, slicing, statistics, known.in_force())
-            strategy, given = choose_trees(SharingProblem(windows, slicing, model))
+            strategy, given = share_fastest(
+                queries, components, len(group_by), options.technique, slicing, statistics, known.in_force()
+            )
         else:
             paper = PaperCost(costed_techniques(components, techniques, queries), _rate(stream, statistics))
             given = find_strategy(strategy).choose(SharingProblem(windows, slicing, paper))

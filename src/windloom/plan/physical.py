@@ -11,7 +11,7 @@ Plan ─┬─ PartialSet   one stream, one predicate, one grouping: scanned and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from windloom.model.aggregate import Component, ComponentKind, Family
 from windloom.model.expression import Expression
@@ -141,8 +141,9 @@ class PartialSet:
     edges: EdgeSet
     slice_id: SliceId
     trees: tuple[Tree, ...]
-    statistics: Statistics  # what its cost was estimated with
-    strategy: str  # that formed its trees; where the plan's is `auto`, the one that was chosen
+    # How it came about; sets that do the same are the same.
+    statistics: Statistics = field(compare=False)  # what its cost was estimated with
+    strategy: str = field(compare=False)  # that formed its trees; where the plan's is `auto`, the one that was chosen
 
     @property
     def queries(self) -> Iterator[PlannedQuery]:

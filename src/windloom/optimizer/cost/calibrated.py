@@ -69,11 +69,14 @@ class CalibratedCost:
         return np.asarray(times * merging + self.constants.seconds("tree") / self.statistics.round_seconds)
 
     def answer_cost(self, work: Work, edges_per_second: Floats, values: Floats | float) -> Floats:
-        """Finding windows and writing answers; where slices are often empty, windows are harder to find."""
-        empty = np.exp(-self.statistics.tuples_per_cell(edges_per_second))
+        """Finding windows and writing answers."""
         a_row = self.constants.seconds("row") + values * self.constants.seconds("row_value")
-        a_row = a_row + empty * self.constants.seconds("row_sparse")
-        return work.rows * a_row + work.queries * (self.constants.seconds("query") / self.statistics.round_seconds)
+        # Where slices are often empty, how many cells a window moves by cannot be guessed from the last one.
+        empty = np.exp(-self.statistics.tuples_per_cell(edges_per_second))
+        moves = np.log2(1 + work.cells * work.queries / np.maximum(work.rows, 1e-300))
+        a_row = a_row + empty * moves * self.constants.seconds("row_sparse")
+        a_query = self.constants.seconds("query") + self.statistics.groups * self.constants.seconds("lane")
+        return work.rows * a_row + work.queries * (a_query / self.statistics.round_seconds)
 
 
 def technique_cost(constants: Constants, technique: str, family: Family, work: Work) -> Floats:

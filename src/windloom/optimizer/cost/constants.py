@@ -33,7 +33,8 @@ RUNTIME = (
     "coarsen_column",
     "row",  # an answer: its window found, its time and group written
     "row_value",  # a value of it
-    "row_sparse",  # more for finding its window, where all slices around it are empty
+    "row_sparse",  # more for finding its window among empty slices, for each doubling of the cells it moves by
+    "lane",  # a query in a group, before it has answered anything
     "query",  # a query, before it has answered anything
     "tree",  # a tree, before it has answered anything
 )

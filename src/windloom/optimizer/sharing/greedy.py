@@ -44,7 +44,7 @@ class Merging:
         self._current = np.ones(trees, np.bool_)
         while True:
             left = self._top()
-            if self._best[left] <= TOLERANCE * max(1.0, float(self.costs[self._alive].sum())):
+            if self._best[left] <= TOLERANCE * float(self.costs[self._alive].sum()):
                 return self.groups
             self.merge(left, int(np.argmax(self._gains[left])))
 
