@@ -33,8 +33,9 @@ from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import choose_slice_id
 from windloom.slicing.registry import Slicing
 
-#: What is tried where one tree for all may not be best.
-SEARCHES = ("weave_share",)
+#: What looks for better where one tree for all may not be best: the most thorough search while bundles are few.
+THOROUGH, QUICK = "reweave", "weave_share"
+FEW_BUNDLES = 64
 #: Where no other plan could save a larger share of the set's cost, none is looked for.
 WORTH_SEARCHING = 0.02
 
@@ -112,19 +113,17 @@ def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
 
 
 def choose_trees(problem: SharingProblem, model: CalibratedCost) -> tuple[str, Trees]:
-    """The cheapest of a few strategies, by name, and its trees."""
+    """One tree for all, or what a search finds where that may be cheaper; by name, and its trees."""
     best, trees = "shared", find_strategy("shared").choose(problem)
     cost = problem.cost(trees)
     if cost <= least_apart(problem, model) * (1 + WORTH_SEARCHING):
         return best, trees
-    for name in SEARCHES:
-        try:
-            found = find_strategy(name).choose(problem)
-        except WindloomError:
-            continue  # more memory than it may take: only a wish of the user is worth an error
-        if (searched := problem.cost(found)) < cost * (1 - 1e-9):
-            best, trees, cost = name, found, searched
-    return best, trees
+    name = THOROUGH if len(problem.bundles) <= FEW_BUNDLES else QUICK
+    try:
+        found = find_strategy(name).choose(problem)
+    except WindloomError:
+        return best, trees  # more memory than it may take: where nobody has asked for it, no reason to refuse
+    return (name, found) if problem.cost(found) < cost * (1 - 1e-9) else (best, trees)
 
 
 def least_apart(problem: SharingProblem, model: CalibratedCost) -> float:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As kernels are compiled, which stand above this folder."""
     made: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     return made
 
@@ -34,7 +35,7 @@ def run_begins(classes: Sequence[tuple[int, int]]) -> Ints:
     return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(24)).astype(np.int64)
 
 
-@_compiled
+@compiled
 def _times(left: int, right: int, modulus: int) -> int:
     """left·right mod modulus, all below it, in 64 bits."""
     if modulus < 1 << 31:
@@ -48,8 +49,8 @@ def _times(left: int, right: int, modulus: int) -> int:
     return total
 
 
-@_compiled
-def _held(period: int, residue: int, begin: int, other: int, other_residue: int) -> tuple[int, int]:
+@compiled
+def first_held(period: int, residue: int, begin: int, other: int, other_residue: int) -> tuple[int, int]:
     """The first edge of the run that the other class holds and the distance to the next; (-1, 0) if it holds none."""
     common, rest, left, right = period, other, 1, 0  # left·period + …·other = common
     while rest:
@@ -66,7 +67,7 @@ def _held(period: int, residue: int, begin: int, other: int, other_residue: int)
     return (first - begin) % every, every
 
 
-@_compiled
+@compiled
 def fresh_edges(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> Ints:
     """For each class, how many edges of its run no earlier class holds."""
     found = np.zeros(len(periods), np.int64)
@@ -74,7 +75,7 @@ def fresh_edges(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> I
         length = lengths[one]
         held = np.zeros(length, np.bool_)
         for other in range(one):
-            first, every = _held(periods[one], residues[one], begins[one], periods[other], residues[other])
+            first, every = first_held(periods[one], residues[one], begins[one], periods[other], residues[other])
             if first >= 0:
                 held[first:length:every] = True
         for i in range(length):
@@ -82,7 +83,7 @@ def fresh_edges(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> I
     return found
 
 
-@_compiled
+@compiled
 def holders(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     """(class, edge) for every edge of every run and every class that holds it; edges are numbered run after run."""
     room = max(16, int(2 * lengths.sum()))
@@ -91,7 +92,7 @@ def holders(periods: Ints, residues: Ints, begins: Ints, lengths: Ints) -> tuple
     for one in range(len(periods)):
         length = lengths[one]
         for other in range(len(periods)):
-            first, every = _held(periods[one], residues[one], begins[one], periods[other], residues[other])
+            first, every = first_held(periods[one], residues[one], begins[one], periods[other], residues[other])
             if first < 0 or first >= length:
                 continue
             hits = (length - 1 - first) // every + 1

@@ -79,7 +79,7 @@ def test_coarse_queries_get_coarser_slices_where_reading_cells_is_dear(rate: flo
     """Also at a hundredth of a tuple a second and group: fine slices then hold about a tuple and spare no reading."""
     plan = plan_of(UNEQUAL, rates={"trades": rate}, technique="two_stacks")
     assert sorted(len(tree.queries) for tree in plan.trees) == [1, 40]
-    assert (plan.strategy, plan.sets[0].strategy) == ("auto", "weave_share")
+    assert (plan.strategy, plan.sets[0].strategy) == ("auto", "reweave")
     forced = plan_of(UNEQUAL, rates={"trades": rate}, strategy="shared", technique="two_stacks")
     assert predicted(plan) < (0.97 if rate > 1 else 0.9) * predicted(forced)
 

@@ -2,8 +2,8 @@
 
 | method   | counts                                              | chosen                                            |
 |----------|-----------------------------------------------------|---------------------------------------------------|
-| bit set  | all edges of one composite slide; exact             | where it has at most 4 million panes              |
-| algebra  | inclusion and exclusion on residue classes; exact   | else, up to 12 bundles                            |
+| algebra  | inclusion and exclusion on residue classes; exact   | up to 12 bundles                                  |
+| bit set  | all edges of one composite slide; exact             | else, where it has at most 4 million panes        |
 | drawn    | edges drawn from every bundle; always the same ones | else                                              |
 """
 
@@ -44,7 +44,7 @@ class EdgeCounter(Protocol):
 
     def rates(self, trees: Sequence[Sequence[int]]) -> Floats: ...
 
-    def toggled(self, tree: Sequence[int]) -> Floats: ...
+    def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]: ...
 
 
 class Table:
@@ -63,10 +63,11 @@ class Table:
         return TableForest(self.unions, self.places(trees))
 
     def rates(self, trees: Sequence[Sequence[int]]) -> Floats:
-        return self.unions[self.places(trees)]
+        return np.asarray(self.unions[self.places(trees)])
 
-    def toggled(self, tree: Sequence[int]) -> Floats:
-        return self.unions[self.places([tree])[0] ^ self._bits]
+    def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]:
+        place = self.places([tree])[0]
+        return float(self.unions[place]), np.asarray(self.unions[place ^ self._bits])
 
 
 class TableForest:
@@ -75,10 +76,10 @@ class TableForest:
 
     @property
     def rates(self) -> Floats:
-        return self._unions[self._places]
+        return np.asarray(self._unions[self._places])
 
     def unions(self, tree: int) -> Floats:
-        return self._unions[self._places | self._places[tree]]
+        return np.asarray(self._unions[self._places | self._places[tree]])
 
     def merge(self, left: int, right: int) -> None:
         self._places[left] |= self._places[right]
@@ -86,7 +87,7 @@ class TableForest:
 
 def choose_counter(sets: Sequence[EdgeSet]) -> EdgeCounter:
     """The quickest method that is exact, else the drawn one."""
+    if len(sets) <= TABLE_SETS:
+        return Table(sets)
     marks = whole_marks(sets)
-    if marks is not None:
-        return marks
-    return Table(sets) if len(sets) <= TABLE_SETS else drawn_marks(sets)
+    return drawn_marks(sets) if marks is None else marks

@@ -19,40 +19,30 @@ Floats = NDArray[np.float64]
 
 def merge_trees(problem: SharingProblem, groups: Groups) -> Groups:
     """Trees of bundles, merged while that saves anything."""
-    return Merging(problem, groups).run()
+    return Gains(Merging(problem, groups)).run()
 
 
 class Merging:
-    """Trees under merger: who is alive, what each costs, what every pair would save."""
+    """Trees under merger: who is alive, and what each costs."""
 
     def __init__(self, problem: SharingProblem, groups: Groups) -> None:
-        problem.require_memory()
         self._model = problem.model
         self._members = [list(group) for group in groups]
         self._forest = problem.counter.forest(groups)
         self._load = problem.load(groups)
         self.costs = self._model.tree_cost(self._load, self._forest.rates)
-        self._alive = np.ones(len(groups), np.bool_)
-        self.mergers = 0
+        self.alive = np.ones(len(groups), np.bool_)
 
-    def run(self) -> Groups:
-        trees = len(self._members)
-        self._gains = np.empty((trees, trees))
-        for tree in range(trees):
-            self._gains[tree] = self.gains_of(tree)
-        self._best = self._gains.max(axis=1)
-        self._current = np.ones(trees, np.bool_)
-        while True:
-            left = self._top()
-            if self._best[left] <= TOLERANCE * float(self.costs[self._alive].sum()):
-                return self.groups
-            self.merge(left, int(np.argmax(self._gains[left])))
+    @property
+    def no_gain(self) -> float:
+        """Savings up to this are rounding."""
+        return TOLERANCE * float(self.costs[self.alive].sum())
 
     def gains_of(self, tree: int) -> Floats:
         """What x and y cost apart, less what they cost together, for every other tree y (Eq. 5)."""
         together = self._model.tree_cost(self._load.merged(tree), self._forest.unions(tree))
         gains: Floats = self.costs[tree] + self.costs - together
-        gains[~self._alive] = -np.inf
+        gains[~self.alive] = -np.inf
         gains[tree] = -np.inf
         return gains
 
@@ -60,17 +50,45 @@ class Merging:
         self._members[left] += self._members[right]
         self._load.absorb(left, right)
         self._forest.merge(left, right)
-        self._alive[right] = False
+        self.alive[right] = False
         self.costs[left] = self._model.tree_cost(self._load.only(left), self._forest.rates[left : left + 1])[0]
         self.costs[right] = 0.0
-        self.mergers += 1
-        self._renew(left, right)
+
+    @property
+    def groups(self) -> Groups:
+        return [sorted(one) for one, lives in zip(self._members, self.alive, strict=True) if lives]
+
+
+class Gains:
+    """What every pair of trees would save, and for every tree a bound of its best."""
+
+    def __init__(self, merging: Merging) -> None:
+        self._merging = merging
+        self._pairs = np.array([merging.gains_of(tree) for tree in range(len(merging.alive))])
+        self._best = self._pairs.max(axis=1)
+        self._current = np.ones(len(self._pairs), np.bool_)
+
+    def run(self) -> Groups:
+        while True:
+            left = self._top()
+            if self._best[left] <= self._merging.no_gain:
+                return self._merging.groups
+            right = int(np.argmax(self._pairs[left]))
+            self._merging.merge(left, right)
+            self._renew(left, right)
+
+    def _top(self) -> int:
+        while True:
+            row = int(np.argmax(self._best))
+            if self._current[row]:
+                return row
+            self._best[row], self._current[row] = self._pairs[row].max(), True
 
     def _renew(self, left: int, right: int) -> None:
-        before = np.maximum(self._gains[:, left], self._gains[:, right])
-        self._gains[right, :] = self._gains[:, right] = -np.inf
-        now = self.gains_of(left)
-        self._gains[left, :] = self._gains[:, left] = now
+        before = np.maximum(self._pairs[:, left], self._pairs[:, right])
+        self._pairs[right, :] = self._pairs[:, right] = -np.inf
+        now = self._merging.gains_of(left)
+        self._pairs[left, :] = self._pairs[:, left] = now
         # A row whose best was with one of the two keeps it as a bound, unless the new gain is better still.
         self._current &= before < self._best
         better = now >= self._best
@@ -78,14 +96,3 @@ class Merging:
         self._current |= better
         self._best[left], self._current[left] = now.max(), True
         self._best[right], self._current[right] = -np.inf, True
-
-    def _top(self) -> int:
-        while True:
-            row = int(np.argmax(self._best))
-            if self._current[row]:
-                return row
-            self._best[row], self._current[row] = self._gains[row].max(), True
-
-    @property
-    def groups(self) -> Groups:
-        return [sorted(one) for one, lives in zip(self._members, self._alive, strict=True) if lives]

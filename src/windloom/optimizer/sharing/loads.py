@@ -53,7 +53,7 @@ class WindowColumns:
             exact = self.counts_ranges(len(trees))
 
         def summed(column: Floats) -> Floats:
-            return np.bincount(tree, column[members] * self.queries[members], len(trees))
+            return np.bincount(tree, column[members] * self.queries[members], len(trees)).astype(np.float64)
 
         longest = np.zeros(len(trees))
         np.maximum.at(longest, tree, self.seconds[members])
@@ -68,7 +68,7 @@ class WindowColumns:
             summed(self.overlap),
             summed(self.answers_per_second),
             longest,
-            np.bincount(tree, self.queries[members], len(trees)),
+            summed(np.ones_like(self.queries)),
             summed(np.log2(self.seconds)),
             present,
             self.ranges,

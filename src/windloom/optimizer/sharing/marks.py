@@ -25,15 +25,15 @@ Places = NDArray[np.int32]
 
 #: Composite slides up to this many panes are marked whole, while all marks together stay below MOST_MARKS.
 WHOLE_PANES = 1 << 22
-MOST_MARKS = 1 << 25
+MOST_MARKS = 1 << 23
 #: Edges drawn from all bundles together, and the fewest and most from one.
-DRAWN_MARKS = 1 << 20
-FEWEST_DRAWN, MOST_DRAWN = 64, 8_192
+DRAWN_MARKS = 1 << 18
+FEWEST_DRAWN, MOST_DRAWN = 64, 1_024
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Bundle i has the marks `places[bounds[i]:bounds[i + 1]]`, ascending.
+    """Bundle i has the marks `places[bounds[i]:bounds[i + 1]]`.
 
     Its edge rate is the sum of their weights times `scale`, plus `rest[i]`: what the drawn marks miss of the rate of
     the bundle alone, which is known.
@@ -57,13 +57,14 @@ class Marks:
         """Edges per second of each tree."""
         return self.forest(trees).rates
 
-    def toggled(self, tree: Sequence[int]) -> Floats:
-        """Edges per second of the tree with each bundle it lacks, and without each bundle it has."""
+    def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]:
+        """Edges per second of the tree; and of it with each bundle it lacks, and without each it has."""
         has = np.zeros(self.bundles, np.bool_)
         has[list(tree)] = True
         added, whole = _toggle(has, self.places, self.bounds, self.weights)
-        rest = np.where(has, -self.rest, self.rest) + self.rest[has].sum()
-        return np.asarray((whole + added) * self.scale + rest)
+        own = self.rest[has].sum()
+        toggled = (whole + added) * self.scale + np.where(has, -self.rest, self.rest) + own
+        return whole * self.scale + own, np.asarray(toggled)
 
 
 class MarkedForest:
@@ -90,7 +91,7 @@ class MarkedForest:
     @property
     def rates(self) -> Floats:
         """Edges per second of each tree; of one that was merged into another, nothing of meaning."""
-        return self._weights * self._marks.scale + self._rest
+        return np.asarray(self._weights * self._marks.scale + self._rest)
 
     def unions(self, tree: int) -> Floats:
         """Edges per second of `tree` together with each tree."""
@@ -143,7 +144,7 @@ def whole_marks(sets: Sequence[EdgeSet]) -> Marks | None:
                       one.period // pane.period, dtype=np.int32)
             for one in edges.classes
         ]  # fmt: skip
-        lists.append(runs[0] if len(runs) == 1 else np.unique(np.concatenate(runs)))
+        lists.append(np.concatenate(runs))  # classes of one bundle never meet
     bounds = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
     scale = TICKS_PER_SECOND / pane.period / every
     return Marks(np.ones(every), np.concatenate(lists), bounds, scale, np.zeros(len(sets)), True)
@@ -165,7 +166,7 @@ def drawn_marks(sets: Sequence[EdgeSet]) -> Marks:
     bundle, places = bundle[order], places[order].astype(np.int32)
     bounds = np.searchsorted(bundle, np.arange(len(sets) + 1)).astype(np.int64)
     rest = (known - np.bincount(bundle, weights[places], len(sets))) * TICKS_PER_SECOND
-    return Marks(weights, places, bounds, float(TICKS_PER_SECOND), rest, False)
+    return Marks(weights, places, bounds, float(TICKS_PER_SECOND), np.asarray(rest, np.float64), False)
 
 
 def _list_of(marks: Marks, bundle: int) -> Places:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
-from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.window import Window
 from windloom.optimizer.cost.model import CostModel
 from windloom.optimizer.cost.omega import Load
@@ -131,8 +130,8 @@ class SharingProblem:
             for query in tree:
                 home.setdefault(bundle_of[query], number)
         found: dict[int, list[int]] = {}
-        for bundle in sorted(home):
-            found.setdefault(home[bundle], []).append(bundle)
+        for one in sorted(home):
+            found.setdefault(home[one], []).append(one)
         return [found[number] for number in sorted(found)]
 
     def cost(self, trees: Trees) -> float:
@@ -176,7 +175,10 @@ class SharingProblem:
         if not isinstance(self.model, PaperCost):
             return self
         model = replace(self.model, tree_charge=self.every_edge.edges_per_second)
-        return replace(self, model=model, once=self.model.events_per_second)
+        made = replace(self, model=model, once=self.model.events_per_second)
+        # Another charge a tree changes neither the bundles nor their edges.
+        made.__dict__.update(columns=self.columns, edge_sets=self.edge_sets, bundles=self.bundles, counter=self.counter)
+        return made
 
     def require_memory(self) -> None:
         """Before anything is computed: may what the gains of all pairs of bundles take be taken?"""
@@ -188,8 +190,3 @@ class SharingProblem:
                 f"it may take {self.memory_limit / 2**30:,.1f} GiB: gains of all pairs of windows are kept",
                 "allow more memory, or take the strategy 'shared' or 'insert_then_weave'",
             )
-
-
-def rates_of(edges: Sequence[EdgeSet]) -> NDArray[np.float64]:
-    """Edges per second of windows: classes of one window never meet."""
-    return np.array([sum(TICKS_PER_SECOND / one.period for one in each.classes) for each in edges])

@@ -10,4 +10,5 @@ class WeaveShare:
     name = "weave_share"
 
     def choose(self, problem: SharingProblem) -> Trees:
+        problem.require_memory()
         return problem.trees(merge_trees(problem, [[bundle] for bundle in range(len(problem.bundles))]))
