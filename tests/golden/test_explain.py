@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,11 @@ def _json(value: dict[str, Any]) -> str:
     return json.dumps(_significant(value), indent=1, ensure_ascii=False) + "\n"
 
 
+_CONSTANTS = replace(load_constants(), source="of the tests")
+
+
 def _sharing(plan: Plan) -> str:
-    return sharing_text(plan, report_sharing(plan, load_constants()))
+    return sharing_text(plan, report_sharing(plan, _CONSTANTS))
 
 
 _LOW_RATE = {"trades": 0.02}
@@ -42,7 +46,7 @@ _CASES: dict[str, Callable[[], str]] = {
     "few_sharing.txt": lambda: _sharing(plan_of(FEW)),
     "odd_sharing.txt": lambda: _sharing(plan_of(FEW, rates=_LOW_RATE, strategy="weave_share", technique="recalculate")),
     "many_sharing.txt": lambda: _sharing(plan_of(many_queries(40))),
-    "few_sharing.json": lambda: _json(sharing_json(plan_of(FEW), report_sharing(plan_of(FEW), load_constants()))),
+    "few_sharing.json": lambda: _json(sharing_json(plan_of(FEW), report_sharing(plan_of(FEW), _CONSTANTS))),
     "few.txt": lambda: explain_text(plan_of(FEW)),
     "few.json": lambda: _json(explain_json(plan_of(FEW))),
     "few_cutty.txt": lambda: explain_text(plan_of(FEW, slicing="cutty")),

@@ -57,7 +57,7 @@ def _cases(*sizes: tuple[int, int]) -> list[Case]:
     return [Case(groups, cells, *one) for groups, cells in sizes for one in _WINDOWS if one[1] <= 2 * cells]
 
 
-FULL = _cases((1, 20_000), (100, 400), (500, 40))
+FULL = [*_cases((1, 20_000), (100, 400), (500, 40)), Case(1, 60_000, 40, 100, 3), Case(1, 100_000, 12, 50, 2)]
 QUICK = _cases((1, 10_000), (50, 200), (200, 40))
 
 
@@ -69,9 +69,10 @@ def work_of(case: Case, lanes: Lanes) -> Work:
         case.groups * case.cells,
         len(lanes),
         length.sum(),
-        np.log2(length).sum(),
+        np.log2(np.maximum(length, 2)).sum(),
         length.max(),
         case.cells,
+        len(lanes) / case.groups,
     )
     return Work(*(np.array([amount], np.float64) for amount in amounts))
 

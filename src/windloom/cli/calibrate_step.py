@@ -134,7 +134,7 @@ def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tel
         terms["read"].append({"read": table.num_rows, "read_key": keyed, "read_column": columns})
         terms["coarsen"].append({"coarsen": table.num_rows, "coarsen_column": columns})
     least: dict[str, list[float]] = {"read": [np.inf] * len(cases), "coarsen": [np.inf] * len(cases)}
-    for number in range((2 if quick else 4) + 1):
+    for number in range((3 if quick else 8) + 1):
         tell("partials into cells")
         for i, (_, plan, table) in enumerate(cases):
             cells = read_partials(plan.sets[0], table)
@@ -162,7 +162,7 @@ def measure_answering(
         cases.append((one, plan, answers))
     least = [np.inf] * len(cases)
     rows = [0] * len(cases)
-    for number in range((2 if quick else 4) + 1):
+    for number in range((3 if quick else 8) + 1):
         tell("cells into answers")
         for i, (_, _, answers) in enumerate(cases):
             rows[i] = sum(block.table.num_rows for block in answers.blocks()) if number == 0 else rows[i]

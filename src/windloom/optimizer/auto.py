@@ -38,6 +38,11 @@ THOROUGH, QUICK = "reweave", "weave_share"
 FEW_BUNDLES = 64
 #: Where no other plan could save a larger share of the set's cost, none is looked for.
 WORTH_SEARCHING = 0.02
+#: A technique takes the place of the family's usual one where it is predicted to be faster by this share of that one,
+#: and by this share of what writing the answers takes in any case.
+CLEARLY, NOTICEABLY = 0.2, 0.1
+#: Never taken unless asked for: where a rate or a number of groups is wrong, its cost has no bound.
+RISKY = "recalculate"
 
 
 def share_fastest(
@@ -95,13 +100,14 @@ def _cost_names(family: Family, technique: str, constants: Constants) -> tuple[s
 
 @lru_cache(maxsize=64)
 def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
-    """Cost names of the techniques that are fastest for something: the others need not be looked at again.
+    """Cost names of the techniques that are fastest for something, the usual one first: no others need be looked at.
 
     The probes are trees of 1 to 4,096 queries whose windows cover 1 to 65,536 cells and move by a cell or by many.
     """
-    names = known_techniques(constants, [cost_name(one, family) for one in allowed(family)], family)
-    if not names:
-        return (cost_name(choose_technique(family), family),)
+    usual = cost_name(choose_technique(family), family)
+    names = known_techniques(constants, [cost_name(one, family) for one in allowed(family) if one != RISKY], family)
+    if usual not in names:
+        return (usual,)
     queries, length, slide = (
         axis.ravel() for axis in np.meshgrid(4.0 ** np.arange(7), 4.0 ** np.arange(9), 4.0 ** np.arange(6))
     )
@@ -109,7 +115,8 @@ def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
     demand = Demand(queries, rows, rows * length, length, rows * np.log2(length))
     work = Work.of(demand, np.ones(len(queries)), Statistics(1e6))
     costs = np.array([technique_cost(constants, name, family, work) for name in names])
-    return tuple(names[i] for i in np.unique(costs.argmin(axis=0)))
+    fastest = {names[i] for i in np.unique(costs.argmin(axis=0))} - {usual}
+    return (usual, *sorted(fastest))
 
 
 def choose_trees(problem: SharingProblem, model: CalibratedCost) -> tuple[str, Trees]:
@@ -161,8 +168,13 @@ def choose_techniques(
 
 def _fastest(constants: Constants, family: Family, work: Work) -> str:
     names = contenders(constants, family)
-    costs = [float(technique_cost(constants, name, family, work)[0]) for name in names] if len(names) > 1 else [0.0]
-    return _technique_of(names[int(np.argmin(costs))], family)
+    if len(names) == 1:
+        return choose_technique(family)
+    usual, *others = (float(technique_cost(constants, name, family, work)[0]) for name in names)
+    writing = float(work.rows[0]) * constants.seconds("row")
+    if usual - min(others) < max(CLEARLY * usual, NOTICEABLY * writing):
+        return choose_technique(family)
+    return _technique_of(names[1 + int(np.argmin(others))], family)
 
 
 def _technique_of(name: str, family: Family) -> str:

@@ -10,7 +10,8 @@ a few terms, quantities that follow from its algorithm, and a constant in nanose
 | prefix_ring          | cells; answers                                                              |
 | block_decomposition  | few queries: cells a query; answers. Many: cells · log2(longest); answers   |
 | subtract_on_evict, two_stacks, daba, slick_deque_inv | cells a query; answers                      |
-| slick_deque_non_inv  | cells; answers; both dearer for several queries, whose answers are sorted   |
+| slick_deque_non_inv  | cells; answers; for several queries more of both, as answers are sorted, and |
+|                      | jumps between answers that are far apart                                    |
 | flat_fit             | the same                                                                    |
 | flat_fat             | cells · log2(longest); answers · log2(cells covered); answers that are sorted |
 | b_int                | cells; answers · log2(cells covered); answers                               |
@@ -28,6 +29,10 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.window import Window
 from windloom.optimizer.cost.omega import Load
 from windloom.plan.statistics import Statistics
+
+#: Rows (times, positions, values: some 40 bytes) that a second-level cache holds; rows of a block (see `rounds`).
+CACHED_ROWS = 1 << 15
+BLOCK_ROWS = 1 << 20
 
 Floats = NDArray[np.float64]
 Terms = dict[str, Floats]
@@ -63,7 +68,7 @@ class Demand:
         """Nearly the same, of what a sharing strategy keeps of its trees; `answered` is the share of windows that
         hold something, of all queries together, so that what trees answer adds up to the same in every plan."""
         rows = statistics.groups * (load.answers_per_second + load.overlap / statistics.round_seconds) * answered
-        logs = rows * load.log_seconds / load.queries
+        logs = rows * load.log_seconds / np.maximum(load.queries, 1.0)  # strategies also ask about empty trees
         return cls(load.queries, rows, load.overlap, load.longest_seconds, logs)
 
 
@@ -75,22 +80,24 @@ class Work:
     cells: Floats
     rows: Floats  # answers
     covered: Floats  # cells covered, Σ over answers
-    doublings: Floats  # log2 of the cells covered, Σ over answers
+    doublings: Floats  # log2 of the cells covered, at least 1, Σ over answers
     longest: Floats  # cells of the longest window
     group_cells: Floats  # cells of one group in one round
+    group_rows: Floats  # answers of one group in one round
 
     @classmethod
     def of(cls, demand: Demand, edges_per_second: Floats, statistics: Statistics) -> Work:
         cells = statistics.cells_per_second(edges_per_second)
-        in_group = cells / statistics.groups
+        in_group = np.maximum(cells / statistics.groups, 1e-300)
         return cls(
             demand.queries,
             cells,
             demand.rows,
             cells * demand.overlap,
-            np.maximum(0.0, demand.log_rows + demand.rows * np.log2(in_group)),
+            np.maximum(demand.rows, demand.log_rows + demand.rows * np.log2(in_group)),
             np.maximum(1.0, np.minimum(demand.longest_seconds, statistics.round_seconds) * in_group),
             np.maximum(1.0, in_group * statistics.round_seconds),
+            np.maximum(1.0, demand.rows / statistics.groups * statistics.round_seconds),
         )
 
     def share(self, of_queries: float) -> Work:
@@ -105,6 +112,7 @@ class Work:
             self.doublings * of_queries,
             self.longest,
             self.group_cells,
+            self.group_rows * of_queries,
         )
 
 
@@ -137,7 +145,16 @@ def _sorting(work: Work) -> Terms:
         "row": work.rows,
         "cell_of_many": np.where(several, work.cells, 0.0),
         "row_of_many": np.where(several, work.rows, 0.0),
+        "row_far": np.where(several, work.rows * _beyond_cache(work.group_rows), 0.0),
     }
+
+
+def _beyond_cache(group_rows: Floats) -> Floats:
+    """Doublings of the rows of a group beyond those that a processor keeps near while it jumps between them.
+
+    A block holds no more than a million rows, so it ends there.
+    """
+    return np.clip(np.log2(np.maximum(group_rows, 1.0) / CACHED_ROWS), 0.0, np.log2(BLOCK_ROWS / CACHED_ROWS))
 
 
 def _tree(work: Work) -> Terms:
