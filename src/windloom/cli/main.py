@@ -1,4 +1,4 @@
-"""`windloom run | explain | verify | …`: user errors are one message and exit code 2, never a traceback."""
+"""`windloom run | explain | plan | verify | …`: user errors are one message and exit code 2, never a traceback."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from windloom.cli.bench import bench
 from windloom.cli.calibrate import calibrate
 from windloom.cli.demo import demo
 from windloom.cli.explain import explain
+from windloom.cli.plan import plan
 from windloom.cli.run import run
 from windloom.cli.verify import verify
 from windloom.errors import WindloomError
@@ -34,7 +35,7 @@ def cli() -> None:
     """
 
 
-for command in (run, explain, verify, demo, bench, calibrate):
+for command in (run, explain, plan, verify, demo, bench, calibrate):
     cli.add_command(command)
 
 

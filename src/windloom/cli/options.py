@@ -75,8 +75,8 @@ def open_loom(catalog: str, streams: tuple[str, ...], cores: str, memory: str | 
     from windloom.spark.session import local_session
     from windloom.spark.sources import find_source
 
-    paths = _pairs(streams, "--stream", "NAME=PATH")
-    settings = _pairs(conf, "--conf", "KEY=VALUE")
+    paths = name_value_pairs(streams, "--stream", "NAME=PATH")
+    settings = name_value_pairs(conf, "--conf", "KEY=VALUE")
     loom = Loom(lambda: local_session(cores=cores, memory=memory, conf=settings))
     loom.load(catalog)
     for name in paths:
@@ -92,7 +92,8 @@ def open_loom(catalog: str, streams: tuple[str, ...], cores: str, memory: str | 
     return loom
 
 
-def _pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str, str]:
+def name_value_pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str, str]:
+    """Options of the form NAME=VALUE, each name once."""
     found: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")

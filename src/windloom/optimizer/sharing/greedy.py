@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from windloom.optimizer.sharing.problem import Groups, SharingProblem
 
-#: Savings smaller than rounding are not savings.
+#: Savings smaller than this share of the cost are rounding, not savings.
 TOLERANCE = 1e-9
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ class LocalSearch:
     name = "local_search"
 
     def choose(self, problem: SharingProblem) -> Trees:
-        problem.require_memory()
+        problem.require_memory(tables=4)
         alone = [[bundle] for bundle in range(len(problem.bundles))]
         mergers = len(alone) - len(merge_trees(problem, alone))
         moving = Moving(problem, alone)

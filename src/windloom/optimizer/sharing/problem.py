@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,20 +120,13 @@ class SharingProblem:
         bounds = np.searchsorted(tree[order], np.arange(1, count))
         return tuple(sorted(tuple(part.tolist()) for part in np.split(order, bounds)))
 
-    def groups(self, trees: Trees) -> Groups:
-        """The same trees, of bundles; a bundle that the trees pull apart goes where its first query is."""
+    def bundles_of(self, trees: Trees) -> Groups:
+        """The bundles that have a query in each tree; one that the trees pull apart is in several."""
         bundle_of_window = np.empty(len(self.distinct[0]), np.int64)
         for number, bundle in enumerate(self.bundles):
             bundle_of_window[list(bundle)] = number
-        bundle_of = bundle_of_window[self.distinct[1]].tolist()
-        home: dict[int, int] = {}
-        for number, tree in enumerate(trees):
-            for query in tree:
-                home.setdefault(bundle_of[query], number)
-        found: dict[int, list[int]] = {}
-        for one in sorted(home):
-            found.setdefault(home[one], []).append(one)
-        return [found[number] for number in sorted(found)]
+        bundle_of = bundle_of_window[self.distinct[1]]
+        return [np.unique(bundle_of[list(tree)]).tolist() for tree in trees]
 
     def cost(self, trees: Trees) -> float:
         """Of a plan, in the model's unit (Weave Share, Eq. 3)."""
@@ -143,19 +137,25 @@ class SharingProblem:
 
     def tree_costs(self, trees: Sequence[Sequence[int]]) -> NDArray[np.float64]:
         """Of each tree by itself, edges counted as well as they can be."""
-        window_of = self.distinct[1]
-        costs = []
-        for tree in trees:
-            places, counts = np.unique(window_of[list(tree)], return_counts=True)
-            columns = replace(self.columns, queries=self._counts(places, counts))
-            rate = self.union([self.edge_sets[i] for i in places.tolist()]).edges_per_second
-            costs.append(self.model.tree_cost(columns.load([places]), np.array([rate]))[0])
-        return np.array(costs)
+        return np.array([self._tree_cost(tuple(sorted(self._window_counts(tree).items()))) for tree in trees])
 
-    def _counts(self, places: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        queries = np.zeros(len(self.distinct[0]))
-        queries[places] = counts
-        return queries
+    def _window_counts(self, tree: Sequence[int]) -> Counter[int]:
+        return Counter(self._window_of[query] for query in tree)
+
+    @cached_property
+    def _window_of(self) -> list[int]:
+        return list(self.distinct[1].tolist())
+
+    @cached_property
+    def _tree_cost(self) -> Callable[[tuple[tuple[int, int], ...]], float]:
+        @lru_cache(maxsize=65_536)  # a plan without sharing has the same tree many times
+        def cost(counted: tuple[tuple[int, int], ...]) -> float:
+            windows = [self.distinct[0][place] for place, _ in counted]
+            load = WindowColumns.of(windows, [count for _, count in counted]).load([range(len(windows))])
+            rate = self.union(self.edge_sets[place] for place, _ in counted).edges_per_second
+            return float(self.model.tree_cost(load, np.array([rate]))[0])
+
+        return cost
 
     @staticmethod
     def union(sets: Iterable[EdgeSet]) -> EdgeSet:
@@ -177,16 +177,22 @@ class SharingProblem:
         model = replace(self.model, tree_charge=self.every_edge.edges_per_second)
         made = replace(self, model=model, once=self.model.events_per_second)
         # Another charge a tree changes neither the bundles nor their edges.
-        made.__dict__.update(columns=self.columns, edge_sets=self.edge_sets, bundles=self.bundles, counter=self.counter)
+        made.__dict__.update(
+            distinct=self.distinct,
+            columns=self.columns,
+            edge_sets=self.edge_sets,
+            bundles=self.bundles,
+            counter=self.counter,
+        )
         return made
 
-    def require_memory(self) -> None:
-        """Before anything is computed: may what the gains of all pairs of bundles take be taken?"""
+    def require_memory(self, tables: int = 1) -> None:
+        """Before anything is searched: may so many tables with an entry for all pairs of bundles be made?"""
         bundles = len(self.bundles)
-        needed = 10 * bundles * bundles + bundles * 8 * (len(self.columns.ranges) // 64 + 8) * 3
+        needed = 8 * tables * bundles * bundles + 8 * bundles * (len(self.columns.ranges) // 64 + 8) * 3
         if needed > self.memory_limit:
             raise WindloomError(
-                f"a plan of {bundles:,} windows with edges of their own needs {needed / 2**30:,.1f} GiB to be found",
-                f"it may take {self.memory_limit / 2**30:,.1f} GiB: gains of all pairs of windows are kept",
+                f"a plan of {bundles:,} windows with edges of their own takes {needed >> 20:,} MiB to be found",
+                f"{self.memory_limit >> 20:,} MiB are allowed: what all pairs of windows save is kept",
                 "allow more memory, or take the strategy 'shared' or 'insert_then_weave'",
             )

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from windloom.errors import WindloomError, near_names
 from windloom.optimizer.sharing.exhaustive import Exhaustive
+from windloom.optimizer.sharing.incremental import Incremental
 from windloom.optimizer.sharing.insert_then_weave import InsertThenWeave
 from windloom.optimizer.sharing.local_search import LocalSearch
 from windloom.optimizer.sharing.no_share import NoShare
@@ -34,6 +35,7 @@ _ALL: tuple[Strategy, ...] = (
     WeaveShare(),
     TriWeave(),
     LocalSearch(),
+    Incremental(),
     Reweave(),
     Exhaustive(),
 )

@@ -27,7 +27,7 @@ class Reweave:
         if len(problem.bundles) <= TABLE_SETS:
             return problem.trees(cheapest_partition(problem))
         woven = WeaveShare().choose(problem)
-        refined = problem.trees(_refined(problem, problem.groups(woven)))
+        refined = problem.trees(_refined(problem, problem.bundles_of(woven)))
         return min((woven, refined), key=problem.cost)  # on equal costs what Weave Share found
 
 
