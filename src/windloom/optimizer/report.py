@@ -154,7 +154,7 @@ def _advised(
         return {}
     windows = len({query.window for query in members.values()})
     names = sorted(members, key=lambda name: (-shares[name].seconds, name))
-    names = names[: max(2, min(_ADVISED_QUERIES, _COUNTED_WINDOWS // windows))]
+    names = names[: min(_ADVISED_QUERIES, _COUNTED_WINDOWS // windows)]
     found = {}
     for name in names:
         window = members[name].window
