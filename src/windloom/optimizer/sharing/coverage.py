@@ -21,6 +21,11 @@ SAMPLED = 2_048
 SHORTEST_RUN = 16
 
 
+def class_rows(classes: Collection[EdgeClass]) -> Ints:
+    """Period and residue of each class."""
+    return np.array([(one.period, one.residue) for one in classes], np.int64).reshape(-1, 2)
+
+
 @dataclass(frozen=True)
 class EdgeSample:
     """Runs of edges of every class; an edge weighs the edges per second it stands for."""
@@ -43,14 +48,15 @@ class EdgeSample:
         _drop_repeated(periods, residues, begins, lengths, weights)
         return cls(periods, residues, begins, lengths, weights)
 
-    def missing(self, trees: Sequence[Collection[EdgeClass]], also: int | None = None) -> Floats:
-        """Edges per second of the sample that each tree lacks; with `also`, that it and that tree lack."""
-        classes = [one for tree in trees for one in tree]
+    def missing(self, trees: Sequence[Ints], also: int | None = None) -> Floats:
+        """Edges per second of the sample that each tree lacks; with `also`, that it and that tree lack.
+
+        Trees are given as `class_rows` of their classes.
+        """
+        rows = np.concatenate(trees)
         tree_of = np.repeat(np.arange(len(trees)), [len(tree) for tree in trees])
-        periods = np.array([one.period for one in classes], np.int64)
-        residues = np.array([one.residue for one in classes], np.int64)
         held = np.zeros((len(trees), len(self.weights)), np.bool_)
-        _mark(self.periods, self.residues, self.begins, self.lengths, periods, residues, tree_of, held)
+        _mark(self.periods, self.residues, self.begins, self.lengths, rows, tree_of, held)
         if also is not None:
             held |= held[also]
         return np.asarray(np.where(held, 0.0, self.weights).sum(axis=1))
@@ -74,18 +80,15 @@ def _mark(
     residues: Ints,
     begins: Ints,
     lengths: Ints,
-    other_periods: Ints,
-    other_residues: Ints,
+    rows: Ints,
     tree_of: Ints,
     held: NDArray[np.bool_],
 ) -> None:
     start = 0
     for one in range(len(periods)):
         end = start + lengths[one]
-        for other in range(len(other_periods)):
-            first, every = first_held(
-                periods[one], residues[one], begins[one], other_periods[other], other_residues[other]
-            )
+        for other in range(len(rows)):
+            first, every = first_held(periods[one], residues[one], begins[one], rows[other, 0], rows[other, 1])
             if first >= 0:
                 held[tree_of[other], start + first : end : every] = True
         start = end

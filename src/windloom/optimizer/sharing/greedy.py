@@ -64,7 +64,9 @@ class Gains:
 
     def __init__(self, merging: Merging) -> None:
         self._merging = merging
-        self._pairs = np.array([merging.gains_of(tree) for tree in range(len(merging.alive))])
+        self._pairs = np.empty((len(merging.alive), len(merging.alive)))
+        for tree in range(len(merging.alive)):
+            self._pairs[tree] = merging.gains_of(tree)
         self._best = self._pairs.max(axis=1)
         self._current = np.ones(len(self._pairs), np.bool_)
 

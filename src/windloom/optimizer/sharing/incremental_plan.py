@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
 from windloom.model.window import Window
 from windloom.optimizer.cost.model import CostModel
 from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.sharing.changes import keep_numbers
-from windloom.optimizer.sharing.coverage import EdgeSample
+from windloom.optimizer.sharing.coverage import EdgeSample, class_rows
 from windloom.optimizer.sharing.curve import PlanCurve
 from windloom.optimizer.sharing.greedy import TOLERANCE
 from windloom.optimizer.sharing.loads import WindowColumns
@@ -73,9 +74,11 @@ class IncrementalPlan:
         self._members: list[set[int]] = []
         self._numbers: list[int] = []
         self._classes: list[Counter[EdgeClass]] = []
+        self._rows: list[NDArray[np.int64]] = []  # the same, for samples
         self._rates = np.zeros(0)
         self._unions = np.zeros((0, 0))  # edges per second of every two trees together
         self._curve = PlanCurve()
+        self._cost: float | None = None  # None until it is asked for again
         self.wants_full_plan = False
         self.full_plans = 0
 
@@ -99,7 +102,9 @@ class IncrementalPlan:
 
     @property
     def cost(self) -> float:
-        return float(self._model.tree_cost(self._load(), self._rates).sum()) if self._members else 0.0
+        if self._cost is None:
+            self._cost = float(self._model.tree_cost(self._load(), self._rates).sum()) if self._members else 0.0
+        return self._cost
 
     @property
     def expected(self) -> float:
@@ -113,7 +118,7 @@ class IncrementalPlan:
         classes = self._slicing.edges(window)
         sample = EdgeSample.of(classes)
         rate = float(sample.weights.sum())
-        unions = self._rates + sample.missing(self._classes) if self._members else np.zeros(0)
+        unions = self._rates + sample.missing(self._rows) if self._members else np.zeros(0)
         self._append({query}, Counter(classes), rate, unions)
         self._merge_from(len(self._members) - 1)
         return self._settle(before)
@@ -130,12 +135,15 @@ class IncrementalPlan:
         self._members[tree].remove(query)
         classes = self._slicing.edges(window)
         self._classes[tree] -= Counter(classes)
+        self._rows[tree] = class_rows(self._classes[tree])
+        self._cost = None
         if not self._members[tree]:
             self._drop(tree)
         else:
             sample = EdgeSample.of(classes)
-            self._rates[tree] -= sample.missing(self._classes)[tree]
-            unions = self._unions[tree] - sample.missing(self._classes, tree)
+            missing = sample.missing(self._rows, tree)
+            self._rates[tree] -= missing[tree]
+            unions = self._unions[tree] - missing
             self._unions[tree, :] = self._unions[:, tree] = unions
             self._merge_from(tree)
         return self._settle(before)
@@ -176,6 +184,8 @@ class IncrementalPlan:
         self._next_tree = max([self._next_tree, *(number + 1 for number in self._numbers)])
         self._members = [set(tree) for tree in trees]
         self._classes = [Counter(one for q in tree for one in self._slicing.edges(self._windows[q])) for tree in trees]
+        self._rows = [class_rows(classes) for classes in self._classes]
+        self._cost = None
         forest = problem.counter.forest(problem.bundles_of(plan.trees))
         self._rates = forest.rates.copy()
         self._unions = np.array([forest.unions(tree) for tree in range(len(trees))])
@@ -206,19 +216,23 @@ class IncrementalPlan:
         small, large = sorted((one, other), key=lambda tree: (len(self._members[tree]), tree))
         sample = EdgeSample.of(self._classes[small])
         share = self._rates[small] / max(float(sample.weights.sum()), 1e-300)
-        unions = self._unions[large] + share * sample.missing(self._classes, large)
+        unions = self._unions[large] + share * sample.missing(self._rows, large)
         unions[small] = self._unions[large, small]
         self._rates[large] = self._unions[large, small]
         unions = np.maximum(unions, np.maximum(self._rates, self._rates[large]))
         self._unions[large, :] = self._unions[:, large] = unions
         self._members[large] |= self._members[small]
         self._classes[large] += self._classes[small]
+        self._rows[large] = class_rows(self._classes[large])
+        self._cost = None
         self._drop(small)
         return large - (small < large)
 
-    def _append(self, members: set[int], classes: Counter[EdgeClass], rate: float, unions: object) -> None:
+    def _append(self, members: set[int], classes: Counter[EdgeClass], rate: float, unions: NDArray[np.float64]) -> None:
         self._members.append(members)
         self._classes.append(classes)
+        self._rows.append(class_rows(classes))
+        self._cost = None
         self._numbers.append(self._next_tree)
         self._next_tree += 1
         self._rates = np.append(self._rates, rate)
@@ -228,7 +242,7 @@ class IncrementalPlan:
         self._unions = grown
 
     def _drop(self, tree: int) -> None:
-        del self._members[tree], self._classes[tree], self._numbers[tree]
+        del self._members[tree], self._classes[tree], self._rows[tree], self._numbers[tree]
         self._rates = np.delete(self._rates, tree)
         self._unions = np.delete(np.delete(self._unions, tree, 0), tree, 1)
 

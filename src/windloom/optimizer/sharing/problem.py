@@ -79,13 +79,16 @@ class SharingProblem:
         return tuple((place,) for place in range(len(self.distinct[0])))
 
     def _adds_up(self, bundles: list[list[int]]) -> bool:
-        """Do the windows of a bundle cost what they cost apart, less the same charge for each tree saved?"""
+        """Do windows together cost what they cost apart at the same edges, less one charge for each tree saved?"""
         several = [bundle for bundle in bundles if len(bundle) > 1]
         if not several:
             return True
+        several.append([place for bundle in bundles for place in bundle])  # nor anything across bundles
         rates = np.array([self.edge_sets[bundle[0]].edges_per_second for bundle in several])
         lengths = np.array([len(bundle) for bundle in several])
-        apart, together = self.columns.load([[i] for b in several for i in b]), self.columns.load(several)
+        exact = self.columns.counts_ranges(int(lengths.sum()))
+        apart = self.columns.load([[place] for bundle in several for place in bundle], exact)
+        together = self.columns.load(several, exact)
         saved = []
         for factor in (1.0, 3.7):  # a tree may have more edges than the bundle
             alone = self.model.tree_cost(apart, np.repeat(rates * factor, lengths))

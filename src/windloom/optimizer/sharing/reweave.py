@@ -27,11 +27,12 @@ class Reweave:
         if len(problem.bundles) <= TABLE_SETS:
             return problem.trees(cheapest_partition(problem))
         woven = WeaveShare().choose(problem)
-        refined = problem.trees(_refined(problem, problem.bundles_of(woven)))
-        return min((woven, refined), key=problem.cost)  # on equal costs what Weave Share found
+        moved = problem.trees(refined(problem, problem.bundles_of(woven)))
+        return min((woven, moved), key=problem.cost)  # on equal costs what Weave Share found
 
 
-def _refined(problem: SharingProblem, groups: Groups) -> Groups:
+def refined(problem: SharingProblem, groups: Groups) -> Groups:
+    """The trees after moves, chains and mergers, while they save anything."""
     for _ in range(ROUNDS):
         before = _cost(problem, groups)
         moving = Moving(problem, groups)
