@@ -9,6 +9,7 @@ import click
 
 from windloom import __version__
 from windloom.cli.bench import bench
+from windloom.cli.calibrate import calibrate
 from windloom.cli.demo import demo
 from windloom.cli.explain import explain
 from windloom.cli.plan import plan
@@ -34,7 +35,7 @@ def cli() -> None:
     """
 
 
-for command in (run, explain, plan, verify, demo, bench):
+for command in (run, explain, plan, verify, demo, bench, calibrate):
     cli.add_command(command)
 
 

@@ -28,7 +28,7 @@ class _NameOption(click.Option):
         from windloom.optimizer import STRATEGIES
         from windloom.slicing import SLICINGS
 
-        names = {"strategy": [*STRATEGIES], "slicing": [*SLICINGS], "technique": ["auto", *TECHNIQUES]}
+        names = {"strategy": ["auto", *STRATEGIES], "slicing": [*SLICINGS], "technique": ["auto", *TECHNIQUES]}
         return "|".join(names[str(self.name)])
 
 
@@ -37,7 +37,7 @@ def plan_options(command: Command) -> Command:
     for option in (
         click.option("--technique", cls=_NameOption, default="auto", help="Final aggregation."),
         click.option("--slicing", cls=_NameOption, default="pairs", help="Where streams are cut."),
-        click.option("--strategy", cls=_NameOption, default="weave_share", help="What queries share."),
+        click.option("--strategy", cls=_NameOption, default="auto", help="What queries share."),
     ):
         command = option(command)
     return command
