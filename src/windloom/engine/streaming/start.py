@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -14,6 +15,7 @@ from windloom.engine.declare import match_declaration
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
+from windloom.engine.streaming.placement.driver import DriverPlacement
 from windloom.engine.streaming.progress import RoundProgress
 from windloom.engine.streaming.round_loop import RoundLoop
 from windloom.engine.streaming.sinks.callback import CallbackSink
@@ -21,6 +23,7 @@ from windloom.engine.streaming.sinks.live import LiveSink
 from windloom.engine.streaming.sinks.memory import MemorySink
 from windloom.engine.streaming.sinks.parquet import ParquetSink
 from windloom.engine.streaming.sinks.sink import Sink
+from windloom.engine.streaming.watermark import Watermarks
 from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Stream
@@ -61,9 +64,9 @@ def start_stream(
         record = _plan_record(opened, queries, registry, plan_options, options)
         tables = AnswerTables(spark)
         sinks = [_make_sink(spark, one, path, place, opened) for one in choices]
-        loop = RoundLoop(
-            registry.streams, queries, opened, sinks, tables, options, lambda done: _tell(handle, done, progress)
-        )
+        watermarks = Watermarks(time.monotonic, options.idle_seconds)
+        placement = DriverPlacement(registry.streams, opened, watermarks, options)
+        loop = RoundLoop(queries, opened, placement, sinks, tables, options, lambda done: _tell(handle, done, progress))
         handle = Handle(loop, sinks, tables, record)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
