@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ def put(folder: Path, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
     table = pa.table([pa.array(values, field.type) for values, field in zip(columns, _ARROW, strict=True)], _ARROW)
     hidden = folder / f".{name}"
     pq.write_table(table, hidden)
+    # Spark reads files in order of their times, which may be equal when they are written this fast.
+    when = 1_700_000_000 + len(list(folder.glob("*.parquet")))
+    os.utime(hidden, (when, when))
     hidden.rename(folder / f"{name}.parquet")
 
 

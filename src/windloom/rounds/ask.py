@@ -23,7 +23,7 @@ def ask(state: State, plan: Plan, query_plan: Plan) -> tuple[Answers, int | None
     before = find_set(plan, one)
     cells, history = carry_set(state, before, one)
     window = planned.query.window
-    since = first_exact(one, planned, history)
+    since = first_exact(one, planned, history, state.seen.get(one.stream))
     last = (state.closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
     last_start = last * window.slide_ticks + window.offset_ticks
     if since is not None and since > last_start:

@@ -40,7 +40,7 @@ def carry(state: State, old: Plan, new: Plan) -> State:
                 tick = state.since.get(name)
                 fresh |= {name} & state.fresh
             else:
-                tick = first_exact(one, planned, past)
+                tick = first_exact(one, planned, past, state.seen.get(one.stream))
                 fresh.add(name)
             if tick is not None:
                 since[name] = tick

@@ -22,10 +22,16 @@ from windloom.slicing.edges import EdgeClass, EdgeSet
 MOST_EDGES = 1 << 20
 
 
-def first_exact(one: PartialSet, planned: PlannedQuery, history: History) -> int | None:
-    """Start of the first window from which on every window is exact; None if all of them are."""
+def first_exact(one: PartialSet, planned: PlannedQuery, history: History, seen: int | None) -> int | None:
+    """Start of the first window from which on every window is exact; None if all of them are.
+
+    `seen` is the largest tick of the stream's tuples so far.
+    """
+    if seen is None:
+        return None
     window = planned.query.window
-    lowest = kept_from(one, planned, history)
+    # Where the watermark is ahead of the stream, what is no longer kept was never there.
+    lowest = min(kept_from(one, planned, history), seen + 1)
     last_wrong: int | None = None if lowest == TICK_MIN else -((window.offset_ticks - lowest) // window.slide_ticks) - 1
     starts = EdgeClass(window.slide_ticks, window.offset_ticks)
     ends = EdgeClass(window.slide_ticks, window.offset_ticks + window.range_ticks)
