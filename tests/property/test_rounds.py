@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, catalogs, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
-from support.rounds import Round, Run, expected_late, expected_rows, in_order, renamed, run_rounds
+from support.rounds import Round, Run, count_late, expected_late, expected_rows, in_order, renamed, run_rounds
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import STRATEGIES, PlanOptions
@@ -110,20 +110,24 @@ def check(rounds: list[Round], run: Run) -> None:
     for number in range(len(rounds)):
         alive = [life for life in run.lives if life.first <= number <= life.last]
         assert run.late[number] == expected_late(rounds, number, alive)
+        windows = [life.query.window for life in alive]
+        if len({life.query.where for life in alive}) == 1 and all(
+            one.slide_ticks <= one.range_ticks for one in windows
+        ):
+            assert run.late_in_all[number] == count_late(rounds, number, alive)
         assert encode(decode(encode(run.states[number]))) == encode(run.states[number])
 
 
 def test_a_thousand_rounds_of_churning_queries_leave_a_flat_state() -> None:
-    asked = [Aggregate(function, Expression.of_column("k")) for function in ("min", "max", "count")]
-    made = [
-        make_query("q", Window(20 + 7 * i, 5 + 3 * i, i), [asked[i % 3]], ((), ("i",))[i // 4 % 2]) for i in range(12)
-    ]
+    least, most = (Aggregate(function, Expression.of_column("k")) for function in ("min", "max"))
+    staying = {"a": make_query("a", Window(30, 10), [least]), "b": make_query("b", Window(20, 10), [most], ("i",))}
+    coming = [make_query("q", Window(20 + 7 * i, 5 + 3 * i, i), [most], ((), ("i",))[i % 2]) for i in range(12)]
     rounds = []
-    for number in range(1000):
-        running = {f"q{i}": renamed(made[(number // 3 + i) % len(made)], f"q{i}") for i in range(4)}
+    for number in range(1000, 2000):
+        changing = {f"q{i}": renamed(coming[(number // 3 + i) % len(coming)], f"q{i}") for i in range(2)}
         # Every tuple has a value of its own, and groups come and go: neither may be remembered for ever.
-        rows = [{"tick": 10 * number + i, "k": f"{number}-{i}", "i": number // 4} for i in range(5)]
-        rounds.append(Round(rows, number * 10, running))
+        rows = [{"tick": 10 * number + i, "k": f"{number:04}-{i}", "i": number // 4} for i in range(5)]
+        rounds.append(Round(rows, number * 10, staying | changing))
     run = run_rounds(rounds, history_ticks=200)
     sizes = [len(encode(state)) for state in run.states]
     assert max(sizes[600:]) <= 1.05 * max(sizes[200:600])

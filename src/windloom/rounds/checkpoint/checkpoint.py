@@ -105,12 +105,7 @@ class Checkpoint:
         if begun is not None:
             version = begun.plan_version
         else:
-            record = next((one for one in reversed(self.plans()) if one.from_round <= round), None)
-            if record is None:
-                raise WindloomError(
-                    f"round {round} has no plan", "no plan is recorded from this round on or earlier", _RESTORE
-                )
-            version = record.version
+            version = self._plan_version_for(round)
             fault("before begun")
             body = {"round": round, "plan_version": version, "batch": batch}
             self._write("begun", round, write_record("begun", body))
@@ -132,6 +127,17 @@ class Checkpoint:
                 return None
             self._begun[round] = Begun(body["plan_version"], body.get("batch"))
         return self._begun[round]
+
+    def _plan_version_for(self, round: int) -> int:
+        log = self.read_log(round)
+        if log is not None:  # it did begin, and only the record of that is damaged
+            return log.plan_version
+        record = next((one for one in reversed(self.plans()) if one.from_round <= round), None)
+        if record is None:
+            raise WindloomError(
+                f"round {round} has no plan", "no plan is recorded from this round on or earlier", _RESTORE
+            )
+        return record.version
 
     @property
     def first_free_round(self) -> int:
