@@ -1,4 +1,4 @@
-"""Executor placement on a real cluster, master and workers as processes: with a task that is killed, and speculation."""
+"""Executor placement on a real cluster, master and workers as processes: a task is killed, others run twice."""
 
 from __future__ import annotations
 

@@ -16,6 +16,8 @@ import pyspark
 from windloom.spark.java import use_java
 
 _HOST = "127.0.0.1"
+#: Processes that live for half a minute: code is compiled once and quickly, never well.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 
 class UnavailableError(Exception):
@@ -70,6 +72,7 @@ def _start(scope: ExitStack, place: Path, command: list[str]) -> Path:
         "SPARK_LOCAL_IP": _HOST,
         "SPARK_LOCAL_DIRS": str(place),
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")])),
     }

@@ -11,11 +11,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from support.cluster import SHORT_LIVED
 from support.sharded import two_lives
 from windloom.rounds.faults import watched
 from windloom.spark.session import local_session
 
 CONF = {
+    "spark.driver.extraJavaOptions": SHORT_LIVED,
+    "spark.executor.extraJavaOptions": SHORT_LIVED,
     "spark.executor.memory": "512m",
     "spark.executorEnv.WINDLOOM_FAULT": "after shard:2",
     "spark.speculation": "true",
