@@ -219,6 +219,8 @@ class Loom:
         finish: bool = False,
         untimed: str = "stop",
         snapshot_rounds: int = 10,
+        placement: str = "driver",
+        shards: int | None = None,
         progress: Callable[[RoundProgress], None] | None = None,
     ) -> Handle:
         """Answer every query over the registered streaming DataFrames, round by round, exactly once.
@@ -231,6 +233,9 @@ class Loom:
         there and the stream from there on. `keep` says for how long partials stay for questions and queries to come.
         `idle_after`: a stream silent for so long does not hold back others. `finish` answers the windows still open
         when a stream of trigger availableNow has ended. `untimed="skip"` leaves tuples without a time out, counted.
+
+        `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
+        shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.
         """
         options = StreamOptions.of(
             trigger,
@@ -239,6 +244,8 @@ class Loom:
             keep=keep,
             untimed=untimed,
             snapshot_rounds=snapshot_rounds,
+            placement=placement,
+            shards=shards,
         )
         return start_stream(
             self.spark,
