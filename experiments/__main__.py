@@ -12,7 +12,7 @@ from time import perf_counter
 from experiments.pages import Page, write_index, write_page
 
 #: In the order of the papers; a name is a module with `run(quick)`.
-NAMES = ("queries", "rates", "overlaps", "skews")
+NAMES = ("queries", "rates", "overlaps", "skews", "techniques")
 DOCS, TRIAL = Path("docs/experiments"), Path("build/experiments")
 
 
