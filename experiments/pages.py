@@ -16,6 +16,10 @@ Cell = str | float | int | None
 _THOUSAND = 1000
 
 
+class Skipped(Exception):  # noqa: N818, as nothing went wrong
+    """Says what an experiment needs and does not have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows under columns; goes to a page or to a file."""
