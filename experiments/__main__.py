@@ -12,7 +12,7 @@ from time import perf_counter
 from experiments.pages import Page, Skipped, write_index, write_page
 
 #: In the order of the papers; a name is a module with `run(quick)`.
-NAMES = ("queries", "rates", "overlaps", "skews", "techniques", "throughput")
+NAMES = ("queries", "rates", "overlaps", "skews", "incremental", "optimizations", "techniques", "throughput")
 DOCS, TRIAL = Path("docs/experiments"), Path("build/experiments")
 
 
@@ -37,6 +37,7 @@ def main() -> int:
             continue
         write_page(name, page, folder)
         print(f"{name:<14}{perf_counter() - started:>7.1f} s  {page.summary}", flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
     write_index(NAMES, folder)
     print(f"written to {folder} in {perf_counter() - begun:.0f} s")
     return 0
