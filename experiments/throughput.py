@@ -236,8 +236,8 @@ def _figures(found: list[Measured]) -> Iterator[Figure]:
             bar
             for one in part
             for bar in (
-                (f"{one.technique}, estimated", 100 * least / one.cost, f"{number(one.cost)} operations a tuple"),
-                ("measured", 100 * one.rows_per_second / fastest, f"{number(one.rows_per_second)} results/s"),
+                (one.technique, 100 * least / one.cost, f"estimated: {number(one.cost)} operations a tuple"),
+                ("", 100 * one.rows_per_second / fastest, f"measured: {number(one.rows_per_second)} results/s"),
             )
         ]
         caption = f"Experiment {experiment}, {TITLES[strategy]}: throughput as a share of the largest"
