@@ -85,8 +85,8 @@ def two_lives(spark: SparkSession, folder: Path, placement: str) -> dict[str, li
     made, source, place = random_trades(5, 60), folder / "in", folder / placement
     put(source, "000", made[:40])
     first = start(spark, source, place, placement)
-    assert first.await_termination(200)
+    assert first.await_termination(300)
     put(source, "001", made[40:])
     handle = start(spark, source, place, placement, {**QUERIES, "added": ADDED}, finish=True)
-    assert handle.await_termination(200)
+    assert handle.await_termination(300)
     return {name: [list(map(str, row)) for row in rows(handle.arrow(name))] for name in handle.queries}
