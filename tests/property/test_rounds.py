@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, catalogs, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
-from support.rounds import Round, Run, expected_late, expected_rows, in_order, renamed, run_rounds
+from support.rounds import Round, Run, count_late, expected_late, expected_rows, in_order, renamed, run_rounds
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import STRATEGIES, PlanOptions
@@ -110,6 +110,11 @@ def check(rounds: list[Round], run: Run) -> None:
     for number in range(len(rounds)):
         alive = [life for life in run.lives if life.first <= number <= life.last]
         assert run.late[number] == expected_late(rounds, number, alive)
+        windows = [life.query.window for life in alive]
+        if len({life.query.where for life in alive}) == 1 and all(
+            one.slide_ticks <= one.range_ticks for one in windows
+        ):
+            assert run.late_in_all[number] == count_late(rounds, number, alive)
         assert encode(decode(encode(run.states[number]))) == encode(run.states[number])
 
 

@@ -15,7 +15,7 @@ from windloom.model.time import TICK_MIN
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import State, carry, step
-from windloom.rounds.lateness import Late
+from windloom.rounds.lateness import Late, late_by_stream
 from windloom.testing import answer
 from windloom.testing.oracle import windows_of
 
@@ -44,11 +44,12 @@ class Life:
 
 @dataclass
 class Run:
-    """All lives of all queries, the state behind each round, the late tuples of each round by set."""
+    """All lives of all queries, the state behind each round, the late tuples of each round by set and in all."""
 
     lives: list[Life]
     states: list[State]
     late: list[dict[tuple[Any, ...], Late]]
+    late_in_all: list[Late]
 
 
 def plan_of(queries: Mapping[str, Query], options: PlanOptions | None = None) -> Plan:
@@ -63,7 +64,7 @@ def _plan(queries: tuple[Query, ...], options: PlanOptions) -> Plan:
 def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, history_ticks: int = 0) -> Run:
     """The step, folded over the rounds, carried where queries change."""
     state, plan, running = State(), None, {}
-    run = Run([], [], [])
+    run = Run([], [], [], [])
     seen: dict[str, int] = {}
     for number, one in enumerate(rounds):
         new = plan_of(one.queries, options)
@@ -85,6 +86,7 @@ def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, hist
             life.reported[number] = rows_of(blocks, life.query)
         run.states.append(state)
         run.late.append({_set_key(one_set): counts.late.get(one_set.number, Late()) for one_set in plan.sets})
+        run.late_in_all.append(late_by_stream(plan, counts.late).get("s", Late()))
     return run
 
 
@@ -112,26 +114,30 @@ def expected_rows(rounds: Sequence[Round], life: Life) -> dict[int, list[Row]]:
 
 def expected_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> dict[tuple[Any, ...], Late]:
     """Of a round, by set: tuples with a window that is closed, by whether another one will still be reported."""
-    closed = closed_before(rounds, number)
-    found: dict[tuple[Any, ...], Late] = {}
+    members: dict[tuple[Any, ...], list[Life]] = {}
     for life in lives:
-        found.setdefault(_query_key(life.query), Late())
-    for key in found:
-        members = [life for life in lives if _query_key(life.query) == key]
-        for row in rounds[number].rows:
-            if not _passes(members[0].query, row):
-                continue
-            missed = open_ = False
-            for life in members:
-                for start in windows_of(life.query.window, row["tick"]):
-                    covered = life.since is None or start >= life.since
-                    is_closed = start + life.query.window.range_ticks <= closed
-                    is_fresh = life.first == number and number > 0
-                    if is_closed and not (is_fresh and covered):
-                        missed = True
-                    elif covered:
-                        open_ = True
-            found[key] += Late(int(missed and open_), int(missed and not open_))
+        members.setdefault(_query_key(life.query), []).append(life)
+    return {key: count_late(rounds, number, some) for key, some in members.items()}
+
+
+def count_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> Late:
+    """Of a round, tuples that are late for the queries taken together, which have one predicate."""
+    closed = closed_before(rounds, number)
+    found = Late()
+    for row in rounds[number].rows:
+        if not _passes(lives[0].query, row):
+            continue
+        missed = open_ = False
+        for life in lives:
+            for start in windows_of(life.query.window, row["tick"]):
+                covered = life.since is None or start >= life.since
+                is_closed = start + life.query.window.range_ticks <= closed
+                is_fresh = life.first == number and number > 0
+                if is_closed and not (is_fresh and covered):
+                    missed = True
+                elif covered:
+                    open_ = True
+        found += Late(int(missed and open_), int(missed and not open_))
     return found
 
 

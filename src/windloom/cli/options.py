@@ -28,7 +28,7 @@ class _NameOption(click.Option):
         from windloom.optimizer import STRATEGIES
         from windloom.slicing import SLICINGS
 
-        names = {"strategy": [*STRATEGIES], "slicing": [*SLICINGS], "technique": ["auto", *TECHNIQUES]}
+        names = {"strategy": ["auto", *STRATEGIES], "slicing": [*SLICINGS], "technique": ["auto", *TECHNIQUES]}
         return "|".join(names[str(self.name)])
 
 
@@ -37,7 +37,7 @@ def plan_options(command: Command) -> Command:
     for option in (
         click.option("--technique", cls=_NameOption, default="auto", help="Final aggregation."),
         click.option("--slicing", cls=_NameOption, default="pairs", help="Where streams are cut."),
-        click.option("--strategy", cls=_NameOption, default="weave_share", help="What queries share."),
+        click.option("--strategy", cls=_NameOption, default="auto", help="What queries share."),
     ):
         command = option(command)
     return command
@@ -88,7 +88,7 @@ def load_loom(catalog: str, cores: str, memory: str | None, conf: tuple[str, ...
     from windloom.engine import Loom
     from windloom.spark.session import local_session
 
-    settings = _pairs(conf, "--conf", "KEY=VALUE")
+    settings = name_value_pairs(conf, "--conf", "KEY=VALUE")
     loom = Loom(lambda: local_session(cores=cores, memory=memory, conf=settings))
     loom.load(catalog)
     return loom
@@ -96,7 +96,7 @@ def load_loom(catalog: str, cores: str, memory: str | None, conf: tuple[str, ...
 
 def paths_of(loom: Loom, catalog: str, texts: tuple[str, ...], option: str) -> dict[str, str]:
     """Paths by stream, from NAME=PATH; refuses streams that the catalog does not have."""
-    paths = _pairs(texts, option, "NAME=PATH")
+    paths = name_value_pairs(texts, option, "NAME=PATH")
     for name in paths:
         if name not in loom.streams:
             raise WindloomError(
@@ -107,7 +107,8 @@ def paths_of(loom: Loom, catalog: str, texts: tuple[str, ...], option: str) -> d
     return paths
 
 
-def _pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str, str]:
+def name_value_pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str, str]:
+    """Options of the form NAME=VALUE, each name once."""
     found: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")

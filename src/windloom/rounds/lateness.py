@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from windloom.model.expression import Expression
 from windloom.model.time import TICK_MIN
 from windloom.model.window import Window
 from windloom.plan.physical import PartialSet, Plan
@@ -46,14 +47,22 @@ def count_late(one: PartialSet, fresh: Cells, state: State) -> Late:
 
 
 def late_by_stream(plan: Plan, late: Mapping[int, Late]) -> dict[str, Late]:
-    """Late tuples of each stream, added over its sets.
+    """Late tuples of each stream, over all its queries.
 
-    A set is one predicate and one grouping. A tuple that several sets hold is counted in each, because partials do not
-    tell which of their tuples are the same; one that no predicate lets pass is in no set and never late.
+    Sets of one predicate hold the same tuples. Of two tuples the later one finds no more windows closed, so of the
+    sets' counts one holds the others: late is what is late in the set that has most of these, dropped is what is
+    dropped in every set. That is exact unless windows leave gaps (slide > range), where a tuple of a gap may be taken
+    for partly late. A tuple that passes several predicates is counted once for each, since partials do not tell which
+    of their tuples are the same; one that passes none is in no query and never late.
     """
-    found: dict[str, Late] = {}
+    members: dict[tuple[str, Expression | None], list[Late]] = {}
     for one in plan.sets:
-        found[one.stream] = found.get(one.stream, Late()) + late.get(one.number, Late())
+        members.setdefault((one.stream, one.where), []).append(late.get(one.number, Late()))
+    found: dict[str, Late] = {}
+    for (stream, _), counts in members.items():
+        dropped = min(one.dropped for one in counts)
+        any_late = max(one.partly + one.dropped for one in counts)
+        found[stream] = found.get(stream, Late()) + Late(any_late - dropped, dropped)
     return found
 
 

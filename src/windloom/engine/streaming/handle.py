@@ -92,6 +92,7 @@ class Handle:
             "round": loop.checkpoint.last_committed,
             "watermark": instant(loop.state.closed),
             "queries": len(self._newest.queries),
+            "placement": loop.placement.description,
             "plan_version": None if loop.record is None else loop.record.version,
             "next_plan_version": self._newest.version,
         }
@@ -147,16 +148,20 @@ class Handle:
         return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
 
     def ask(self, text: str) -> Answer:
-        """Answer a query once, over the partials that are kept; no round waits for it, and nothing is registered."""
+        """Answer a query once, over the partials that are kept; nothing is registered.
+
+        No round waits for it, unless the state is in files of shards: these are read one after another.
+        """
         loop = self._loop
         query = loop.queries.bind("ask", text)
         alone = loop.queries.plan_alone(query, self._newest.options)
-        with loop.lock:
-            state, plan = loop.state, loop.plan
-        if plan is None:
-            raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
-        answers, since = ask(state, plan, alone)
-        pieces = [self._tables.rows(alone, block) for block in answers.blocks()]
+        pieces = []
+        with loop.kept() as (plan, parts):
+            if plan is None:
+                raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
+            for state in parts:  # all of them say the same of the past
+                answers, since = ask(state, plan, alone)
+                pieces += [self._tables.rows(alone, block) for block in answers.blocks()]
         shape = alone.shapes[0]
         table = pa.concat_tables(pieces) if pieces else self._tables.empty(shape)
         return Answer(table.drop_columns("query"), instant(state.closed), None if since is None else instant(since))
