@@ -95,10 +95,6 @@ class FollowOptions:
     ) -> FollowOptions:
         from windloom.engine.streaming.options import StreamOptions, parse_instant
 
-        if placement is not None:
-            raise WindloomError(
-                "--placement is for batch runs", "with --follow the final step runs on the driver", "leave it out"
-            )
         if others["finish"] and (trigger or "").strip().lower() != "now":
             raise WindloomError(
                 "--finish needs a stream that ends",
@@ -107,7 +103,8 @@ class FollowOptions:
             )
         if checkpoint is None and out is not None:
             checkpoint = f"{out}/_checkpoint"
-        chosen = {"trigger": _trigger(trigger), "untimed": untimed or "stop", **others}
+        chosen = {"trigger": _trigger(trigger), "untimed": untimed or "stop", "placement": placement or "driver"}
+        chosen |= others
         StreamOptions.of(**chosen, snapshot_rounds=1)
         if handover is not None:
             parse_instant("--handover", handover)
