@@ -103,8 +103,8 @@ class FollowOptions:
             )
         if checkpoint is None and out is not None:
             checkpoint = f"{out}/_checkpoint"
-        chosen = {"trigger": _trigger(trigger), "untimed": untimed or "stop", "placement": placement or "driver"}
-        chosen |= others
+        chosen: dict[str, Any] = {"trigger": _trigger(trigger), "untimed": untimed or "stop", **others}
+        chosen["placement"] = placement or "driver"
         StreamOptions.of(**chosen, snapshot_rounds=1)
         if handover is not None:
             parse_instant("--handover", handover)
