@@ -27,7 +27,7 @@ class PrefixRing:
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
         if isinstance(cells, AddFloat):
-            prefix_ring_float.evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out)
+            prefix_ring_float.evaluate(cells, group_bounds, lanes, queries, out)
             return
         first, last = int(group_bounds[0]), int(group_bounds[-1])
         _evaluate(cells, first, last, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out)

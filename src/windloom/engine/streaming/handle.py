@@ -50,9 +50,16 @@ class _StoppingError(Exception):
     """Raised into Spark when a micro-batch begins after the handle was told to stop; nothing has been done of it."""
 
 
+class _RoundFailedError(Exception):
+    """Raised into Spark when a round failed: short, because Spark logs it whole; the handle has what happened."""
+
+
 class Handle:
-    def __init__(self, loop: RoundLoop, sinks: list[Sink], tables: AnswerTables, newest: PlanRecord) -> None:
+    def __init__(
+        self, loop: RoundLoop, sinks: list[Sink], tables: AnswerTables, newest: PlanRecord, is_durable: bool
+    ) -> None:
         self._loop, self._sinks, self._tables = loop, sinks, tables
+        self._is_durable = is_durable  # the checkpoint is still there when the stream has ended
         self._newest = newest  # the plan record that the next round will take up
         self._changes = threading.Lock()
         self._query: StreamingQuery | None = None
@@ -243,10 +250,19 @@ class Handle:
                     with as_windloom_errors("the stream"):
                         self._loop.run_batch(batch, number, ingest)
                 except BaseException as error:
-                    self._failure = error
-                    raise
+                    self._failure = self._with_way_on(error)
+                    raise _RoundFailedError(type(error).__name__) from None
 
         return run
+
+    def _with_way_on(self, error: BaseException) -> BaseException:
+        """An error that the user can mend, with what to do when it is mended."""
+        if not isinstance(error, WindloomError) or not self._is_durable or "same checkpoint" in error.hint:
+            return error
+        hint = f"{error.hint}; then start again with the same checkpoint: nothing is lost"
+        mendable = WindloomError(error.message, error.detail, hint)
+        mendable.__cause__ = error.__cause__
+        return mendable
 
     def follow(self, query: StreamingQuery, close: Callable[[], None]) -> None:
         """Watch Spark's query in a thread of its own, and tidy up when it ends, however it ends."""
@@ -261,7 +277,7 @@ class Handle:
                         self._loop.finish()
             except BaseException as error:  # kept for exception() and await_termination(): a thread has no caller
                 if self._failure is None and not self._is_stopping:
-                    self._failure = error
+                    self._failure = self._with_way_on(error)
             finally:
                 close()
                 self._ended.set()

@@ -11,6 +11,7 @@ from windloom.model.time import TICKS_PER_SECOND, parse_duration
 
 TRIGGERS = ("availableNow", "processingTime")
 UNTIMED = ("stop", "skip")
+_TICKS_PER_MILLISECOND = TICKS_PER_SECOND // 1000
 PLACEMENTS = ("driver", "executors")
 
 
@@ -77,7 +78,11 @@ def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, objec
             "it says when Spark forms a micro-batch",
             'use {"availableNow": True} or {"processingTime": "5 seconds"}',
         )
-    return trigger
+    if "availableNow" in trigger:
+        return trigger
+    # Spark knows fewer ways to write a duration, and counts in milliseconds.
+    ticks = _ticks("processingTime", trigger["processingTime"])  # type: ignore[arg-type]
+    return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
 
 
 def _check_placement(placement: str, shards: object) -> None:

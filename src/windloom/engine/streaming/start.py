@@ -73,7 +73,7 @@ def start_stream(
         sinks = [_make_sink(spark, one, path, place, opened) for one in choices]
         placement = _make_placement(spark, registry, opened, place, shards, options)
         loop = RoundLoop(queries, opened, placement, sinks, tables, options, lambda done: _tell(handle, done, progress))
-        handle = Handle(loop, sinks, tables, record)
+        handle = Handle(loop, sinks, tables, record, checkpoint is not None)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
