@@ -15,7 +15,7 @@ from windloom.rounds import Block, State
 from windloom.rounds.checkpoint import Checkpoint, LocalStorage, RoundLog
 from windloom.rounds.checkpoint.sharding import settle_shards
 from windloom.rounds.lateness import Late
-from windloom.rounds.shards.blocks import read_blocks, write_blocks
+from windloom.rounds.shards.blocks import joined, read_blocks, write_blocks
 from windloom.rounds.shards.files import ShardFiles
 from windloom.rounds.shards.notes import ShardNote, counts_of, kept_from_of
 from windloom.rounds.shards.run import shard_state
@@ -65,6 +65,17 @@ def test_blocks_of_answers_come_back_one_by_one() -> None:
     assert found[1].table == BLOCK.table
     assert (found[1].shape, found[1].queries, found[1].bounds.tolist()) == (3, ("a", "ä"), [0, 1, 3])
     assert list(write_blocks([])) == []
+
+
+def test_blocks_of_a_shape_are_joined_up_to_a_size() -> None:
+    other = Block(1, ("b",), np.array([0, 1]), BLOCK.table.slice(0, 1))
+    found = list(joined([BLOCK, other, BLOCK, BLOCK, other], rows=5))
+    assert [(one.shape, one.queries, one.bounds.tolist()) for one in found] == [
+        (3, ("a", "ä", "a", "ä"), [0, 1, 3, 4, 6]),
+        (1, ("b", "b"), [0, 1, 2]),
+        (3, ("a", "ä"), [0, 1, 3]),
+    ]
+    assert found[0].table.to_pylist() == 2 * BLOCK.table.to_pylist()
 
 
 @pytest.mark.parametrize("cut", [5, 30, -1])
