@@ -57,11 +57,11 @@ def start(
         loom.query(name, text)
     if placement == "executors":
         options.setdefault("shards", SHARDS)
+    options.setdefault("trigger", {"availableNow": True})
     return loom.start(
         "parquet",
         path=place / "out",
         checkpoint=place / "c",
-        trigger={"availableNow": True},
         placement=placement,
         snapshot_rounds=2,
         **options,
