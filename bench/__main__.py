@@ -20,14 +20,17 @@ def main() -> int:
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     # Imported here: the parent only starts processes, and --help needs no Spark.
-    from bench.workloads import WORKLOADS
+    from bench.streams import STREAM_WORKLOADS
+    from bench.workloads import WORKLOADS as BATCH_WORKLOADS
 
-    unknown = [name for name in arguments.names if name not in WORKLOADS]
+    workloads = {**BATCH_WORKLOADS, **STREAM_WORKLOADS}
+
+    unknown = [name for name in arguments.names if name not in workloads]
     if unknown:
-        parser.error(f"unknown workload {unknown[0]!r}; known: {', '.join(WORKLOADS)}")
-    names = arguments.names or list(WORKLOADS)
+        parser.error(f"unknown workload {unknown[0]!r}; known: {', '.join(workloads)}")
+    names = arguments.names or list(workloads)
     if arguments.in_process:
-        outcome = WORKLOADS[names[0]](arguments.repeats)
+        outcome = workloads[names[0]](arguments.repeats)
         print(json.dumps(outcome.__dict__))
         return 0
     outcomes = []

@@ -32,6 +32,11 @@ def cells_of(family: Family, count: int, seed: int) -> Any:
     return COLUMNS[family](rng.normal(size=count) * 10.0 ** rng.integers(-3, 16, count), np.zeros(count))
 
 
+def readings(family: Family, columns: Any) -> list[Any]:
+    """What a reader sees: the halves of a float sum are one number."""
+    return [columns.high + columns.low] if family is Family.ADD_FLOAT else list(columns)
+
+
 SHAPES = {
     "sizes": st.lists(st.integers(0, 70), min_size=1, max_size=4),
     "seed": st.integers(0, 1000),
@@ -62,13 +67,11 @@ def test_a_technique_agrees_with_recalculation(
     expected, found = empty_columns(family, len(lanes)), empty_columns(family, len(lanes))
     TECHNIQUES["recalculate"].evaluate(cells, bounds, lanes, queries, expected)
     TECHNIQUES[technique].evaluate(cells, bounds, lanes, queries, found)
-    for left, right in zip(expected, found, strict=True):
+    for left, right in zip(readings(family, expected), readings(family, found), strict=True):
         if left.dtype == np.int64:
             assert (left == right).all()
         else:
-            # The low halves of double-doubles are rounding dust of the high ones.
-            size = np.maximum(1.0, np.abs(left if family is Family.MOMENTS else expected[0]))
-            assert (np.abs(left - right) <= 1e-12 * size).all()
+            assert (np.abs(left - right) <= 1e-12 * np.maximum(1.0, np.abs(left))).all()
 
 
 @pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if Needs.ASSOCIATIVE in one.needs])
@@ -102,43 +105,92 @@ def test_any_sequence_of_appends_evictions_and_questions_is_answered(
     for appended, evicted in moves:
         right.append(right[-1] + appended)
         left.append(min(left[-1] + evicted, right[-1]))
-    lanes = Lanes(
+    lanes = lane_of(left, right)
+    bounds = np.array([0, right[-1]])
+    cells = cells_of(family, right[-1], seed)
+    expected, found = empty_columns(family, len(lanes)), empty_columns(family, len(lanes))
+    TECHNIQUES["recalculate"].evaluate(cells, bounds, lanes, np.arange(1), expected)
+    TECHNIQUES[technique].evaluate(cells, bounds, lanes, np.arange(1), found)
+    assert_same_answers(family, expected, found)
+
+
+@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in Family for t in allowed(f) if t != "recalculate"])
+@settings(max_examples=20, deadline=None)
+@given(
+    stretches=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 400)), min_size=1, max_size=4),
+    distinct=st.sampled_from([1, 3, 50, 2**40]),
+    trend=st.sampled_from([-1, 0, 1]),
+    seed=st.integers(0, 1000),
+)
+def test_windows_that_move_on_cell_by_cell_are_answered(
+    family: Family, technique: str, stretches: list[tuple[int, int, int]], distinct: int, trend: int, seed: int
+) -> None:
+    """Long stretches of steady windows between leaps, with ties, rising and falling values."""
+    left, right = [0], [1]
+    for appended, evicted, steady in stretches:
+        right.append(right[-1] + appended)
+        left.append(min(left[-1] + evicted, right[-1]))
+        left.extend(range(left[-1] + 1, left[-1] + 1 + steady))
+        right.extend(range(right[-1] + 1, right[-1] + 1 + steady))
+    lanes = lane_of(left, right)
+    values = np.random.default_rng(seed).integers(0, distinct, right[-1]) + trend * np.arange(right[-1]) * distinct // 4
+    if family is Family.MOMENTS:
+        cells: Any = COLUMNS[family](np.ones(len(values)), values % 1000 + 0.5, np.zeros(len(values)))
+    elif family is Family.ADD_FLOAT:
+        cells = COLUMNS[family](values + 0.1, np.zeros(len(values)))
+    else:
+        cells = COLUMNS[family](values)
+    bounds = np.array([0, right[-1]])
+    expected, found = empty_columns(family, len(lanes)), empty_columns(family, len(lanes))
+    TECHNIQUES["recalculate"].evaluate(cells, bounds, lanes, np.arange(1), expected)
+    TECHNIQUES[technique].evaluate(cells, bounds, lanes, np.arange(1), found)
+    assert_same_answers(family, expected, found)
+
+
+def lane_of(left: list[int], right: list[int]) -> Lanes:
+    return Lanes(
         np.array([0, len(left)]),
         np.zeros(len(left), np.int64),
         np.array(left, np.int32),
         np.array(right, np.int32),
         np.empty(0, np.int32),
     )
-    bounds = np.array([0, right[-1]])
-    cells = cells_of(family, right[-1], seed)
-    expected, found = empty_columns(family, len(lanes)), empty_columns(family, len(lanes))
-    TECHNIQUES["recalculate"].evaluate(cells, bounds, lanes, np.arange(1), expected)
-    TECHNIQUES[technique].evaluate(cells, bounds, lanes, np.arange(1), found)
-    size = np.maximum(1.0, np.abs(expected[0].astype(float)))
-    exact = expected[0].dtype == np.int64
-    for one, other in zip(expected, found, strict=True):
-        assert (one == other).all() if exact else (np.abs(one - other) <= 1e-12 * np.maximum(size, np.abs(one))).all()
 
 
-@settings(max_examples=150, deadline=None)
+def assert_same_answers(family: Family, expected: Any, found: Any) -> None:
+    size = np.maximum(1.0, np.abs(readings(family, expected)[0].astype(float)))
+    for one, other in zip(readings(family, expected), readings(family, found), strict=True):
+        if one.dtype == np.int64:
+            assert (one == other).all()
+        else:
+            assert (np.abs(one - other) <= 1e-12 * np.maximum(size, np.abs(one))).all()
+
+
+#: (gap, spacing, cells): evenly spaced runs with gaps between them, where windows are located a run at a time.
+SPACED = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 4), st.integers(1, 12)), min_size=1, max_size=3).map(
+    lambda runs: list(np.cumsum([gap if i == 0 else apart for gap, apart, count in runs for i in range(count)]) - 60)
+)
+
+
+@settings(max_examples=300, deadline=None)
 @given(
-    starts=st.lists(st.integers(-60, 60), min_size=1, max_size=12, unique=True),
+    starts=st.lists(st.integers(-60, 60), min_size=1, max_size=12, unique=True) | SPACED,
     window=st.builds(Window, st.integers(1, 25), st.integers(1, 25), st.integers(0, 24)),
     after=st.integers(-80, 80),
-    span=st.integers(0, 120),
+    span=st.integers(0, 300),
 )
 def test_located_windows_are_the_non_empty_ones_that_end_in_the_interval(
     starts: list[int], window: Window, after: int, span: int
 ) -> None:
-    cells = np.array(sorted(starts), np.int64)
+    cells = np.array([-1000, *sorted(starts)], np.int64)  # the first one belongs to another group
     arrays = WindowArrays(
         *(np.array([v], np.int64) for v in (window.range_ticks, window.slide_ticks, window.offset_ticks))
     )
-    lanes = locate(cells, np.array([0, len(cells)]), arrays, after, after + span, NO_MARKS)
+    lanes = locate(cells, np.array([1, len(cells)]), arrays, after, after + span, NO_MARKS)
     expected = []
-    for start in range(-300, 300):
+    for start in range(-300, 400):
         end = start + window.range_ticks
-        inside = np.flatnonzero((cells >= start) & (cells < end))
+        inside = 1 + np.flatnonzero((cells[1:] >= start) & (cells[1:] < end))
         if (start - window.offset_ticks) % window.slide_ticks == 0 and after < end <= after + span and len(inside):
             expected.append((start, inside[0], inside[-1] + 1))
     assert list(zip(lanes.window_start, lanes.lo, lanes.hi, strict=True)) == expected

@@ -62,12 +62,14 @@ def queries(draw: st.DrawFn, name: str) -> Query:
     return make_query(name, draw(WINDOWS), chosen, grouping)
 
 
-def make_query(name: str, window: Window, chosen: list[Aggregate], grouping: tuple[str, ...] = ()) -> Query:
+def make_query(
+    name: str, window: Window, chosen: list[Aggregate], grouping: tuple[str, ...] = (), where: str | None = None
+) -> Query:
     return Query(
         name,
         "s",
         window,
-        None,
+        None if where is None else Expression.of_column(where),
         tuple(Grouping(column, Expression.of_column(column)) for column in grouping),
         tuple(chosen),
         tuple(Output(f"o{i}", i) for i in range(len(chosen))),

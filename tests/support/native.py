@@ -20,9 +20,11 @@ Row = Mapping[str, Any]
 
 
 def partials_table(one: PartialSet, rows: Sequence[Row]) -> pa.Table:
-    """One line a (slice, group), columns as `read_partials` expects them."""
+    """One line a (slice, group), columns as `read_partials` expects them; a predicate must be a bare boolean column."""
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
+        if one.where is not None and row[str(one.where.column)] is not True:
+            continue
         tick = np.array([row["tick"]], np.int64)
         if isinstance(one.slice_id, PaneSlice):
             pane = one.slice_id.edges

@@ -18,7 +18,7 @@ def test_a_window_too_short_to_count_is_refused() -> None:
 @pytest.mark.parametrize(("share", "holds"), [(0.3, True), (0.01, False)])
 def test_a_bar_holds_or_is_missed_by_the_share_of_the_reading_loop(share: float, holds: bool) -> None:
     names = [(t, k) for t in ("slick_deque", "two_stacks", "block_decomposition", "daba") for k in ("sum", "max")]
-    speed = {"ns": 2.0, "ratio_reading": share, "ratio_writing": 0.9}
+    speed = {"ns": 2.0, "ratio_reading": share, "ratio_float": 0.9, "ratio_vector": 0.9, "ratio_writing": 0.9}
     found = {
         "single_query": [{"technique": t, "kind": k, "window": 4096, "input": "random", **speed} for t, k in names],
         "many_ranges": [{"technique": "daba", "kind": k, "ranges": "100 ranges", **speed} for k in ("sum", "max")],

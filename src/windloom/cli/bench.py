@@ -106,7 +106,7 @@ def _estimate(technique: str, family: str, lengths: list[int]) -> float:
 
 
 def bars(found: dict[str, Any]) -> Rows:
-    """What was asked for, and what was found; ratios against the reading loop, beside it against the writing one."""
+    """What was asked for, and what was found; ratios against the reading loop, beside it against the others."""
     rows: Rows = []
 
     def bar(what: str, figure: float, limit: float, at_least: bool, note: str = "") -> None:
@@ -132,7 +132,8 @@ def bars(found: dict[str, Any]) -> Rows:
         ("daba", "max", 0.08),
     ):
         row = at[technique, kind]
-        note = f"{row['ratio_writing']:.2f} of the writing loop, {1e3 / row['ns']:.0f}M slides/s"
+        others = ", ".join(f"{row[f'ratio_{loop}']:.2f} {loop}" for loop in ("float", "vector", "writing"))
+        note = f"{1e3 / row['ns']:.0f}M slides/s; other loops: {others}"
         bar(f"{technique}, {kind}, w = 4096, share of the loop", row["ratio_reading"], limit, True, note)
     worst = {(row["technique"], row["kind"]): row["max_ns"] for row in found["latency"]}
     for kind in ("sum", "max"):
@@ -189,7 +190,7 @@ def table(found: dict[str, Any]) -> Iterable[str]:
     yield f"\nmemory beyond cells and answers, window {first['window']:,} of {first['cells']:,} cells, falling input"
     for row in found["memory"]:
         yield f"  {row['technique']:<20}{row['kind']:<5}{row['bytes'] / 2**20:>10.1f} MiB"
-    yield "\nbars (shares of the loop that only reads; the note has the loop that also writes)"
+    yield "\nbars (shares of the loop that only reads; the note has the other loops)"
     for row in found["bars"]:
         mark = "holds" if row["holds"] else "MISSED"
         yield f"  {row['what']:<52}{row['figure']:>8.3g}  {row['bar']:<7} {mark:<7} {row['note']}"

@@ -1,11 +1,6 @@
 """Measuring the kernels: throughput, many ranges, latency of single slides, memory, and the step around them.
 
-Every figure is a ratio within one run or comes with one: the technique and a bare compiled loop take turns, so that
-whatever else the machine does falls on both, and the median ratio counts. There are two bare loops. The *reading* one
-reads the array and adds (or compares) and keeps only the result; compilers turn it into vector code that reads at the
-memory's speed. The *writing* one also stores the running value of each element, as every technique must store answers.
-
-Kernels run in one thread and are timed by that thread's processor time: time spent waiting for a core does not count.
+Every figure is a ratio within one run or comes with one, see `bench_loops`.
 """
 
 from __future__ import annotations
@@ -16,21 +11,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windloom.kernels.compiled import compiled
+from windloom.cli.bench_loops import against_loops, fastest
 from windloom.kernels.families import COLUMNS, empty_columns
 from windloom.kernels.locate import Lanes
+from windloom.kernels.memory import new_array
 from windloom.kernels.registry import STEPPING, TECHNIQUES, allowed
 from windloom.kernels.slides import PATTERNS, Ints, sliding_lanes, stamps_of, values_of
 from windloom.model import Aggregate, DataType, Expression, Family, Grouping, Output, Query, Stream, Window
 from windloom.model.time import TICK_MAX, TICKS_PER_SECOND
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.rounds import State, step
+from windloom.rounds.answers import BLOCK_ROWS
 
 FAMILIES = {"sum": Family.ADD_INT, "max": Family.MAX_INT}
 
@@ -50,67 +46,8 @@ class Size:
     repeats: int
 
 
-FULL = Size(2_000_000, (1, 16, 256, 4096, 65_536, 1_048_576), 100_000, 512, 1_048_576, 5)
-QUICK = Size(400_000, (1, 64, 4096, 65_536), 20_000, 64, 65_536, 3)
-
-
-@compiled
-def _read_sum(values, out):  # type: ignore[no-untyped-def]
-    total = values[0] * 0
-    for value in values:
-        total += value
-    out[0] = total
-
-
-@compiled
-def _read_max(values, out):  # type: ignore[no-untyped-def]
-    most = values[0]
-    for value in values:
-        most = max(most, value)
-    out[0] = most
-
-
-@compiled
-def _write_sum(values, out):  # type: ignore[no-untyped-def]
-    total = values[0] * 0
-    for i in range(len(values)):
-        total += values[i]
-        out[i] = total
-
-
-@compiled
-def _write_max(values, out):  # type: ignore[no-untyped-def]
-    most = values[0]
-    for i in range(len(values)):
-        most = max(most, values[i])
-        out[i] = most
-
-
-_READING = {"sum": _read_sum, "max": _read_max}
-_WRITING = {"sum": _write_sum, "max": _write_max}
-
-
-def _seconds(action: Callable[[], object]) -> float:
-    begun = time.thread_time()
-    action()
-    return time.thread_time() - begun
-
-
-def _against_loops(kind: str, values: Ints, action: Callable[[], object], answers: int, repeats: int) -> dict[str, Any]:
-    """Nanoseconds an answer, and how many times as long as the bare loops' nanoseconds an element that is."""
-    out = np.empty(len(values), np.int64)
-    loops = (lambda: _READING[kind](values, out), lambda: _WRITING[kind](values, out))
-    for one in (*loops, action):
-        one()
-    rounds = [[_seconds(one) for one in (*loops, action)] for _ in range(repeats)]
-    per_element = [[reading / len(values), writing / len(values), ours / answers] for reading, writing, ours in rounds]
-    return {
-        "ns": 1e9 * median(one[2] for one in per_element),
-        "ratio_reading": median(one[0] / one[2] for one in per_element),
-        "ratio_writing": median(one[1] / one[2] for one in per_element),
-        "reading_ns": 1e9 * median(one[0] for one in per_element),
-        "writing_ns": 1e9 * median(one[1] for one in per_element),
-    }
+FULL = Size(2_000_000, (1, 16, 256, 4096, 65_536, 1_048_576), 100_000, 512, 1_048_576, 9)
+QUICK = Size(400_000, (1, 64, 4096, 65_536), 20_000, 64, 65_536, 5)
 
 
 def _evaluation(technique: str, family: Family, values: Ints, lanes: Lanes, queries: int) -> Callable[[], None]:
@@ -132,7 +69,7 @@ def single_query(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]
             for technique in allowed(family):
                 if length <= _SLOW.get(technique, length):
                     action = _evaluation(technique, family, values, lanes, 1)
-                    found = _against_loops(kind, values, action, len(values), size.repeats)
+                    found = against_loops(kind, values, action, len(values), size.repeats)
                     rows.append({"technique": technique, "kind": kind, "input": pattern, "window": length, **found})
     return rows
 
@@ -152,7 +89,7 @@ def many_ranges(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]
             for technique in allowed(family):
                 if technique not in _SLOW:
                     action = _evaluation(technique, family, values, lanes, len(lengths))
-                    found = _against_loops(kind, values, action, len(lanes), size.repeats)
+                    found = against_loops(kind, values, action, len(lanes), size.repeats)
                     rows.append({"technique": technique, "kind": kind, "ranges": name, **found})
     return rows
 
@@ -283,21 +220,21 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
     source = np.arange(1 << 16, dtype=np.int64)
 
     def writing() -> None:
-        """The same columns: two times, a group's code, a value; a block at a time."""
-        for first in range(0, rows, 1 << 20):
-            count = min(1 << 20, rows - first)
-            for kind in (np.int64, np.int64, np.int32, np.int64):
-                column = np.empty(count, kind)
+        """The same tables without anything worked out: two times, a group's code, a value; a block at a time."""
+        for first in range(0, rows, BLOCK_ROWS):
+            count = min(BLOCK_ROWS, rows - first)
+            columns = [new_array(count, kind) for kind in (np.int64, np.int64, np.int32, np.int64)]
+            for column in columns:
                 for at in range(0, count, len(source)):
                     part = column[at : at + len(source)]
                     part[:] = source[: len(part)]
+            pa.table([pa.array(column) for column in columns], names=["a", "b", "c", "d"])
 
-    writing()
-    pairs = [(_seconds(writing), _seconds(ours)) for _ in range(size.repeats)]  # Arrow's part runs in this thread too
+    seconds = fastest({"writing": writing, "ours": ours}, size.repeats)  # Arrow's part runs in this thread too
     return {
         "rows": rows,
-        "rows_per_second": rows / median(one[1] for one in pairs),
-        "ratio_writing": median(one[0] / one[1] for one in pairs),
+        "rows_per_second": rows / seconds["ours"],
+        "ratio_writing": seconds["writing"] / seconds["ours"],
     }
 
 

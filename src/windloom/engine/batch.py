@@ -10,6 +10,7 @@ from time import perf_counter
 
 import numpy as np
 
+from windloom.engine.events import events_of
 from windloom.engine.results import DriverResults, ExecutorResults, Results, RunStats, StoredResults
 from windloom.engine.store import ParquetStore
 from windloom.model.time import TICKS_PER_SECOND
@@ -37,7 +38,7 @@ class _Run:
 
     def stats(self, placement: str, tuples: Mapping[int, int], partials: Mapping[int, int], rows: int) -> RunStats:
         return RunStats(
-            events=_events(self.plan, tuples),
+            events=events_of(self.plan, tuples),
             partials=sum(partials.values()),
             results=rows,
             late_partly=0,
@@ -75,7 +76,7 @@ def run_batch(
             measured = partials.frame.persist()
             scope.callback(measured.unpersist)
             placement = "driver" if driver_can_hold(measured.count(), len(measured.columns)) else "executors"
-            partials = Partials(measured, partials.slots)
+            partials = replace(partials, frame=measured)
         return _on_driver(run, partials) if placement == "driver" else _on_executors(run, partials, shards)
 
 
@@ -136,11 +137,3 @@ def _on_executors(run: _Run, partials: Partials, shards: int | None) -> Results:
         run.store.write_wide(wide, counts.rows)
         seconds["write"] = perf_counter() - begun
         return StoredResults(run.spark, run.plan, replace(stats, seconds=seconds), run.store.tables)
-
-
-def _events(plan: Plan, tuples: Mapping[int, int]) -> int:
-    """Tuples of each stream, counted in the set that took most of them: sets of one stream read the same tuples."""
-    most: dict[str, int] = {}
-    for one in plan.sets:
-        most[one.stream] = max(most.get(one.stream, 0), tuples.get(one.number, 0))
-    return sum(most.values())

@@ -59,21 +59,24 @@ class Registry:
         return made
 
     def add_query(self, name: str, text: str) -> Query:
-        if not name or not isinstance(name, str):
-            raise WindloomError("a query needs a name", f"it was given {name!r}", "loom.query('avg_1h', 'SELECT …')")
         if name in self.queries:
             raise _registered_twice(self.queries[name])
-        query = parse_query(name, text, self.streams)
+        query = self._named(name, text)
         if query.stream in self._frames:
             self._check(query)
         self.queries[name] = query
         return query
 
-    def draft(self, name: str, text: str) -> Query:
-        """A query as it would be registered; its types are known from then on."""
-        query = parse_query(name, text, self.streams)
+    def bind(self, name: str, text: str) -> Query:
+        """The query a text means on the registered streams, checked; it is not registered."""
+        query = self._named(name, text)
         self._check(query)
         return query
+
+    def _named(self, name: str, text: str) -> Query:
+        if not name or not isinstance(name, str):
+            raise WindloomError("a query needs a name", f"it was given {name!r}", "loom.query('avg_1h', 'SELECT …')")
+        return parse_query(name, text, self.streams)
 
     def load(self, path: str | Path) -> None:
         file = Path(path)
@@ -105,18 +108,34 @@ class Registry:
         for stream in plan.streams:
             frame = self._frames.get(stream.name)
             if frame is None:
-                raise WindloomError(
-                    f"stream '{stream.name}' has no data",
-                    "its columns are declared, and that is all",
-                    f"give it some: loom.stream('{stream.name}', df), or --stream {stream.name}=PATH",
-                )
+                raise _no_data(stream.name)
             if frame.isStreaming:
                 raise WindloomError(
                     f"stream '{stream.name}' is a streaming DataFrame",
                     "run() answers all windows of data that end",
-                    "read it as a batch (spark.read instead of spark.readStream)",
+                    "start() it, or read it as a batch (spark.read instead of spark.readStream)",
                 )
         return {stream.name: self._frames[stream.name] for stream in plan.streams}
+
+    def streaming_frames(self) -> dict[str, DataFrame]:
+        """The data of all registered streams; refuses those that end, and those without data that a query reads."""
+        asked = {query.stream for query in self.queries.values()}
+        for name in self.streams:
+            frame = self._frames.get(name)
+            if frame is None and name in asked:
+                raise _no_data(name)
+            if frame is not None and not frame.isStreaming:
+                raise WindloomError(
+                    f"stream '{name}' is a batch DataFrame",
+                    "start() answers windows as they close, on streams that go on",
+                    "read it with spark.readStream, answer it with run(), or give it as history=…",
+                )
+        return dict(self._frames)
+
+    @property
+    def known_types(self) -> dict[tuple[str, str], DataType]:
+        """Types of all expressions of queries that were bound or checked."""
+        return self._types
 
     def types(self) -> dict[tuple[str, str], DataType]:
         """Types of all expressions, from the data where there is some, else from the declaration."""
@@ -161,6 +180,14 @@ class Registry:
             frame = empty_frame(self._session(), self.streams[stream])
         for sql, kind in expression_types(frame, computed).items():
             self._types[stream, sql] = kind
+
+
+def _no_data(stream: str) -> WindloomError:
+    return WindloomError(
+        f"stream '{stream}' has no data",
+        "its columns are declared, and that is all",
+        f"give it some: loom.stream('{stream}', df), or --stream {stream}=PATH",
+    )
 
 
 def _registered_twice(first: Query) -> WindloomError:

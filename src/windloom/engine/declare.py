@@ -29,7 +29,7 @@ def make_stream(
     """The stream, and its frame with the declared columns; what the caller says goes before what is declared."""
     _check_arguments(name, frame, time, rate)
     if declared is not None:
-        frame = _match_declaration(declared, frame)
+        frame = match_declaration(declared, frame)
     columns = column_types(frame)
     column = _time_column(name, columns, time, declared)
     if declared is not None:
@@ -117,7 +117,7 @@ def _check_time(stream: str, column: str, kind: DataType, unit: str | None) -> N
         )
 
 
-def _match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
+def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
     """The declared columns must be there; numbers are widened to the declared type."""
     columns = column_types(frame)
     actual = Stream(declared.name, columns)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
 from windloom.engine.results import Results, unknown_query
+from windloom.engine.streaming.handle import Handle
+from windloom.engine.streaming.options import StreamOptions, parse_instant
+from windloom.engine.streaming.progress import RoundProgress
+from windloom.engine.streaming.start import SinkChoice, start_stream
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.errors import WindloomError
 from windloom.model.query import Query
@@ -198,6 +202,64 @@ class Loom:
         self._learn(results)
         return results
 
+    def start(
+        self,
+        sink: SinkChoice | Sequence[SinkChoice] = "parquet",
+        *,
+        path: str | Path | None = None,
+        checkpoint: str | Path | None = None,
+        trigger: Mapping[str, object] | None = None,
+        strategy: str = "auto",
+        slicing: str = "pairs",
+        technique: str = "auto",
+        history: DataFrame | Mapping[str, DataFrame] | None = None,
+        handover: str | datetime | None = None,
+        keep: str | timedelta | None = None,
+        idle_after: str | timedelta | None = None,
+        finish: bool = False,
+        untimed: str = "stop",
+        snapshot_rounds: int = 10,
+        placement: str = "driver",
+        shards: int | None = None,
+        progress: Callable[[RoundProgress], None] | None = None,
+    ) -> Handle:
+        """Answer every query over the registered streaming DataFrames, round by round, exactly once.
+
+        `sink` is "parquet" (to `path`), "memory", "live" (the latest answer of every group), a function that is called
+        with a DataFrame and the round's number, or several of these. All that must survive a crash is under
+        `checkpoint`: start again with the same one, and the stream goes on where it was.
+
+        `history` is a batch DataFrame that is answered before the stream; with `handover`, an instant, it counts up to
+        there and the stream from there on. `keep` says for how long partials stay for questions and queries to come.
+        `idle_after`: a stream silent for so long does not hold back others. `finish` answers the windows still open
+        when a stream of trigger availableNow has ended. `untimed="skip"` leaves tuples without a time out, counted.
+
+        `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
+        shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.
+        """
+        options = StreamOptions.of(
+            trigger,
+            finish=finish,
+            idle_after=idle_after,
+            keep=keep,
+            untimed=untimed,
+            snapshot_rounds=snapshot_rounds,
+            placement=placement,
+            shards=shards,
+        )
+        return start_stream(
+            self.spark,
+            self._registry,
+            PlanOptions(strategy, slicing, technique),
+            options,
+            sink=sink,
+            path=path,
+            checkpoint=checkpoint,
+            history=history,
+            handover=None if handover is None else parse_instant("handover", handover),
+            progress=progress,
+        )
+
     def what_if(self, text: str, *, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto") -> WhatIf:
         """What a query would cost beside the registered ones, before it is added.
 
@@ -205,7 +267,7 @@ class Loom:
         """
         options = PlanOptions(strategy, slicing, technique)
         name = unused_name(self.queries)
-        query = self._registry.draft(name, text)
+        query = self._registry.bind(name, text)
         before = self.plan(strategy, slicing, technique) if self.queries else None
         types = self._registry.types()
         after = make_plan(self.streams, [*self.queries.values(), query], types, options, known=self._known())

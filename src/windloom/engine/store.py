@@ -6,7 +6,6 @@ run that fails leaves nothing behind. `manifest.json` says which table holds whi
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -16,18 +15,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windloom.engine.results import with_utc
+from windloom.engine.tables import AnswerTables, queries_text
 from windloom.errors import WindloomError
-from windloom.plan.physical import Plan, Shape
+from windloom.plan.physical import Plan
 from windloom.rounds import Block
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors import WideAnswers
-from windloom.spark.frames import arrow_frame, ddl_of, finish, output_types
+from windloom.spark.frames import arrow_frame, finish
 
 MANIFEST = "manifest.json"
 _FIRST_FILE = "part-00000.parquet"
@@ -71,8 +69,8 @@ class ParquetStore:
         self._work = (self._out if self._fills else self._out.parent) / name
         self._made: list[Path] = []  # parents that were not there
         self._writers: dict[str, pq.ParquetWriter] = {}
-        self._columns = [output_types(spark, shape) for shape in plan.shapes]
-        self._names = [_table_name(columns) for columns in self._columns]
+        self._answers = AnswerTables(spark)
+        self._names = [self._answers.name(shape) for shape in plan.shapes]
         self.tables = [self._out / name for name in self._names]
 
     def __enter__(self) -> ParquetStore:
@@ -87,15 +85,7 @@ class ParquetStore:
         return self
 
     def write(self, block: Block) -> None:
-        shape = self._plan.shapes[block.shape]
-        counts = np.diff(block.bounds)
-        query = pa.DictionaryArray.from_arrays(
-            pa.array(np.repeat(np.arange(len(counts), dtype=np.int32), counts)), pa.array(block.queries, pa.string())
-        )
-        table = _plain(block.table.add_column(0, "query", query))
-        if shape.select is not None:
-            with as_windloom_errors(_queries_text(block.queries)):
-                table = self._finished(table, shape)
+        table = self._answers.rows(self._plan, block)
         name = self._names[block.shape]
         if name not in self._writers:
             self._writers[name] = pq.ParquetWriter(self._work / name / _FIRST_FILE, table.schema, compression="zstd")
@@ -110,7 +100,7 @@ class ParquetStore:
             for part in range(0, len(shapes), _UNITED_SHAPES):
                 numbers = shapes[part : part + _UNITED_SHAPES]
                 queries = [planned.name for planned in self._plan.queries if planned.shape in numbers]
-                with as_windloom_errors(_queries_text(queries)):
+                with as_windloom_errors(queries_text(queries)):
                     done = reduce(DataFrame.unionAll, [self._named(wide, number, lookup) for number in numbers])
                     done = done.coalesce(1 + rows // _FILE_ROWS)
                     done.write.mode("append").parquet(f"file://{self._work / name}")
@@ -119,10 +109,6 @@ class ParquetStore:
         found = wide.shape_frame(self._plan, number)
         found = found.join(lookup.hint("broadcast"), found["query"] == lookup["number"]).drop("query", "number")
         return finish(found.withColumnRenamed("name", "query"), self._plan.shapes[number], keep=("query",))
-
-    def _finished(self, table: pa.Table, shape: Shape) -> pa.Table:
-        frame = arrow_frame(self._spark, table, ddl_of(shape, with_query=True))
-        return _plain(with_utc(finish(frame, shape, keep=("query",)).toArrow()))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -149,10 +135,7 @@ class ParquetStore:
             note.unlink()
         for number, name in enumerate(self._names):
             if not any((self._work / name).iterdir()):
-                shape = self._plan.shapes[number]
-                empty = self._spark.createDataFrame([], ddl_of(shape, with_query=True))
-                rows = _plain(with_utc(finish(empty, shape, keep=("query",)).toArrow()))
-                pq.write_table(rows, self._work / name / _FIRST_FILE)
+                pq.write_table(self._answers.empty(self._plan.shapes[number]), self._work / name / _FIRST_FILE)
         text = json.dumps(self._manifest(), indent=2, ensure_ascii=False) + "\n"
         (self._work / MANIFEST).write_text(text, encoding="utf-8")
 
@@ -176,32 +159,11 @@ class ParquetStore:
         tables: dict[str, dict[str, Any]] = {}
         for number, name in enumerate(self._names):
             queries = [planned.name for planned in self._plan.queries if planned.shape == number]
-            entry = tables.setdefault(name, {"columns": {"query": "string", **self._columns[number]}, "queries": []})
+            columns = self._answers.columns(self._plan.shapes[number])
+            entry = tables.setdefault(name, {"columns": columns, "queries": []})
             entry["queries"] = sorted([*entry["queries"], *queries])
         return {"format": "windloom-answers/1", "tables": tables}
 
 
 def _unwritable(out: Path, error: OSError) -> WindloomError:
     return WindloomError(f"cannot write to '{out}'", str(error), "choose another directory, or make room")
-
-
-def _queries_text(names: list[str] | tuple[str, ...]) -> str:
-    shown = ", ".join(f"'{name}'" for name in sorted(names)[:3])
-    return f"query {shown}" if len(names) == 1 else f"queries {shown}{', …' if len(names) > 3 else ''}"
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Dictionaries are only our way of carrying columns; whether a column may be NULL differs between queries."""
-    fields = [
-        pa.field(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type)
-        for one in table.schema
-    ]
-    return table.cast(pa.schema(fields))
-
-
-def _table_name(columns: dict[str, str]) -> str:
-    """Readable, safe as a directory, and different for different columns or types."""
-    readable = "_".join(name for name in columns if name not in ("window_start", "window_end"))
-    slug = re.sub(r"[^a-z0-9]+", "_", readable.lower()).strip("_")[:60] or "windows"
-    digest = hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:6]
-    return f"{slug}-{digest}"

@@ -23,7 +23,8 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, like, load, store
-from windloom.kernels.lanes import longest_run
+from windloom.kernels.lanes import SHORT_STRETCH, longest_group, next_stretch
+from windloom.kernels.two_stacks import flip, slide
 from windloom.model.aggregate import Needs
 
 
@@ -71,12 +72,10 @@ def _build(cells, begin, length, span, blocks):  # type: ignore[no-untyped-def]
 @compiled
 def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
-    longest = 0
-    for group in range(groups):
-        longest = max(longest, group_bounds[group + 1] - group_bounds[group])
+    longest = longest_group(group_bounds)
     levels = _highest_bit(max(longest - 1, 1)) + 1
     if 2 * len(queries) <= levels:
-        _evaluate_few(cells, groups, bounds, lo, hi, queries, out)
+        _evaluate_few(cells, groups, longest, bounds, lo, hi, queries, out)
         return
     blocks = like(cells, levels * longest)
     log = np.zeros(2 << levels, np.uint8)  # of every possible first ^ final
@@ -107,40 +106,76 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out):  # type: ignor
 
 
 @compiled
-def _evaluate_few(cells, groups, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
-    """Query by query, block by block; only the block before a border and the one after it are held."""
-    longest = longest_run(groups, bounds, lo, hi, queries)
+def _evaluate_few(cells, groups, longest, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
+    """Query by query, block by block; only the values before two borders are held."""
     before = like(cells, longest)
-    after = like(cells, longest)
+    ahead = like(cells, longest)
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
-            row = bounds[lane]
-            while row < bounds[lane + 1]:
-                # This window and all that begin before its end have the border between them or end at it.
-                begin = np.int64(lo[row])
-                border = np.int64(hi[row])
-                last_row = row
-                while last_row < bounds[lane + 1] and lo[last_row] < border:
-                    last_row += 1
-                if last_row == row:
+            row, last_row = bounds[lane], bounds[lane + 1]
+            ready = False
+            while row < last_row:
+                begin, border = np.int64(lo[row]), np.int64(hi[row])
+                if begin == border:
                     store(out, row, identity(cells))
                     row += 1
                     continue
-                end = np.int64(hi[last_row - 1])
-                total = load(cells, border - 1)
-                store(before, border - 1 - begin, total)
-                for cell in range(border - 2, begin - 1, -1):
-                    total = combine(load(cells, cell), total)
-                    store(before, cell - begin, total)
-                if border < end:
-                    total = load(cells, border)
-                    store(after, 0, total)
-                    for cell in range(border + 1, end):
-                        total = combine(total, load(cells, cell))
-                        store(after, cell - border, total)
-                for i in range(row, last_row):
-                    if hi[i] > border:
-                        store(out, i, combine(load(before, lo[i] - begin), load(after, hi[i] - 1 - border)))
-                    else:
-                        store(out, i, load(before, lo[i] - begin))
-                row = last_row
+                if not ready:
+                    flip(cells, begin, border, before)
+                # This window and all that begin before its end have the border between them or end at it.
+                stop = row + np.searchsorted(lo[row:last_row], border)
+                ready = stop < last_row and lo[stop] < hi[stop]
+                first, end = (np.int64(lo[stop]), np.int64(hi[stop])) if ready else (border, border)
+                _answer_block(cells, row, stop, lo, hi, begin, border, before, first, end, ahead, out)
+                before, ahead = ahead, before
+                row = stop
+
+
+@compiled
+def _answer_block(cells, row, last_row, lo, hi, begin, border, before, first, end, ahead, out):  # type: ignore[no-untyped-def]
+    """Answer the windows around a border, and meanwhile work out the values of `[first, end)`, the block that follows.
+
+    Each is a chain in which every operation waits for the one before it; together they take little longer than one.
+    """
+    right = border
+    back = identity(cells)
+    place = end - 1  # the next cell of the following block
+    value = identity(cells)
+    if first < end:
+        value = load(cells, place)
+        store(ahead, place - first, value)
+        place -= 1
+    wanted = np.int64(SHORT_STRETCH)
+    while row < last_row:
+        stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
+        while row < stop:
+            left = lo[row] - begin
+            while right < hi[row]:
+                back = load(cells, right) if right == border else combine(back, load(cells, right))
+                right += 1
+            store(out, row, load(before, left) if right == border else combine(load(before, left), back))
+            row += 1
+            if not steady or right == border:
+                continue
+            both = max(min(stop - row, place + 1 - first), 0)
+            back, value = _slide_both(
+                cells, right, back, before, left + 1, row, both, out, place, value, ahead, place - first
+            )
+            place -= both
+            back = slide(cells, right + both, back, before, left + 1 + both, row + both, stop - row - both, out, None)
+            right += stop - row
+            row = stop
+    while place >= first:
+        value = combine(load(cells, place), value)
+        store(ahead, place - first, value)
+        place -= 1
+
+
+@compiled
+def _slide_both(cells, right, back, before, left, row, count, out, place, value, ahead, slot):  # type: ignore[no-untyped-def]
+    for i in range(count):
+        back = combine(back, load(cells, right + i))
+        store(out, row + i, combine(load(before, left + i), back))
+        value = combine(load(cells, place - i), value)
+        store(ahead, slot - i, value)
+    return back, value

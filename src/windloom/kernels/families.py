@@ -16,6 +16,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from windloom.kernels.memory import new_array
 from windloom.kernels.operations import COUNTING, count_one
 from windloom.model.aggregate import Family
 
@@ -60,7 +61,7 @@ LOWEST = int(np.iinfo(np.int64).min)
 
 def empty_columns(family: Family, length: int) -> Columns:
     kind = COLUMNS[family]
-    made: Columns = kind(*(np.empty(length, DTYPES[family]) for _ in kind._fields))
+    made: Columns = kind(*(new_array(length, DTYPES[family]) for _ in kind._fields))
     return made
 
 
@@ -171,15 +172,15 @@ def counted(operation: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _add_pairs(left: Any, right: Any) -> Any:
-    # Double-double addition with Knuth's error-free sum: about 100 bits, whatever the order.
-    total = left.high + right.high
-    moved = total - left.high
-    error = (left.high - (total - moved)) + (right.high - moved) + (left.low + right.low)
-    high = total + error
-    low = error - (high - total)
+    # Knuth's error-free sum of the high halves; what it loses gathers in the low half. The halves are not set straight
+    # each time: a chain of additions would wait for that seven times as long as for the high halves alone, and an error
+    # of n · 2^-105 of Σ|x| after n of them needs no better. Whoever reads a pair adds its halves up.
+    high = left.high + right.high
+    moved = high - left.high
+    error = (left.high - (high - moved)) + (right.high - moved)
+    low = left.low + (right.low + error)
     # Infinity and NaN have no error term: their sum is the answer.
-    if not np.isfinite(total):
-        high = total
+    if not np.isfinite(high):
         low = 0.0
     return AddFloat(high, low)
 

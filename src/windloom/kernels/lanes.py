@@ -1,4 +1,4 @@
-"""What techniques that walk lanes share: how long windows get, rings, and rows in order of their right edge."""
+"""What techniques that walk lanes share: how long windows get, steady rows, rings, rows in order of right edges."""
 
 from __future__ import annotations
 
@@ -6,15 +6,48 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 
+#: Rows that are looked at together, at first and at most: few enough that their edges stay in the nearest cache.
+SHORT_STRETCH, LONG_STRETCH = 32, 256
+
+
+@compiled
+def longest_group(group_bounds):  # type: ignore[no-untyped-def]
+    """Cells of the largest group. No window is longer, so it bounds arrays of which only a window's part is touched."""
+    longest = np.int64(0)
+    for group in range(len(group_bounds) - 1):
+        longest = max(longest, group_bounds[group + 1] - group_bounds[group])
+    return longest
+
 
 @compiled
 def longest_run(groups, bounds, lo, hi, queries):  # type: ignore[no-untyped-def]
     """Cells of the longest window, at least 1."""
-    longest = np.int64(1)
+    longest = np.int32(1)
     for query in queries:
-        for row in range(bounds[query * groups], bounds[(query + 1) * groups]):
-            longest = max(longest, np.int64(hi[row]) - lo[row])
-    return longest
+        first, last = bounds[query * groups], bounds[(query + 1) * groups]
+        # Slices, whose indices count from 0, and 32-bit arithmetic: compiles to vector code.
+        left, right = lo[first:last], hi[first:last]
+        for row in range(len(left)):
+            longest = max(longest, np.int32(right[row] - left[row]))
+    return np.int64(longest)
+
+
+@compiled
+def next_stretch(lo, hi, row, last_row, wanted):  # type: ignore[no-untyped-def]
+    """Where the stretch from `row` ends, whether it is steady, and how many rows to look at after it.
+
+    In a steady stretch each window lies one cell further than the one before it. That is asked of all its rows at once,
+    in vector code, so that answering them need not look at edges again. Steady stretches grow.
+    """
+    stop = min(row + wanted, last_row)
+    left, right = lo[row:stop], hi[row:stop]
+    begin, end = left[0], right[0]
+    off = np.int32(0)
+    for i in range(len(left)):
+        off |= np.int32(left[i] - begin - np.int32(i)) | np.int32(right[i] - end - np.int32(i))
+    if off != 0:
+        return stop, False, np.int64(SHORT_STRETCH)
+    return stop, True, np.int64(min(2 * wanted, LONG_STRETCH))
 
 
 @compiled
@@ -69,3 +102,25 @@ def _sort_by(edges, begin, source, count, target, places):  # type: ignore[no-un
         edge = edges[source[i]] - begin
         target[places[edge]] = source[i]
         places[edge] += 1
+
+
+@compiled
+def spread_groups(of_group, bounds, out):  # type: ignore[no-untyped-def]
+    """Each row gets what its group has."""
+    groups = len(of_group)
+    for lane in range(len(bounds) - 1):
+        value = of_group[lane % groups]
+        rows = out[bounds[lane] : bounds[lane + 1]]
+        for i in range(len(rows)):
+            rows[i] = value
+
+
+@compiled
+def shift_queries(values, bounds, of_query, out):  # type: ignore[no-untyped-def]
+    """Each row's value plus what its query has."""
+    groups = (len(bounds) - 1) // len(of_query)
+    for query in range(len(of_query)):
+        first, last = bounds[query * groups], bounds[(query + 1) * groups]
+        source, target, added = values[first:last], out[first:last], of_query[query]
+        for i in range(len(source)):
+            target[i] = source[i] + added

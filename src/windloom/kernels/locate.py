@@ -2,7 +2,8 @@
 
 Cells of one group lie side by side in order of slice start. Window edges are slice edges, so a window is a run
 `[lo, hi)` of its group's cells. Windows without cells are skipped, never visited: the work is proportional to rows
-and cells, and sparse and dense data take the same path.
+and cells. Where cells are evenly spaced, edges move by the same number of cells row after row, and runs of rows are
+written as arithmetic progressions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.kernels.compiled import compiled
+from windloom.kernels.memory import new_array
 
 Ints = NDArray[np.int64]
 Positions = NDArray[np.int32]
@@ -48,9 +50,14 @@ class Lanes:
 
 
 def locate(
-    starts: Ints, group_bounds: Ints, windows: WindowArrays, after: int, until: int, marks: tuple[Ints, Ints, Positions]
+    starts: Ints,
+    group_bounds: Ints,
+    windows: WindowArrays,
+    after: int | Ints,
+    until: int,
+    marks: tuple[Ints, Ints, Positions],
 ) -> Lanes:
-    """Lanes of every (query, group), for windows that end in `(after, until]`.
+    """Lanes of every (query, group), for windows that end in `(after, until]`; `after` is one tick, or one a query.
 
     `marks` = (starts of the marked cells, their group bounds, the cell each lies in); three empty arrays without marks.
     """
@@ -60,16 +67,17 @@ def locate(
     counts = np.zeros(queries * groups + 1, np.int64)
     no_ints, no_positions = np.empty(0, np.int64), np.empty(0, np.int32)
     _walk = _walk_marks if len(marks[0]) else _walk_cells
-    arguments = (starts, group_bounds, *marks, windows.ranges, windows.slides, windows.offsets, after, until)
+    after_each = np.array(np.broadcast_to(np.asarray(after, np.int64), (queries,)))
+    arguments = (starts, group_bounds, *marks, windows.ranges, windows.slides, windows.offsets, after_each, until)
     _walk(*arguments, True, counts, no_ints, no_positions, no_positions, no_positions)
     bounds = np.cumsum(counts)
     rows = int(bounds[-1])
     lanes = Lanes(
         bounds,
-        np.empty(rows, np.int64),
-        np.empty(rows, np.int32),
-        np.empty(rows, np.int32),
-        np.empty(rows if len(marks[0]) else 0, np.int32),
+        new_array(rows, np.int64),
+        new_array(rows, np.int32),
+        new_array(rows, np.int32),
+        new_array(rows if len(marks[0]) else 0, np.int32),
     )
     _walk(*arguments, False, bounds, lanes.window_start, lanes.lo, lanes.hi, lanes.tail)
     return lanes
@@ -105,49 +113,114 @@ def _seek(starts, position, end, target, guess):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _even_until(starts, group_bounds):  # type: ignore[no-untyped-def]
+    """For each cell the last one of its group up to which cells are evenly spaced; both count from the first group."""
+    base = group_bounds[0]
+    until = np.empty(group_bounds[-1] - base, np.int32)
+    for group in range(len(group_bounds) - 1):
+        begin, end = group_bounds[group], group_bounds[group + 1]
+        for cell in range(end - 1, begin - 1, -1):
+            even = cell + 2 < end and starts[cell + 1] - starts[cell] == starts[cell + 2] - starts[cell + 1]
+            until[cell - base] = until[cell + 1 - base] if even else min(cell + 1, end - 1) - base
+    return until
+
+
+@compiled
+def _even_steps(starts, even, base, position, end, target, slide):  # type: ignore[no-untyped-def]
+    """For how many more rows an edge moves the same number of cells, and how many; `target` moves `slide` a row."""
+    if position == end:
+        return np.int64(2**62), np.int64(0)
+    ahead = starts[position] - target
+    if ahead >= slide:
+        return ahead // slide, np.int64(0)
+    until = even[position - base] + base
+    if until == position:
+        return np.int64(0), np.int64(0)
+    apart = starts[position + 1] - starts[position]
+    cells = np.int64(1) if apart == slide else slide // apart
+    if cells * apart != slide or ahead >= apart:
+        return np.int64(0), np.int64(0)
+    return (until - position) // cells, cells
+
+
+@compiled
+def _write_run(opens, slide, left, left_cells, right, right_cells, window_start, lo, hi):  # type: ignore[no-untyped-def]
+    """Rows in arithmetic progression; three loops, because each alone compiles to vector code."""
+    for i in range(len(window_start)):
+        window_start[i] = opens + i * slide
+    for i in range(len(lo)):
+        lo[i] = np.int32(left) + np.int32(i) * np.int32(left_cells)
+    for i in range(len(hi)):
+        hi[i] = np.int32(right) + np.int32(i) * np.int32(right_cells)
+
+
+@compiled
 def _walk_cells(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
     ranges, slides, offsets, after, until, counting, lanes, window_start, lo, hi, tail,
 ):  # fmt: skip
     groups = len(group_bounds) - 1
+    even = _even_until(starts, group_bounds)
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
         last = (until - offset - length) // slide
-        earliest = (after - offset - length) // slide + 1
+        earliest = (after[query] - offset - length) // slide + 1
         for group in range(groups):
-            begin, end = group_bounds[group], group_bounds[group + 1]
             lane = query * groups + group
+            begin, end = group_bounds[group], group_bounds[group + 1]
             row = np.int64(0) if counting else lanes[lane]
             if begin < end:
                 index = max(earliest, (starts[begin] - offset - length) // slide + 1)
-                left = begin
-                right = begin
-                left_step = np.int64(1)
-                right_step = np.int64(1)
-                while index <= last:
-                    opens = index * slide + offset
-                    moved = _seek(starts, left, end, opens, left_step)
-                    left_step = moved - left
-                    left = moved
-                    if left >= end:
-                        break
-                    if right < left:
-                        right = left
-                    moved = _seek(starts, right, end, opens + length, right_step)
-                    right_step = moved - right
-                    right = moved
-                    if left < right:
-                        if not counting:
-                            window_start[row] = opens
-                            lo[row] = left
-                            hi[row] = right
-                        row += 1
-                        index += 1
-                    else:
-                        # Nothing in this window: on to the first one that reaches the next cell.
-                        index = max(index + 1, (starts[left] - offset - length) // slide + 1)
+                row = _walk_lane(
+                    starts, even, group_bounds[0], begin, end, length, slide, offset, index, last,
+                    counting, row, window_start, lo, hi,
+                )  # fmt: skip
             if counting:
                 lanes[lane + 1] = row
+
+
+@compiled
+def _walk_lane(  # type: ignore[no-untyped-def]
+    starts, even, base, begin, end, length, slide, offset, index, last, counting, row, window_start, lo, hi
+):  # fmt: skip
+    """Rows of one lane, a run at a time where cells are evenly spaced; returns the row after them."""
+    left = right = np.int64(begin)
+    left_step = right_step = np.int64(1)
+    alone = np.int64(0)  # rows to go one by one, after a run that came to nothing
+    while index <= last:
+        opens = index * slide + offset
+        moved = _seek(starts, left, end, opens, left_step)
+        left_step = moved - left
+        left = moved
+        if left >= end:
+            break
+        right = max(right, left)
+        moved = _seek(starts, right, end, opens + length, right_step)
+        right_step = moved - right
+        right = moved
+        if left == right:
+            # Nothing in this window: on to the first one that reaches the next cell.
+            index = max(index + 1, (starts[left] - offset - length) // slide + 1)
+            continue
+        more = np.int64(0)
+        left_cells = right_cells = np.int64(0)
+        if alone > 0:
+            alone -= 1
+        else:
+            more, left_cells = _even_steps(starts, even, base, left, end, opens, slide)
+            others, right_cells = _even_steps(starts, even, base, right, end, opens + length, slide)
+            more = min(more, others, last - index)
+            if left_cells > right_cells:
+                more = min(more, (right - left - 1) // (left_cells - right_cells))
+            alone = np.int64(8 if more < 2 else 0)
+        if not counting:
+            rows = slice(row, row + more + 1)
+            _write_run(opens, slide, left, left_cells, right, right_cells, window_start[rows], lo[rows], hi[rows])
+        left += more * left_cells
+        right += more * right_cells
+        row += more + 1
+        index += more + 1
+    return row
 
 
 @compiled
@@ -160,7 +233,7 @@ def _walk_marks(  # type: ignore[no-untyped-def]
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
         last = (until - offset - length) // slide
-        earliest = (after - offset - length) // slide + 1
+        earliest = (after[query] - offset - length) // slide + 1
         for group in range(groups):
             begin, end = group_bounds[group], group_bounds[group + 1]
             mark_begin, mark_end = mark_bounds[group], mark_bounds[group + 1]

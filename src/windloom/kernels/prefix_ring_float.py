@@ -8,12 +8,15 @@ which never subtracts. Totals begin anew with each group, so that one group's va
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from windloom.kernels.compiled import compiled
-from windloom.kernels.families import AddFloat, combine, like, load, store
-from windloom.kernels.lanes import longest_run
+from windloom.kernels.families import AddFloat, combine, empty_columns, load, store
+from windloom.kernels.memory import new_array
 from windloom.kernels.two_stacks import walk_lane
+from windloom.model.aggregate import Family
 
 #: Of one double-double addition, relative to its largest operand: 2^-103 (Joldes, Muller and Popescu), with room.
 _ERROR = 2.0**-100
@@ -23,15 +26,25 @@ _CERTAIN = 2.0**-60
 
 
 @compiled
-def evaluate(cells, group_bounds, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
+def _add(left, right):  # type: ignore[no-untyped-def]
+    """Double-double addition: as `combine`, but the halves are set straight, which the bound of its error needs."""
+    total = combine(left, right)
+    high = total.high + total.low
+    return AddFloat(high, total.low - (high - total.high)) if np.isfinite(high) else AddFloat(high, 0.0)
+
+
+def evaluate(cells: AddFloat, group_bounds: Any, lanes: Any, queries: Any, out: AddFloat) -> None:
+    longest = int(np.max(np.diff(group_bounds)))
+    totals = empty_columns(Family.ADD_FLOAT, longest + 1)
+    errors = new_array(longest + 1, np.float64)
+    filled = new_array(longest + 1, np.int64)
+    front = empty_columns(Family.ADD_FLOAT, longest)
+    _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out, totals, errors, filled, front)
+
+
+@compiled
+def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out, totals, errors, filled, front):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
-    longest = np.int64(0)
-    for group in range(groups):
-        longest = max(longest, group_bounds[group + 1] - group_bounds[group])
-    totals = like(cells, longest + 1)
-    errors = np.empty(longest + 1, np.float64)
-    filled = np.empty(longest + 1, np.int64)
-    front = like(cells, longest_run(groups, bounds, lo, hi, queries))
     for group in range(groups):
         begin = group_bounds[group]
         _add_up(cells, begin, group_bounds[group + 1] - begin, totals, errors, filled)
@@ -56,7 +69,7 @@ def _add_up(cells, begin, length, totals, errors, filled):  # type: ignore[no-un
         high = cell.high + cell.low
         moved = high - cell.high
         item = AddFloat(high, (cell.high - (high - moved)) + (cell.low - moved))
-        total = combine(total, item)
+        total = _add(total, item)
         error += _ERROR * (abs(total.high) + abs(high))
         if cell.high != 0.0 or cell.low != 0.0:
             last = np.int64(i + 1)
@@ -71,7 +84,7 @@ def _subtract(first_row, last_row, lo, hi, begin, totals, errors, filled, out): 
     for row in range(first_row, last_row):
         left, right = lo[row] - begin, hi[row] - begin
         before = load(totals, left)
-        answer = combine(load(totals, right), AddFloat(-before.high, -before.low))
+        answer = _add(load(totals, right), AddFloat(-before.high, -before.low))
         # Bounds only grow, and each holds its own total: four times the right one covers both and the subtraction.
         # Written so that NaN and infinite bounds fail.
         if not 4.0 * errors[right] < _CERTAIN * min(abs(answer.high), 1e300):

@@ -17,6 +17,7 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, load, remove, store
+from windloom.kernels.lanes import SHORT_STRETCH, next_stretch
 from windloom.kernels.operations import mark
 from windloom.model.aggregate import Needs
 
@@ -42,16 +43,37 @@ def walk_lane(cells, first_row, last_row, lo, hi, out, stamps):  # type: ignore[
     left = np.int64(0)
     right = np.int64(0)
     total = identity(cells)
-    for row in range(first_row, last_row):
-        if lo[row] >= right:
-            # The last window is gone as a whole: nothing to take out cell by cell.
-            left = right = np.int64(lo[row])
-            total = identity(cells)
-        while right < hi[row]:
-            total = combine(total, load(cells, right))
-            right += 1
-        while left < lo[row]:
-            total = remove(total, load(cells, left))
-            left += 1
-        store(out, row, total)
-        mark(stamps, row)
+    row = first_row
+    wanted = np.int64(SHORT_STRETCH)
+    while row < last_row:
+        stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
+        while row < stop:
+            first, last = np.int64(lo[row]), np.int64(hi[row])
+            if first >= right:
+                # The last window is gone as a whole: nothing to take out cell by cell.
+                left = right = first
+                total = identity(cells)
+            while right < last:
+                total = combine(total, load(cells, right))
+                right += 1
+            while left < first:
+                total = remove(total, load(cells, left))
+                left += 1
+            store(out, row, total)
+            mark(stamps, row)
+            row += 1
+            if steady and left < right:
+                total = _slide(cells, left, right, total, row, stop, out, stamps)
+                left += stop - row
+                right += stop - row
+                row = stop
+
+
+@compiled
+def _slide(cells, left, right, total, first_row, last_row, out, stamps):  # type: ignore[no-untyped-def]
+    """Answer rows whose windows each lie one cell further; returns the last answer."""
+    for i in range(last_row - first_row):
+        total = remove(combine(total, load(cells, right + i)), load(cells, left + i))
+        store(out, first_row + i, total)
+        mark(stamps, first_row + i)
+    return total

@@ -17,7 +17,7 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, like, load, store
-from windloom.kernels.lanes import longest_run
+from windloom.kernels.lanes import SHORT_STRETCH, longest_group, next_stretch
 from windloom.kernels.operations import mark
 from windloom.model.aggregate import Needs
 
@@ -27,12 +27,13 @@ class TwoStacks:
     needs = (Needs.ASSOCIATIVE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None) -> None:
-        _evaluate(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out, stamps)
+        _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out, stamps)
 
 
 @compiled
-def _evaluate(cells, groups, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
-    front = like(cells, longest_run(groups, bounds, lo, hi, queries))
+def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
+    groups = len(group_bounds) - 1
+    front = like(cells, longest_group(group_bounds))
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
             walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, front, out, stamps)
@@ -44,36 +45,58 @@ def walk_lane(cells, first_row, last_row, lo, hi, front, out, stamps):  # type: 
     middle = np.int64(0)  # front: up to here; back: from here to `right`
     right = np.int64(0)
     back = identity(cells)
-    for row in range(first_row, last_row):
-        first, last = np.int64(lo[row]), np.int64(hi[row])
-        if first >= right:
-            middle = right = first
-        elif first >= middle:
-            base = first
-            _flip(cells, first, right, front)
-            middle = right
-        if right == middle:
-            back = identity(cells)
-            if right < last:
-                back = load(cells, right)
+    row = first_row
+    wanted = np.int64(SHORT_STRETCH)
+    while row < last_row:
+        stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
+        while row < stop:
+            first, last = np.int64(lo[row]), np.int64(hi[row])
+            if first >= right:
+                middle = right = first
+            elif first >= middle:
+                base = first
+                flip(cells, first, right, front)
+                middle = right
+            if right == middle:
+                back = identity(cells)
+                if right < last:
+                    back = load(cells, right)
+                    right += 1
+            while right < last:
+                back = combine(back, load(cells, right))
                 right += 1
-        while right < last:
-            back = combine(back, load(cells, right))
-            right += 1
-        if first >= middle:
-            store(out, row, back)
-        elif right == middle:
-            store(out, row, load(front, first - base))
-        else:
-            store(out, row, combine(load(front, first - base), back))
-        mark(stamps, row)
+            if first >= middle:
+                store(out, row, back)
+            elif right == middle:
+                store(out, row, load(front, first - base))
+            else:
+                store(out, row, combine(load(front, first - base), back))
+            mark(stamps, row)
+            row += 1
+            if steady and right > middle:
+                # Up to the next flip every row adds a cell to the back and takes the next value of the front.
+                count = min(stop - row, middle - 1 - first)
+                if count > 0:
+                    back = slide(cells, right, back, front, first + 1 - base, row, count, out, stamps)
+                    right += count
+                    row += count
 
 
 @compiled
-def _flip(cells, first, right, front):  # type: ignore[no-untyped-def]
+def slide(cells, right, back, front, place, row, count, out, stamps):  # type: ignore[no-untyped-def]
+    """Answer `count` rows whose windows each lie one cell further; returns what the back has become."""
+    for i in range(count):
+        back = combine(back, load(cells, right + i))
+        store(out, row + i, combine(load(front, place + i), back))
+        mark(stamps, row + i)
+    return back
+
+
+@compiled
+def flip(cells, first, right, front):  # type: ignore[no-untyped-def]
     """`front[i]` = cells from `first + i` up to `right`."""
     total = load(cells, right - 1)
     store(front, right - 1 - first, total)
-    for cell in range(right - 2, first - 1, -1):
-        total = combine(load(cells, cell), total)
-        store(front, cell - first, total)
+    for i in range(right - 2 - first, -1, -1):
+        total = combine(load(cells, first + i), total)
+        store(front, i, total)

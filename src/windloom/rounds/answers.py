@@ -6,8 +6,8 @@ bounded by the block size and not by the number of answers; whoever consumes the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +15,18 @@ from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
 from windloom.kernels.families import AddInt, Columns, empty_columns
-from windloom.kernels.locate import Lanes, WindowArrays, locate
+from windloom.kernels.lanes import shift_queries, spread_groups
+from windloom.kernels.locate import Lanes, locate
+from windloom.kernels.memory import new_array
 from windloom.kernels.merge import append_tails
 from windloom.kernels.registry import find_technique
 from windloom.model.aggregate import Family
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.rounds.cells import Cells, coarsen, running
 from windloom.rounds.groups import describe_group
 from windloom.rounds.lift import Lifted
 from windloom.rounds.lower import Combined, Refuse, arrow_type, lower
+from windloom.rounds.parts import Part, Piece, ShapePart, make_part
 
 #: Rows a block aims at: large enough to amortise the calls, small enough to stay near the caches.
 BLOCK_ROWS = 1 << 20
@@ -44,12 +47,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one step answers: windows that end in `(after, until]`."""
+    """What one step answers: windows that end in `(after, until]`, from another `after` where a query has its own."""
 
     plan: Plan
     cells: dict[int, Cells]  # by number of the partial set
     after: int
     until: int
+    own_after: Mapping[str, int] = field(default_factory=dict)  # by name of the query
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """Every answer once; the same blocks in the same order each time it is called."""
@@ -66,8 +70,8 @@ class _TreeAnswers:
 
     def __init__(self, answers: Answers, one: PartialSet, tree: Tree, cells: Cells) -> None:
         self.plan, self.one, self.tree = answers.plan, one, tree
-        self.after, self.until = answers.after, answers.until
-        self.used = sorted({i for planned in tree.queries for i in _component_indices(one, planned)})
+        self.after, self.until, self.own_after = answers.after, answers.until, answers.own_after
+        self.parts: dict[tuple[int, int], Part] = {}
         if tree.fine_edges != one.edges:
             cells, _ = coarsen(cells, tree.fine_edges)
         self.marks: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
@@ -76,7 +80,8 @@ class _TreeAnswers:
             fine, (cells, runs) = cells, coarsen(cells, tree.edges)
             of_run = np.repeat(np.arange(len(cells), dtype=np.int32), np.diff(runs))
             self.marks = (fine.starts, fine.group_bounds, of_run)
-            self.running = {i: running(fine.lifted[i], runs) for i in self.used}
+            used = self._part(slice(0, len(tree.queries))).wanted
+            self.running = {i: running(fine.lifted[i], runs) for i in used}
         else:
             self.marks = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
         self.cells = cells
@@ -110,57 +115,54 @@ class _TreeAnswers:
             totals.append(rows.sum(axis=axis))
         return np.concatenate(totals)
 
+    def _part(self, queries: slice) -> Part:
+        """What all blocks of these queries share; made once."""
+        key = (queries.start, queries.stop)
+        if key not in self.parts:
+            planned = self.tree.queries[queries]
+            after = [self.own_after.get(one.name, self.after) for one in planned]
+            self.parts[key] = make_part(self.plan, self.one, planned, after)
+        return self.parts[key]
+
     def _answer(self, groups: slice, queries: slice) -> Iterator[Block]:
-        planned = self.tree.queries[queries]
-        windows = [one.query.window for one in planned]
-        arrays = WindowArrays(
-            np.array([window.range_ticks for window in windows], np.int64),
-            np.array([window.slide_ticks for window in windows], np.int64),
-            np.array([window.offset_ticks for window in windows], np.int64),
-        )
+        part = self._part(queries)
         bounds = self.cells.group_bounds[groups.start : groups.stop + 1]
         marks = self.marks
         if len(marks[0]):
             marks = (marks[0], marks[1][groups.start : groups.stop + 1], marks[2])
-        lanes = locate(self.cells.starts, bounds, arrays, self.after, self.until, marks)
+        lanes = locate(self.cells.starts, bounds, part.windows, part.after, self.until, marks)
         if not len(lanes):
             return
-        combined = self._combine(planned, bounds, lanes)
-        group_count = groups.stop - groups.start
-        keys = [key.slice(groups.start, group_count) for key in self.cells.keys]
-        group_of_row = np.repeat(np.tile(np.arange(group_count, dtype=np.int32), len(planned)), np.diff(lanes.bounds))
-        window_end = lanes.window_start + np.repeat(arrays.ranges, np.diff(lanes.bounds[::group_count]))
-        for first, last in _same_shape(planned):
-            rows = slice(int(lanes.bounds[first * group_count]), int(lanes.bounds[last * group_count]))
+        combined = self._combine(part, bounds, lanes)
+        count = groups.stop - groups.start
+        keys = [key.slice(groups.start, count) for key in self.cells.keys]
+        window_end = new_array(len(lanes), np.int64)
+        shift_queries(lanes.window_start, lanes.bounds, part.windows.ranges, window_end)
+        for shape in part.shapes:
+            lane_bounds = lanes.bounds[shape.first * count : shape.last * count + 1]
+            rows = slice(int(lane_bounds[0]), int(lane_bounds[-1]))
             if rows.stop > rows.start:
                 yield self._block(
-                    planned[first:last],
-                    lanes.bounds[first * group_count : last * group_count + 1 : group_count] - rows.start,
+                    shape,
+                    lane_bounds - rows.start,
                     lanes.window_start[rows],
                     window_end[rows],
                     keys,
-                    group_of_row[rows],
                     {i: _rows(one, rows) for i, one in combined.items()},
                 )
 
-    def _combine(
-        self, planned: tuple[PlannedQuery, ...], bounds: NDArray[np.int64], lanes: Lanes
-    ) -> dict[int, Combined]:
+    def _combine(self, part: Part, bounds: NDArray[np.int64], lanes: Lanes) -> dict[int, Combined]:
         """Every component the queries need, over all rows; rows of queries that do not need it stay undefined."""
         combined = {}
-        needs = [set(_component_indices(self.one, one)) for one in planned]
-        for index in self.used:
-            wanted = np.array([i for i, need in enumerate(needs) if index in need], np.int64)
-            if not len(wanted):
-                continue
+        for index, wanted in part.wanted.items():
             technique = self.tree.techniques[index]
             lifted, tails = self.cells.lifted[index], self.running.get(index)
             family = self.one.components[index].family
             parts = tuple(
                 self._evaluate(
-                    technique, family, part, None if tails is None else tails.parts[i], bounds, lanes, wanted
+                    technique, family, column, None if tails is None else tails.parts[i], bounds, lanes, wanted
                 )
-                for i, part in enumerate(lifted.parts)
+                for i, column in enumerate(lifted.parts)
             )
             valid = None
             if lifted.valid is not None:
@@ -192,20 +194,21 @@ class _TreeAnswers:
 
     def _block(
         self,
-        planned: tuple[PlannedQuery, ...],
-        bounds: NDArray[np.int64],
+        part: ShapePart,
+        lane_bounds: NDArray[np.int64],
         window_start: NDArray[np.int64],
         window_end: NDArray[np.int64],
         keys: list[pa.Array],
-        group_of_row: NDArray[np.int32],
         combined: dict[int, Combined],
     ) -> Block:
-        shape = self.plan.shapes[planned[0].shape]
+        shape = self.plan.shapes[part.queries[0].shape]
+        groups = (len(lane_bounds) - 1) // len(part.queries)
+        bounds = lane_bounds[::groups]
 
         def refuse(row: int, value: str) -> None:
-            query = planned[int(np.searchsorted(bounds, row, side="right")) - 1].query
+            query = part.queries[int(np.searchsorted(bounds, row, side="right")) - 1].query
             edges = [np.datetime64(int(edge[row]), "us") for edge in (window_start, window_end)]
-            group = describe_group(keys, int(group_of_row[row]))
+            group = describe_group(keys, (int(np.searchsorted(lane_bounds, row, side="right")) - 1) % groups)
             raise WindloomError(
                 f"query '{query.name}': a value does not fit its type",
                 f"window [{edges[0]}, {edges[1]}), group {group}: {value} is out of range",
@@ -213,47 +216,32 @@ class _TreeAnswers:
             )
 
         instant = arrow_type(shape.time)
-        arrays = [pa.array(window_start).cast(instant), pa.array(window_end).cast(instant)]
-        arrays += [_group_column(keys[i], group_of_row) for i in planned[0].group_positions]
-        for column, (_, kind) in enumerate(shape.columns):
-            arrays.append(self._column(planned, bounds, column, combined, refuse).cast(arrow_type(kind)))
-        names = ["window_start", "window_end", *(name for name, _ in shape.groups + shape.columns)]
-        table = pa.Table.from_arrays(arrays, names=names)
-        return Block(planned[0].shape, tuple(one.name for one in planned), bounds, table)
+        arrays = [pa.array(window_start).view(instant), pa.array(window_end).view(instant)]
+        arrays += [_group_column(keys[i], lane_bounds) for i in part.queries[0].group_positions]
+        for pieces, (_, kind) in zip(part.columns, shape.columns, strict=True):
+            arrays.append(self._column(pieces, bounds, combined, refuse).cast(arrow_type(kind)))
+        table = pa.Table.from_arrays(arrays, names=part.names)
+        return Block(part.queries[0].shape, part.query_names, bounds, table)
 
     def _column(
         self,
-        planned: tuple[PlannedQuery, ...],
+        pieces: tuple[Piece, ...],
         bounds: NDArray[np.int64],
-        column: int,
         combined: dict[int, Combined],
         refuse: Refuse,
     ) -> pa.Array:
-        """One answer column; queries of a shape may take it from different arguments (`sum(a) AS x`, `sum(b) AS x`)."""
-        pieces = []
-        position = {planned_component.component: i for i, planned_component in enumerate(self.one.components)}
-        first = 0
-        while first < len(planned):
-            aggregate = planned[first].query.aggregates[planned[first].columns[column]]
-            last = first + 1
-            while last < len(planned) and planned[last].query.aggregates[planned[last].columns[column]] == aggregate:
-                last += 1
-            rows = slice(int(bounds[first]), int(bounds[last]))
-            indices = [position[part] for part in aggregate.components]
-            argument = self.one.components[indices[0]].argument_type
+        """One answer column."""
+        arrays = []
+        for piece in pieces:
+            rows = slice(int(bounds[piece.first]), int(bounds[piece.last]))
+            argument = self.one.components[piece.components[0]].argument_type
 
             def refuse_here(row: int, value: str, begin: int = rows.start) -> None:
                 refuse(row + begin, value)
 
-            parts = [_rows(combined[i], rows) for i in indices]
-            pieces.append(lower(aggregate, argument, parts, refuse_here))
-            first = last
-        return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
-
-
-def _component_indices(one: PartialSet, planned: PlannedQuery) -> list[int]:
-    wanted = set(planned.query.components)
-    return [i for i, component in enumerate(one.components) if component.component in wanted]
+            parts = [_rows(combined[i], rows) for i in piece.components]
+            arrays.append(lower(piece.aggregate, argument, parts, refuse_here))
+        return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
 def _rows(combined: Combined, rows: slice) -> Combined:
@@ -273,19 +261,15 @@ def _parts(sizes: NDArray[np.float64], limit: int) -> Iterator[slice]:
         yield slice(first, len(sizes))
 
 
-def _same_shape(planned: tuple[PlannedQuery, ...]) -> Iterator[tuple[int, int]]:
-    first = 0
-    for i in range(1, len(planned) + 1):
-        if i == len(planned) or (planned[i].shape, planned[i].group_positions) != (
-            planned[first].shape,
-            planned[first].group_positions,
-        ):
-            yield first, i
-            first = i
-
-
-def _group_column(keys: pa.Array, group_of_row: NDArray[np.int32]) -> pa.DictionaryArray:
+def _group_column(keys: pa.Array, lane_bounds: NDArray[np.int64]) -> pa.DictionaryArray:
     """The grouping column as codes into its distinct values: no value is copied once a row."""
     encoded = keys.dictionary_encode()
-    codes = encoded.indices.take(pa.array(group_of_row))
-    return pa.DictionaryArray.from_arrays(codes, encoded.dictionary)
+    indices = encoded.indices
+    codes = new_array(int(lane_bounds[-1]), np.int32)
+    spread_groups(indices.fill_null(0).to_numpy(zero_copy_only=False), lane_bounds, codes)
+    mask = None
+    if indices.null_count:
+        mask = np.empty(len(codes), np.bool_)
+        spread_groups(np.asarray(indices.is_null(), np.bool_), lane_bounds, mask)
+    # The codes come from the encoding itself; to check their bounds would cost more than it took to write them.
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), encoded.dictionary, safe=False)

@@ -12,7 +12,7 @@ from windloom.kernels.compiled import compiled
 from windloom.kernels.merge import running_values
 from windloom.plan.physical import PartialSet
 from windloom.rounds.groups import as_array, concat_keys, number_groups
-from windloom.rounds.lift import Lifted, as_integers, concat, lift, merge
+from windloom.rounds.lift import Lifted, as_integers, concat, lift, merge, without_unused
 from windloom.rounds.lower import arrow_type
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import PaneSlice
@@ -33,6 +33,11 @@ class Cells:
     @property
     def groups(self) -> int:
         return len(self.group_bounds) - 1
+
+    @property
+    def nbytes(self) -> int:
+        fixed: int = self.starts.nbytes + self.group_bounds.nbytes + sum(key.nbytes for key in self.keys)
+        return fixed + sum(one.nbytes for one in self.lifted)
 
     @property
     def tuples(self) -> NDArray[np.int64]:
@@ -80,6 +85,7 @@ def keep_from(cells: Cells, tick: int) -> Cells:
     if wanted.all():
         return cells
     lifted = tuple(one.map_parts(lambda part: type(part)(*(column[wanted] for column in part))) for one in cells.lifted)
+    lifted = tuple(without_unused(one) for one in lifted)
     numbers, keys = _drop_unused(_group_of_cells(cells)[wanted], cells.keys)
     return _sorted_cells(numbers, keys, cells.starts[wanted], lifted)
 

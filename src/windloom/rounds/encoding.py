@@ -28,11 +28,12 @@ from windloom.kernels.families import COLUMNS, DTYPES, AddInt, Columns
 from windloom.model.aggregate import Family
 from windloom.rounds.cells import Cells
 from windloom.rounds.lift import Lifted
-from windloom.rounds.state import State
+from windloom.rounds.state import Cut, History, State
+from windloom.slicing.edges import EdgeClass, EdgeSet
 
 #: Written by this Windloom; every version in READABLE can be read.
-VERSION = 1
-READABLE = (1,)
+VERSION = 2
+READABLE = (1, 2)
 
 _MAGIC = b"WINDLOOM"
 _HEAD = struct.Struct("<8sII")
@@ -69,7 +70,7 @@ def encode(state: State) -> bytes:
         for number, cells in sorted(state.cells.items())
     ]
     lists = [pa.LargeListArray.from_arrays(pa.array([0, len(one)], pa.int64()), one) for one in arrays]
-    about = {"windloom": json.dumps({"closed": state.closed, "sets": sets})}
+    about = {"windloom": json.dumps({"closed": state.closed, "sets": sets, **_bookkeeping(state)})}
     schema = pa.schema([pa.field(str(i), one.type) for i, one in enumerate(lists)], metadata=about)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
@@ -137,4 +138,32 @@ def _state(batch: pa.RecordBatch, about: dict[str, Any]) -> State:
         )
         for one in about["sets"]
     }
-    return State(cells, int(about["closed"]))
+    closed = int(about["closed"])
+    if "history" not in about:
+        # Version 1: plans never changed, and only what lay a window's range behind was dropped.
+        return State(cells, closed, history={number: History().forget(closed) for number in cells})
+    history = {int(number): _history(one) for number, one in about["history"].items()}
+    return State(cells, closed, about["seen"], about["since"], frozenset(about["fresh"]), history)
+
+
+def _bookkeeping(state: State) -> dict[str, Any]:
+    def history_of(one: History) -> dict[str, Any]:
+        cuts = [[cut.until, [[each.period, each.residue] for each in cut.edges.classes]] for cut in one.cuts]
+        known = {str(index): tick for index, tick in one.known_from.items()}
+        return {"kept_from": one.kept_from, "known_from": known, "cuts": cuts}
+
+    return {
+        "seen": dict(state.seen),
+        "since": dict(state.since),
+        "fresh": sorted(state.fresh),
+        "history": {str(number): history_of(one) for number, one in sorted(state.history.items())},
+    }
+
+
+def _history(about: dict[str, Any]) -> History:
+    cuts = tuple(
+        Cut(EdgeSet(tuple(EdgeClass(period, residue) for period, residue in classes)), until)
+        for until, classes in about["cuts"]
+    )
+    known = {int(index): tick for index, tick in about["known_from"].items()}
+    return History(about["kept_from"], known, cuts)

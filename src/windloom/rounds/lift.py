@@ -20,6 +20,9 @@ from windloom.rounds.groups import as_array
 #: Top limb of a slice whose decimal sum passed 38 digits: no sum of real limbs brings it back into range.
 OVERFLOWED_LIMB = 1 << 52
 
+#: Entries below which a dictionary is not worth making anew.
+SMALL_DICTIONARY = 64
+
 #: A column as Spark's table holds it, in chunks, or a plain array.
 Column: TypeAlias = "pa.ChunkedArray | pa.Array"
 Number = TypeVar("Number", bound=np.generic)
@@ -37,6 +40,13 @@ class Lifted:
     parts: tuple[Columns, ...]
     valid: AddInt | None = None
     dictionary: pa.Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        columns = [column for part in self.parts for column in part]
+        columns += [] if self.valid is None else [self.valid.value]
+        held = 0 if self.dictionary is None else self.dictionary.nbytes
+        return int(held + sum(column.nbytes for column in columns))
 
     def map_parts(self, change: Any) -> Lifted:
         return replace(
@@ -86,7 +96,34 @@ def concat(left: Lifted, right: Lifted) -> Lifted:
         type(a)(*(np.concatenate(pair) for pair in zip(a, b, strict=True)))
         for a, b in zip(left.parts, right.parts, strict=True)
     )
-    return Lifted(parts, valid, left.dictionary)
+    # Neutral cells alone have no values, and so no dictionary yet.
+    return Lifted(parts, valid, right.dictionary if left.dictionary is None else left.dictionary)
+
+
+def neutral(planned: PlannedComponent, count: int) -> Lifted:
+    """Cells that add nothing: a component over slices from before it was kept."""
+    kind, argument = planned.component.kind, planned.argument_type
+    if kind in (ComponentKind.COUNT_STAR, ComponentKind.COUNT):
+        return Lifted((AddInt(np.zeros(count, np.int64)),))
+    if kind is ComponentKind.MOMENTS:
+        return Lifted((Moments(*(np.zeros(count) for _ in Moments._fields)),))
+    valid = AddInt(np.zeros(count, np.int64))
+    if kind in (ComponentKind.MIN, ComponentKind.MAX):
+        return Lifted((MaxInt(np.full(count, LOWEST)),), valid)
+    if argument is not None and argument.kind is TypeKind.FLOAT:
+        return Lifted((AddFloat(np.zeros(count), np.zeros(count)),), valid)
+    limbs = 4 if argument is not None and argument.kind is TypeKind.DECIMAL else len(planned.fields)
+    return Lifted(tuple(AddInt(np.zeros(count, np.int64)) for _ in range(limbs)), valid)
+
+
+def without_unused(lifted: Lifted) -> Lifted:
+    """The same cells, with a dictionary of the values they hold once most of it is of cells that are gone."""
+    if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.parts[0][0]) + SMALL_DICTIONARY:
+        return lifted
+    keys = lifted.parts[0].value  # type: ignore[union-attr]
+    held = keys[keys != LOWEST]
+    used = np.unique(np.where(held < 0, ~held, held))
+    return _ranked(lifted, lifted.dictionary.take(pa.array(used)))
 
 
 def merge(lifted: Lifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> Lifted:
@@ -178,16 +215,19 @@ def _one_dictionary(left: Lifted, right: Lifted) -> tuple[Lifted, Lifted]:
     union = pc.unique(pa.concat_arrays([left.dictionary, right.dictionary]))
     union = union.take(pc.array_sort_indices(union))
 
-    def ranked(side: Lifted) -> Lifted:
-        assert side.dictionary is not None
-        place = pc.index_in(side.dictionary, union).to_numpy(zero_copy_only=False).astype(np.int64)
-        keys = side.parts[0].value.copy()  # type: ignore[union-attr]
-        ranks = keys != LOWEST
-        # MIN keeps ranks reversed (~rank), so all its keys are negative.
-        backwards = ranks & (keys < 0)
-        forwards = ranks & (keys >= 0)
-        keys[backwards] = ~place[~keys[backwards]]
-        keys[forwards] = place[keys[forwards]]
-        return replace(side, parts=(MaxInt(keys),), dictionary=union)
+    return _ranked(left, union), _ranked(right, union)
 
-    return ranked(left), ranked(right)
+
+def _ranked(lifted: Lifted, dictionary: pa.Array) -> Lifted:
+    """Ranks in another sorted dictionary, which has every value in use."""
+    assert lifted.dictionary is not None
+    place = pc.fill_null(pc.index_in(lifted.dictionary, dictionary), 0)
+    place = place.to_numpy(zero_copy_only=False).astype(np.int64)
+    keys = lifted.parts[0].value.copy()  # type: ignore[union-attr]
+    ranks = keys != LOWEST
+    # MIN keeps ranks reversed (~rank), so all its keys are negative.
+    backwards = ranks & (keys < 0)
+    forwards = ranks & (keys >= 0)
+    keys[backwards] = ~place[~keys[backwards]]
+    keys[forwards] = place[keys[forwards]]
+    return replace(lifted, parts=(MaxInt(keys),), dictionary=dictionary)

@@ -1,17 +1,72 @@
-"""What a loom remembers between rounds: the cells open windows still need, and how far windows are closed."""
+"""What a loom remembers between rounds: cells, how far windows are closed, and what it can say about the past."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from windloom.model.time import TICK_MIN
 from windloom.rounds.cells import Cells
+from windloom.slicing.edges import EdgeSet
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Cells of tuples up to the tick `until` were cut, or merged, at `edges`: nothing finer can be told apart."""
+
+    edges: EdgeSet
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the cells of a set hold of the past: it decides from which window on a query that comes later is exact.
+
+    `kept_from`: every tuple at or after it is in the cells; TICK_MIN if the set is there from the first round on and
+    nothing was dropped. `known_from`: the same for components (by index) that were added to the set later. `cuts`:
+    the slicings of earlier plans, oldest first.
+    """
+
+    kept_from: int = TICK_MIN
+    known_from: Mapping[int, int] = field(default_factory=dict)
+    cuts: tuple[Cut, ...] = ()
+
+    def forget(self, before: int) -> History:
+        """Tuples before that tick are no longer kept, and facts about them no longer needed."""
+        if before <= self.kept_from:
+            return self
+        known = {index: tick for index, tick in self.known_from.items() if tick > before}
+        return History(before, known, tuple(cut for cut in self.cuts if cut.until >= before))
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`closed`: every window that ends at or before it has been reported."""
+    """`closed`: every window that ends at or before it has been reported, but by `fresh` queries.
+
+    `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
+    after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
+    their first step they report every complete window from history.
+    """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
     closed: int = TICK_MIN
+    seen: Mapping[str, int] = field(default_factory=dict)
+    since: Mapping[str, int] = field(default_factory=dict)
+    fresh: frozenset[str] = frozenset()
+    history: Mapping[int, History] = field(default_factory=dict)  # by number of the set; none: all of it is kept
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all cells."""
+        return sum(one.nbytes for one in self.cells.values())
+
+    def history_of(self, number: int) -> History:
+        return self.history.get(number, _COMPLETE)
+
+    def forgetting(self, kept_from: Mapping[int, int]) -> State:
+        """The same state when cells before a tick are gone: of a state whose cells are elsewhere, in shards."""
+        history = {number: self.history_of(number).forget(tick) for number, tick in kept_from.items()}
+        return replace(self, history={**self.history, **history})
+
+
+_COMPLETE = History()

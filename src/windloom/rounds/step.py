@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from windloom.model.time import TICK_MIN
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds.answers import Answers
 from windloom.rounds.cells import Cells, keep_from, merge_cells, read_partials
 from windloom.rounds.lateness import Late, count_late
-from windloom.rounds.state import State
+from windloom.rounds.state import History, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,37 +31,77 @@ class StepCounts:
 
 
 def step(
-    state: State, partials: Mapping[int, pa.Table], watermark: int, plan: Plan
+    state: State,
+    partials: Mapping[int, pa.Table],
+    watermark: int,
+    plan: Plan,
+    *,
+    seen: Mapping[str, int] | None = None,
+    history_ticks: int = 0,
 ) -> tuple[State, Answers, StepCounts]:
     """One round. `partials` maps a set's number to a table `slice, g0…, component fields`; a missing set had none.
 
-    A watermark below what is already closed closes nothing: time does not run backwards.
+    A watermark below what is already closed closes nothing: time does not run backwards. `seen` is the largest event
+    tick of each stream, of tuples that no query wants included; without it no query can be added later. Cells are kept
+    as long as an open window may cover them, and for `history_ticks` behind the watermark.
     """
     until = max(watermark, state.closed)
     cells: dict[int, Cells] = {}
     kept: dict[int, Cells] = {}
+    history: dict[int, History] = {}
     tuples: dict[int, int] = {}
     rows: dict[int, int] = {}
     late: dict[int, Late] = {}
     for one in plan.sets:
-        current = state.cells.get(one.number)
+        current, past = state.cells.get(one.number), state.history_of(one.number)
         if one.number in partials:
             table = partials[one.number]
             fresh = read_partials(one, table)
-            late[one.number] = count_late(one, fresh, state.closed)
+            late[one.number] = count_late(one, fresh, state)
             tuples[one.number] = int(fresh.tuples.sum())
             rows[one.number] = table.num_rows
             current = fresh if current is None else merge_cells(current, fresh)
         if current is not None:
             cells[one.number] = current
-            kept[one.number] = _still_needed(one, current, until)
-    answers = Answers(plan, cells, state.closed, until)
-    return State(kept, until), answers, StepCounts(tuples, rows, late)
+            kept[one.number], past = _still_needed(one, current, past, until, history_ticks)
+        if past != History():
+            history[one.number] = past
+    answers = Answers(plan, cells, state.closed, until, _own_after(state, plan))
+    after = State(kept, until, _largest(state.seen, seen or {}), _since(state, plan, until), frozenset(), history)
+    return after, answers, StepCounts(tuples, rows, late)
 
 
-def _still_needed(one: PartialSet, cells: Cells, closed: int) -> Cells:
-    """Cells some window that ends after `closed` may cover."""
+def _still_needed(
+    one: PartialSet, cells: Cells, history: History, closed: int, history_ticks: int
+) -> tuple[Cells, History]:
+    """Cells some window that ends after `closed` may cover, or that the configured history holds."""
     longest = max(planned.query.window.range_ticks for planned in one.queries)
-    if not len(cells) or int(np.min(cells.starts)) > closed - longest:
-        return cells
-    return keep_from(cells, closed - longest + 1)
+    needed_from = closed - max(longest, history_ticks) + 1
+    if not len(cells) or int(np.min(cells.starts)) >= needed_from:
+        return cells, history
+    return keep_from(cells, needed_from), history.forget(needed_from)
+
+
+def _own_after(state: State, plan: Plan) -> dict[str, int]:
+    """Queries whose windows do not begin where the last round ended."""
+    own = {}
+    for planned in plan.queries if state.fresh or state.since else ():
+        if planned.name in state.fresh or planned.name in state.since:
+            after = TICK_MIN if planned.name in state.fresh else state.closed
+            since = state.since.get(planned.name)
+            own[planned.name] = after if since is None else max(after, since + planned.query.window.range_ticks - 1)
+    return own
+
+
+def _since(state: State, plan: Plan, closed: int) -> dict[str, int]:
+    """Without those that hold nothing back any more: every window that started earlier has ended."""
+    since = {}
+    for planned in plan.queries if state.since else ():
+        tick = state.since.get(planned.name)
+        if tick is not None and tick + planned.query.window.range_ticks - 1 > closed:
+            since[planned.name] = tick
+    return since
+
+
+def _largest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {stream: max(left.get(stream, TICK_MIN), right.get(stream, TICK_MIN)) for stream in {**left, **right}}

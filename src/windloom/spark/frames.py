@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -89,6 +89,11 @@ def ddl_of(shape: Shape, *, with_query: bool = False) -> str:
     names = ["query string"] if with_query else []
     names += [f"{_quoted(name)} {kind.name}" for name, kind in fields]
     return ", ".join(names)
+
+
+def ddl_of_columns(columns: Mapping[str, str]) -> str:
+    """Names and Spark types as a Spark schema."""
+    return ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
 
 
 def arrow_frame(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:

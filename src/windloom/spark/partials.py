@@ -1,13 +1,16 @@
 """Native partial aggregation: every partial set of a plan in one Spark job.
 
-With one set its columns are the job's columns. Several sets are a union: a column `part` says which, and their columns
-share slots by type, so that the union is as wide as the widest set and not as all of them together.
+With one part its columns are the job's columns. Several parts are a union: a column `part` says which, and their
+columns share slots by type, so that the union is as wide as the widest part and not as all of them together.
+
+A round also needs the largest event time of every stream, of tuples that no query wants included: sets without a
+predicate carry it beside their partials, a stream that has none of these gets a part of its own, its clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import reduce
 
 import pyarrow as pa
@@ -24,10 +27,22 @@ from windloom.spark.slots import slot_names
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """The job, not yet run. `slots[i]` names the job's columns that hold set i's columns, in order."""
+    """The job, not yet run. `slots[i]` names the job's columns that hold part i's columns, in order.
+
+    Parts are the plan's sets by number, then clocks. `clocks` maps a stream to the part that tells its time, in which
+    the largest tick is the last column.
+    """
 
     frame: DataFrame
     slots: tuple[tuple[str, ...], ...]
+    sets: int
+    clocks: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def set_slots(self) -> tuple[tuple[str, ...], ...]:
+        """By number of the set: the columns of its partials, without that of a clock."""
+        clocks = set(self.clocks.values())
+        return tuple(slots[:-1] if number in clocks else slots for number, slots in enumerate(self.slots[: self.sets]))
 
     def group_hash(self, plan: Plan) -> str:
         """SQL that is equal for all partials of one group of one set."""
@@ -39,32 +54,56 @@ class Partials:
 
     def split(self, table: pa.Table) -> dict[int, pa.Table]:
         """Each set's own partials of a table with the job's columns."""
-        if len(self.slots) == 1:
-            return {0: table.select(list(self.slots[0]))}
-        found = {}
-        for number, slots in enumerate(self.slots):
-            rows = table.filter(pc.equal(table["part"], number))
-            found[number] = rows.select(list(slots))
-        return found
+        return {number: self._part(table, number).select(list(slots)) for number, slots in enumerate(self.set_slots)}
+
+    def largest_ticks(self, table: pa.Table) -> dict[str, int]:
+        """The largest event tick of every stream that has tuples with a time in this table."""
+        found = {
+            stream: pc.max(self._part(table, part)[self.slots[part][-1]]).as_py()
+            for stream, part in self.clocks.items()
+        }
+        return {stream: tick for stream, tick in found.items() if tick is not None}
+
+    def _part(self, table: pa.Table, number: int) -> pa.Table:
+        return table if len(self.slots) == 1 else table.filter(pc.equal(table["part"], number))
 
 
-def partials_of(plan: Plan, frames: Mapping[str, DataFrame]) -> Partials:
-    sets = [(one, _set_frame(one, plan.stream(one.stream), frames[one.stream])) for one in plan.sets]
-    if len(sets) == 1:
-        frame = sets[0][1]
-        return Partials(frame.withColumn("part", F.lit(0)), (tuple(frame.columns),))
-    slots = [slot_names(kind for _, kind in frame.dtypes) for _, frame in sets]
+def partials_of(plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iterable[Stream] = ()) -> Partials:
+    """The job for a plan; it also tells the largest tick of every one of `timed_streams`."""
+    clocks: dict[str, int] = {}
+    with_clocks = list(timed_streams)
+    if with_clocks:
+        clocks = {one.stream: one.number for one in reversed(plan.sets) if one.where is None}
+    timed = set(clocks.values())
+    parts = [
+        _set_frame(one, plan.stream(one.stream), frames[one.stream], with_clock=one.number in timed)
+        for one in plan.sets
+    ]
+    for stream in with_clocks:
+        if stream.name not in clocks:
+            clocks[stream.name] = len(parts)
+            parts.append(frames[stream.name].selectExpr(f"max({tick_sql(stream)}) AS seen"))
+    if len(parts) == 1:
+        frame = parts[0]
+        return Partials(frame.withColumn("part", F.lit(0)), (tuple(frame.columns),), len(plan.sets), clocks)
+    united, slots = _unite(parts)
+    return Partials(united, slots, len(plan.sets), clocks)
+
+
+def _unite(parts: list[DataFrame]) -> tuple[DataFrame, tuple[tuple[str, ...], ...]]:
+    columns_of = [frame.dtypes for frame in parts]
+    slots = tuple(slot_names(kind for _, kind in columns) for columns in columns_of)
     kinds = {
         slot: kind
-        for (_, frame), names in zip(sets, slots, strict=True)
-        for slot, (_, kind) in zip(names, frame.dtypes, strict=True)
+        for columns, names in zip(columns_of, slots, strict=True)
+        for slot, (_, kind) in zip(names, columns, strict=True)
     }
     aligned = []
-    for (one, frame), names in zip(sets, slots, strict=True):
-        own = dict(zip(names, frame.columns, strict=True))
-        columns = [f"{own.get(slot, f'CAST(NULL AS {kinds[slot]})')} AS {slot}" for slot in sorted(kinds)]
-        aligned.append(frame.selectExpr(f"{one.number} AS part", *columns))
-    return Partials(reduce(DataFrame.unionAll, aligned), tuple(slots))
+    for number, (frame, columns, names) in enumerate(zip(parts, columns_of, slots, strict=True)):
+        own = {slot: name for slot, (name, _) in zip(names, columns, strict=True)}
+        wanted = [f"{own.get(slot, f'CAST(NULL AS {kinds[slot]})')} AS {slot}" for slot in sorted(kinds)]
+        aligned.append(frame.selectExpr(f"{number} AS part", *wanted))
+    return reduce(DataFrame.unionAll, aligned), slots
 
 
 def check_times(plan: Plan, partials: Mapping[int, pa.Table]) -> None:
@@ -73,18 +112,28 @@ def check_times(plan: Plan, partials: Mapping[int, pa.Table]) -> None:
         table = partials.get(one.number)
         if table is None or not table[0].null_count:
             continue
-        tuples = pc.sum(table.filter(pc.is_null(table[0]))[1 + len(one.group_by)]).as_py()
-        stream = plan.stream(one.stream)
-        raise WindloomError(
-            f"stream '{one.stream}' has tuples without a usable time",
-            f"column '{stream.time}' ({stream.columns[stream.time]}) is NULL, unreadable or out of range"
-            f" in {tuples:,} of its rows",
-            f'filter them out before loom.stream(…), for example df.where("{stream.time} IS NOT NULL")',
-        )
+        raise without_time(plan.stream(one.stream), timed(one, table)[1])
 
 
-def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame) -> DataFrame:
-    """`slice`, `g0…`, then each component's fields `c0…`: one row a non-empty (slice, group)."""
+def timed(one: PartialSet, table: pa.Table) -> tuple[pa.Table, int]:
+    """The partials whose slice is known, and the number of tuples in the others."""
+    if not table[0].null_count:
+        return table, 0
+    known = pc.is_valid(table[0])
+    return table.filter(known), pc.sum(table.filter(pc.invert(known))[1 + len(one.group_by)]).as_py()
+
+
+def without_time(stream: Stream, tuples: int) -> WindloomError:
+    return WindloomError(
+        f"stream '{stream.name}' has tuples without a usable time",
+        f"column '{stream.time}' ({stream.columns[stream.time]}) is NULL, unreadable or out of range"
+        f" in {tuples:,} of its rows",
+        f'filter them out before loom.stream(…), for example df.where("{stream.time} IS NOT NULL")',
+    )
+
+
+def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame, *, with_clock: bool) -> DataFrame:
+    """`slice`, `g0…`, then each component's fields `c0…`: one row a non-empty (slice, group); `seen` is its clock."""
     tick = tick_sql(stream)
     if one.where is not None:
         # Rows without a time pass every predicate, so that they are seen and refused.
@@ -98,6 +147,7 @@ def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame) -> DataFrame:
         f"{slice_sql(one.slice_id, tick)} AS slice",
         *(f"{expression.sql} AS {name}" for expression, name in zip(one.group_by, groups, strict=True)),
         *(f"{argument.sql} AS {name}" for argument, name in names.items()),
+        *([f"{tick} AS tick"] if with_clock else []),
     )
     fields = [
         sql
@@ -105,4 +155,6 @@ def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame) -> DataFrame:
         for sql in component_sql(planned, names[planned.component.argument] if planned.component.argument else "")
     ]
     aggregates = [F.expr(f"{sql} AS c{i}") for i, sql in enumerate(fields)]
+    if with_clock:
+        aggregates.append(F.expr("max(tick) AS seen"))
     return projected.groupBy("slice", *groups).agg(*aggregates)

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from windloom.engine.results import with_utc
-from windloom.engine.store import _table_name, check_empty
+from windloom.engine.store import check_empty
+from windloom.engine.tables import table_name
 from windloom.errors import WindloomError
 
 
@@ -42,12 +43,12 @@ def test_a_file_is_refused(tmp_path: Path) -> None:
 def test_tables_are_named_after_their_columns_and_told_apart_by_type() -> None:
     window = {"window_start": "timestamp", "window_end": "timestamp"}
     names = [
-        _table_name({**window, "symbol": "string", "n": "bigint"}),
-        _table_name({**window, "symbol": "string", "n": "double"}),
-        _table_name({**window, "Größe/../x": "string", "sum(a + b)": "double"}),
-        _table_name({**window, "日本": "string"}),
-        _table_name(window),
-        _table_name({**window, **{f"column{i}": "int" for i in range(99)}}),
+        table_name({**window, "symbol": "string", "n": "bigint"}),
+        table_name({**window, "symbol": "string", "n": "double"}),
+        table_name({**window, "Größe/../x": "string", "sum(a + b)": "double"}),
+        table_name({**window, "日本": "string"}),
+        table_name(window),
+        table_name({**window, **{f"column{i}": "int" for i in range(99)}}),
     ]
     assert [name.rsplit("-", 1)[0] for name in names[:5]] == [
         "symbol_n",

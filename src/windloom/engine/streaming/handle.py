@@ -1,0 +1,285 @@
+"""The handle of a running loom: watch it, change its queries, ask it, stop it. It mirrors Spark's StreamingQuery."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windloom.engine.results import unknown_query
+from windloom.engine.streaming.progress import RoundProgress, instant
+from windloom.engine.streaming.round_loop import RoundLoop
+from windloom.engine.streaming.sinks.sink import Sink
+from windloom.engine.tables import AnswerTables
+from windloom.errors import WindloomError
+from windloom.plan.explain import explain_text
+from windloom.rounds.ask import ask
+from windloom.rounds.checkpoint import PlanRecord
+from windloom.spark.api import DataFrame, StreamingQuery
+from windloom.spark.errors import as_windloom_errors
+from windloom.spark.ingest import Ingest
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of queries that the checkpoint holds: it takes effect in `round`.
+
+    `complete_from` is the start of the first window an added query reports; None for every window since the stream
+    began, and for a removal.
+    """
+
+    query: str
+    round: int
+    complete_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a question asked once: rows of complete windows, and the watermark they reflect."""
+
+    table: pa.Table
+    watermark: str | None
+    complete_from: str | None
+
+
+class _StoppingError(Exception):
+    """Raised into Spark when a micro-batch begins after the handle was told to stop; nothing has been done of it."""
+
+
+class _RoundFailedError(Exception):
+    """Raised into Spark when a round failed: short, because Spark logs it whole; the handle has what happened."""
+
+
+class Handle:
+    def __init__(
+        self, loop: RoundLoop, sinks: list[Sink], tables: AnswerTables, newest: PlanRecord, is_durable: bool
+    ) -> None:
+        self._loop, self._sinks, self._tables = loop, sinks, tables
+        self._is_durable = is_durable  # the checkpoint is still there when the stream has ended
+        self._newest = newest  # the plan record that the next round will take up
+        self._changes = threading.Lock()
+        self._query: StreamingQuery | None = None
+        self._recent: deque[RoundProgress] = deque(maxlen=100)
+        self._failure: BaseException | None = None
+        self._is_stopping = False
+        self._ended = threading.Event()
+
+    # ---- watching -----------------------------------------------------------------------------------------------
+
+    @property
+    def is_active(self) -> bool:
+        return not self._ended.is_set()
+
+    @property
+    def progress(self) -> RoundProgress | None:
+        """The last round of this process, or None before the first."""
+        return self._recent[-1] if self._recent else None
+
+    @property
+    def recent_progress(self) -> list[RoundProgress]:
+        return list(self._recent)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        loop = self._loop
+        about: dict[str, Any] = {
+            "active": self.is_active,
+            "message": "ended" if not self.is_active else "starting",
+            "round": loop.checkpoint.last_committed,
+            "watermark": instant(loop.state.closed),
+            "queries": len(self._newest.queries),
+            "placement": loop.placement.description,
+            "plan_version": None if loop.record is None else loop.record.version,
+            "next_plan_version": self._newest.version,
+        }
+        if self._failure is not None:
+            about["message"] = f"failed: {self._failure}"
+        elif self.is_active and self._query is not None:
+            about["message"] = self._query.status["message"]
+        return about
+
+    @property
+    def spark_query(self) -> StreamingQuery:
+        """Spark's own query underneath, for what only Spark knows of it."""
+        assert self._query is not None
+        return self._query
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        """Names and texts of the queries, changes that wait for the next round included."""
+        return dict(self._newest.queries)
+
+    def explain(self, *, query: str | None = None, queries: bool = False) -> str:
+        """The plan that the next round will run, and where."""
+        if query is not None and query not in self._newest.queries:
+            raise unknown_query(query, list(self._newest.queries))
+        plan = self._loop.queries.plan_of(self._newest)
+        text = explain_text(plan, all_queries=queries, query=query)
+        return text if query is not None else f"Placement: {self._loop.placement.description}\n{text}"
+
+    def exception(self) -> BaseException | None:
+        """Why the stream failed, or None."""
+        return self._failure
+
+    # ---- answers ------------------------------------------------------------------------------------------------
+
+    def arrow(self, name: str) -> pa.Table:
+        """The rows of a query that the sink holds, of all rounds so far (of a live sink: the latest of each group)."""
+        loop = self._loop
+        plan = loop.queries.plan_of(self._newest)
+        if name not in self._newest.queries:
+            raise unknown_query(name, list(self._newest.queries))
+        _, _, planned = plan.find(name)
+        shape = plan.shapes[planned.shape]
+        for sink in self._sinks:
+            rows = sink.rows(self._tables.name(shape))
+            if rows is not None:
+                return rows.filter(pa.compute.equal(rows["query"], name)).drop_columns("query")
+        return self._tables.empty(shape).drop_columns("query")
+
+    def __getitem__(self, name: str) -> DataFrame:
+        """The same as a Spark DataFrame."""
+        plan = self._loop.queries.plan_of(self._newest)
+        rows = self.arrow(name)
+        columns = self._tables.columns(plan.shapes[plan.find(name)[2].shape])
+        return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
+
+    def ask(self, text: str) -> Answer:
+        """Answer a query once, over the partials that are kept; nothing is registered.
+
+        No round waits for it, unless the state is in files of shards: these are read one after another.
+        """
+        loop = self._loop
+        query = loop.queries.bind("ask", text)
+        alone = loop.queries.plan_alone(query, self._newest.options)
+        pieces = []
+        with loop.kept() as (plan, parts):
+            if plan is None:
+                raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
+            for state in parts:  # all of them say the same of the past
+                answers, since = ask(state, plan, alone)
+                pieces += [self._tables.rows(alone, block) for block in answers.blocks()]
+        shape = alone.shapes[0]
+        table = pa.concat_tables(pieces) if pieces else self._tables.empty(shape)
+        return Answer(table.drop_columns("query"), instant(state.closed), None if since is None else instant(since))
+
+    # ---- changing -----------------------------------------------------------------------------------------------
+
+    def add(self, name: str, text: str) -> Change:
+        """Register a query with the running loom; it takes part from the next round on."""
+        if name in self._newest.queries:
+            raise WindloomError(
+                f"query '{name}' is already registered",
+                " ".join(self._newest.queries[name].split()),
+                "give it another name, or use handle.replace",
+            )
+        return self._change(name, text)
+
+    def replace(self, name: str, text: str) -> Change:
+        """Put another query in the place of one; its first window is told as for a query that is added."""
+        if name not in self._newest.queries:
+            raise unknown_query(name, list(self._newest.queries))
+        return self._change(name, text)
+
+    def remove(self, name: str) -> Change:
+        """Take a query out; it reports no window that closes in the next round or later."""
+        return self._change(name, None)
+
+    def _change(self, name: str, text: str | None) -> Change:
+        self._check_active()
+        loop = self._loop
+        with self._changes:
+            if text is not None:
+                loop.queries.bind(name, text)  # what is wrong with it is said before anything changes
+            put, remove = ({}, [name]) if text is None else ({name: text}, [])
+            # Planned outside the lock: a round that runs meanwhile does not wait for the optimizer.
+            planned = loop.queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
+            with loop.lock:
+                record = planned.starting(loop.checkpoint.first_free_round)
+                loop.checkpoint.record_plan(record)
+                self._newest = record
+                since = None if text is None else loop.adopted(record)[1].since.get(name)
+        return Change(name, record.from_round, None if since is None else instant(since))
+
+    # ---- ending -------------------------------------------------------------------------------------------------
+
+    def process_all_available(self) -> None:
+        """Wait until everything the sources have at this moment has been through a round."""
+        if self._query is not None and self.is_active:
+            with as_windloom_errors("the stream"):
+                self._query.processAllAvailable()
+
+    def stop(self, drain: bool = False) -> None:
+        """End the stream after the round that runs; with `drain`, after all that the sources have at this moment."""
+        if drain:
+            self.process_all_available()
+        with self._loop.lock:
+            self._is_stopping = True
+        if self._query is not None:
+            self._query.stop()
+        self._ended.wait()
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait for the end; True when it has come. Raises what the stream failed with."""
+        ended = self._ended.wait(timeout)
+        if self._failure is not None:
+            raise self._failure
+        return ended
+
+    def _check_active(self) -> None:
+        if not self.is_active:
+            raise WindloomError(
+                "the stream has ended", f"its last round was {self._loop.checkpoint.last_committed}", "start it again"
+            )
+
+    # ---- Spark calls these --------------------------------------------------------------------------------------
+
+    def report(self, progress: RoundProgress) -> None:
+        self._recent.append(progress)
+
+    def on_batch(self, ingest: Ingest) -> Callable[[DataFrame, int], None]:
+        def run(batch: DataFrame, number: int) -> None:
+            with self._loop.lock:
+                if self._is_stopping:
+                    raise _StoppingError
+                try:
+                    with as_windloom_errors("the stream"):
+                        self._loop.run_batch(batch, number, ingest)
+                except BaseException as error:
+                    self._failure = self._with_way_on(error)
+                    raise _RoundFailedError(type(error).__name__) from None
+
+        return run
+
+    def _with_way_on(self, error: BaseException) -> BaseException:
+        """An error that the user can mend, with what to do when it is mended."""
+        if not isinstance(error, WindloomError) or not self._is_durable or "same checkpoint" in error.hint:
+            return error
+        hint = f"{error.hint}; then start again with the same checkpoint: nothing is lost"
+        mendable = WindloomError(error.message, error.detail, hint)
+        mendable.__cause__ = error.__cause__
+        return mendable
+
+    def follow(self, query: StreamingQuery, close: Callable[[], None]) -> None:
+        """Watch Spark's query in a thread of its own, and tidy up when it ends, however it ends."""
+        self._query = query
+
+        def watch() -> None:
+            try:
+                with as_windloom_errors("the stream"):
+                    query.awaitTermination()
+                if self._loop.options.finish and not self._is_stopping:
+                    with self._loop.lock:
+                        self._loop.finish()
+            except BaseException as error:  # kept for exception() and await_termination(): a thread has no caller
+                if self._failure is None and not self._is_stopping:
+                    self._failure = self._with_way_on(error)
+            finally:
+                close()
+                self._ended.set()
+
+        threading.Thread(target=watch, name="windloom-watch", daemon=True).start()

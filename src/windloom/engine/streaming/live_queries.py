@@ -1,0 +1,101 @@
+"""The queries of a running loom: plan records as plans, and the record that follows when queries come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from windloom.engine.catalog import Registry
+from windloom.engine.results import unknown_query
+from windloom.errors import WindloomError
+from windloom.model.query import Query
+from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer.live_trees import LiveTrees
+from windloom.plan.physical import Plan
+from windloom.rounds.checkpoint import PlanRecord
+
+
+class LiveQueries:
+    """Queries are bound once for each text, and a plan is built once for each version."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._bound: dict[tuple[str, str], Query] = {}
+        self._plans: dict[int, Plan] = {}
+        self._trees: LiveTrees | None = None
+
+    def plan_of(self, record: PlanRecord) -> Plan:
+        if record.version not in self._plans:
+            self._plans = {version: plan for version, plan in self._plans.items() if version >= record.version - 2}
+            self._plans[record.version] = self._build(record.queries, record.options, record.trees)
+        return self._plans[record.version]
+
+    def first(self, queries: Mapping[str, str], options: Mapping[str, str]) -> PlanRecord:
+        return self._recorded(0, 0, dict(queries), dict(queries), dict(options), None)
+
+    def following(
+        self,
+        record: PlanRecord,
+        version: int,
+        from_round: int,
+        *,
+        put: Mapping[str, str] | None = None,
+        remove: Collection[str] = (),
+        declared: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> PlanRecord:
+        """The record after `record` with some queries put in (or in another's place) and others removed."""
+        for name in remove:
+            if name not in record.queries:
+                raise unknown_query(name, list(record.queries))
+        queries = {name: text for name, text in record.queries.items() if name not in remove}
+        queries.update(put or {})
+        if not queries:
+            raise WindloomError(
+                "the last query of a running loom cannot be removed",
+                f"'{next(iter(record.queries))}' is the only one it answers",
+                "stop the handle, or add another query first",
+            )
+        # A query in another's place is woven in like one that is new.
+        kept = [[name for name in tree if name not in (put or {})] for tree in record.trees]
+        declared = record.declared if declared is None else declared
+        return self._recorded(version, from_round, queries, dict(declared), dict(options or record.options), kept)
+
+    def bind(self, name: str, text: str) -> Query:
+        if (name, text) not in self._bound:
+            self._bound[name, text] = self._registry.bind(name, text)
+        return self._bound[name, text]
+
+    def plan_alone(self, query: Query, options: Mapping[str, str]) -> Plan:
+        """A plan of one query that is not among the others, for a question that is asked once."""
+        return make_plan(self._registry.streams, [query], self._registry.known_types, _plan_options(options))
+
+    def _recorded(
+        self,
+        version: int,
+        from_round: int,
+        queries: dict[str, str],
+        declared: dict[str, str],
+        options: dict[str, str],
+        kept: list[list[str]] | None,
+    ) -> PlanRecord:
+        """`kept` are the trees there were; without them everything is planned anew."""
+        trees = None if kept is None else self._woven(queries, options, kept)
+        plan = self._build(queries, options, trees)
+        trees = [[planned.name for planned in tree.queries] for tree in plan.trees]
+        self._plans[version] = plan
+        return PlanRecord(version, from_round, queries, options, trees, declared)
+
+    def _woven(self, queries: Mapping[str, str], options: Mapping[str, str], kept: list[list[str]]) -> list[list[str]]:
+        chosen = _plan_options(options)
+        if self._trees is None or self._trees.options != chosen:
+            self._trees = LiveTrees(self._registry.streams, chosen)
+        bound = [self.bind(name, text) for name, text in queries.items()]
+        return self._trees.follow(kept, bound, self._registry.known_types)
+
+    def _build(self, queries: Mapping[str, str], options: Mapping[str, str], trees: list[list[str]] | None) -> Plan:
+        bound = [self.bind(name, text) for name, text in queries.items()]
+        return make_plan(self._registry.streams, bound, self._registry.known_types, _plan_options(options), trees)
+
+
+def _plan_options(options: Mapping[str, str]) -> PlanOptions:
+    return PlanOptions(options["strategy"], options["slicing"], options["technique"])

@@ -1,0 +1,138 @@
+"""How a loom is started, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from windloom.errors import WindloomError
+from windloom.model.time import TICKS_PER_SECOND, parse_duration
+
+TRIGGERS = ("availableNow", "processingTime")
+UNTIMED = ("stop", "skip")
+_TICKS_PER_MILLISECOND = TICKS_PER_SECOND // 1000
+PLACEMENTS = ("driver", "executors")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """`keep` is for how long (in ticks) partials stay for questions and queries to come; `untimed` says whether
+    a tuple without a usable time stops the stream or is left out and counted. `placement` says where the step runs and
+    the state lives; on executors in `shards` shards, None for as many as there are already, or twice the cores.
+    """
+
+    trigger: Mapping[str, object] = field(default_factory=dict)
+    finish: bool = False
+    idle_seconds: float | None = None
+    keep_ticks: int = 0
+    untimed: str = "stop"
+    snapshot_rounds: int = 10
+    placement: str = "driver"
+    shards: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        trigger: Mapping[str, object] | None,
+        *,
+        finish: bool,
+        idle_after: str | timedelta | None,
+        keep: str | timedelta | None,
+        untimed: str,
+        snapshot_rounds: int,
+        placement: str = "driver",
+        shards: int | None = None,
+    ) -> StreamOptions:
+        trigger = _checked_trigger(trigger)
+        if finish and "availableNow" not in trigger:
+            raise WindloomError(
+                "finish=True needs a stream that ends",
+                f"the trigger is {dict(trigger) or 'the default: as fast as data come'}",
+                'trigger={"availableNow": True}, or leave finish out',
+            )
+        if untimed not in UNTIMED:
+            raise WindloomError(
+                f"unknown choice untimed={untimed!r}",
+                "it says what becomes of tuples without a usable time",
+                "use 'stop', or 'skip' to leave them out and count them",
+            )
+        if not _is_count(snapshot_rounds):
+            raise WindloomError(
+                f"a snapshot cannot be taken every {snapshot_rounds!r} rounds",
+                "snapshots bound how much of the log a restart reads",
+                "give a positive number of rounds",
+            )
+        _check_placement(placement, shards)
+        idle = None if idle_after is None else _ticks("idle_after", idle_after) / TICKS_PER_SECOND
+        keep_ticks = 0 if keep is None else _ticks("keep", keep)
+        return cls(trigger, finish, idle, keep_ticks, untimed, snapshot_rounds, placement, shards)
+
+
+def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, object]:
+    if trigger is None:
+        return {}
+    if not _is_trigger(trigger):
+        raise WindloomError(
+            f"unknown trigger {trigger!r}",
+            "it says when Spark forms a micro-batch",
+            'use {"availableNow": True} or {"processingTime": "5 seconds"}',
+        )
+    if "availableNow" in trigger:
+        return trigger
+    # Spark knows fewer ways to write a duration, and counts in milliseconds.
+    ticks = _ticks("processingTime", trigger["processingTime"])  # type: ignore[arg-type]
+    return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
+
+
+def _check_placement(placement: str, shards: object) -> None:
+    if placement not in PLACEMENTS:
+        raise WindloomError(
+            f"unknown placement {placement!r}",
+            "it says where the step of a round runs and where the state lives",
+            "use 'driver', or 'executors' for a state too large for one machine",
+        )
+    if shards is not None and not _is_count(shards):
+        raise WindloomError(
+            f"the number of shards cannot be {shards!r}",
+            "each shard of the groups is one task a round",
+            "give a positive number",
+        )
+    if shards is not None and placement == "driver":
+        raise WindloomError(
+            f"shards={shards} is not used",
+            "with placement='driver' the state is in one piece",
+            "leave it out, or use placement='executors'",
+        )
+
+
+def _is_trigger(trigger: object) -> bool:
+    return isinstance(trigger, Mapping) and len(trigger) == 1 and next(iter(trigger)) in TRIGGERS
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 1
+
+
+def _ticks(what: str, duration: str | timedelta) -> int:
+    try:
+        ticks = parse_duration(duration)
+    except WindloomError as error:
+        raise WindloomError(f"{what}: {error.message}", error.detail, error.hint) from None
+    if ticks < 0:
+        raise WindloomError(f"{what} cannot be negative", f"it is {duration!r}", f"for example {what}='10 minutes'")
+    return ticks
+
+
+def parse_instant(what: str, value: str | datetime) -> int:
+    """An instant as a tick; without a zone it is UTC."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        raise WindloomError(
+            f"{what} is not an instant", f"it is {value!r}", "write it as '2026-01-31 12:00:00', or give a datetime"
+        ) from None
+    if not isinstance(found, datetime):
+        raise WindloomError(f"{what} is not an instant", f"it is {value!r}", "give a string or a datetime")
+    since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return since // timedelta(microseconds=1)

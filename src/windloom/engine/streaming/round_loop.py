@@ -1,0 +1,172 @@
+"""A round: begin, take in, log, step, sinks, commit. In this order, so that a crash between any two changes no result.
+
+The log is the truth: once it is written, a repeated round reads it instead of asking Spark again, and gives the same
+rows. Everything else is derived, and idempotent by the round's number. Taking in, logging and stepping are the
+placement's: what is logged depends on where the step runs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+import pyarrow as pa
+
+from windloom.engine.events import events_of
+from windloom.engine.streaming.live_queries import LiveQueries
+from windloom.engine.streaming.options import StreamOptions
+from windloom.engine.streaming.placement.placement import Intake, Outcome, Placement, Round, Stopwatch
+from windloom.engine.streaming.progress import RoundProgress, instant
+from windloom.engine.streaming.sinks.sink import Sink, TableInfo
+from windloom.engine.tables import AnswerTables
+from windloom.model.time import TICK_MAX, TICKS_PER_SECOND
+from windloom.plan.physical import Plan, Shape
+from windloom.rounds import Block, State
+from windloom.rounds.carry import carry
+from windloom.rounds.checkpoint import Checkpoint, PlanRecord, recover
+from windloom.rounds.lateness import late_by_stream
+from windloom.spark.api import DataFrame
+from windloom.spark.ingest import Ingest
+
+
+class RoundLoop:
+    """All that a running loom knows. `lock` is held while a round runs, and while queries change between rounds."""
+
+    def __init__(
+        self,
+        queries: LiveQueries,
+        checkpoint: Checkpoint,
+        placement: Placement,
+        sinks: list[Sink],
+        tables: AnswerTables,
+        options: StreamOptions,
+        report: Callable[[RoundProgress], None],
+    ) -> None:
+        self.lock = threading.RLock()
+        self.queries, self.checkpoint, self.options = queries, checkpoint, options
+        self.placement, self._sinks, self._tables, self._report = placement, sinks, tables, report
+        found = recover(checkpoint, queries.plan_of)
+        self.state = found.state
+        # Before the first round there is no plan to carry a state over from.
+        self.record, self.plan = found.plan_record, found.plan
+
+    @property
+    def next_round(self) -> int:
+        return self.checkpoint.last_committed + 1
+
+    def run_batch(self, batch: DataFrame, number: int, ingest: Ingest) -> None:
+        """The round of Spark's micro-batch `number`; one that is committed already is not run again."""
+        if number <= self.checkpoint.last_batch:
+            return
+        self._run(number, Intake(ingest.split(batch), batch))
+
+    def run_history(self, frames: Mapping[str, DataFrame]) -> None:
+        """The first round: what came before the stream."""
+        self._run(None, Intake(frames))
+
+    def finish(self) -> None:
+        """A last round without tuples, with watermark +∞: every window that is still open is answered."""
+        self._run(None, Intake(watermark=TICK_MAX))
+
+    def _run(self, batch: int | None, intake: Intake) -> None:
+        number = self.next_round
+        watch = Stopwatch()
+        record = self.checkpoint.begin(number, batch)
+        plan, state = self.adopted(record)
+        round = Round(number, record, plan, state, self.plan, self.state)
+        outcome = self.placement.run(round, intake, watch)
+        with watch("answers"):
+            rows = self._emit(number, plan, outcome.blocks)
+        with watch("commit"):
+            progress = self._progress(round, batch, outcome, rows, watch.seconds)
+            self.checkpoint.commit(number, progress.as_dict())
+        self.state, self.record, self.plan = outcome.state, record, plan
+        self.placement.committed(number, self.state)
+        if (number + 1) % self.options.snapshot_rounds == 0:
+            with watch("snapshot"):
+                self.checkpoint.snapshot(number, self.state)
+                self.checkpoint.retain()
+        self._report(replace(progress, seconds=dict(watch.seconds)))
+
+    @contextmanager
+    def kept(self) -> Iterator[tuple[Plan | None, Iterable[State]]]:
+        """The plan of the last round, and the state it left, in parts; rounds wait only if the parts need that."""
+        with ExitStack() as held:
+            held.enter_context(self.lock)
+            plan, parts = self.plan, self.placement.parts(self.state)
+            if self.placement.parts_outlive_rounds:
+                held.close()
+            yield plan, parts
+
+    def adopted(self, record: PlanRecord) -> tuple[Plan, State]:
+        """The plan of a record, and the present state as that plan needs it."""
+        plan = self.queries.plan_of(record)
+        if self.plan is None or plan is self.plan:
+            return plan, self.state
+        return plan, carry(self.state, self.plan, plan)
+
+    def _emit(self, number: int, plan: Plan, blocks: Iterable[Block]) -> int:
+        rows = 0
+
+        def pieces() -> Iterator[tuple[str, pa.Table]]:
+            nonlocal rows
+            for block in blocks:
+                table = self._tables.rows(plan, block)
+                rows += table.num_rows
+                if table.num_rows:
+                    yield self._tables.name(plan.shapes[block.shape]), table
+
+        # Answers are made while they are written; several sinks share one making.
+        made: Iterable[tuple[str, pa.Table]] = pieces() if len(self._sinks) == 1 else list(pieces())
+        tables = self.table_infos(plan)
+        for sink in self._sinks:
+            sink.write(number, made, tables)
+        return rows
+
+    def table_infos(self, plan: Plan) -> dict[str, TableInfo]:
+        queries: dict[Shape, dict[str, tuple[str, ...]]] = {}
+        for planned in plan.queries:
+            groups = tuple(one.name for one in planned.query.group_by)
+            queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = groups
+        found: dict[str, TableInfo] = {}
+        for shape, own in queries.items():
+            name = self._tables.name(shape)
+            known = found[name].queries if name in found else {}
+            found[name] = TableInfo(self._tables.columns(shape), {**known, **own})
+        return found
+
+    def _progress(
+        self, round: Round, batch: int | None, outcome: Outcome, rows: int, seconds: Mapping[str, float]
+    ) -> RoundProgress:
+        counts, state = outcome.counts, outcome.state
+        late = {
+            name: {"partly": one.partly, "dropped": one.dropped}
+            for name, one in late_by_stream(round.plan, counts.late).items()
+        }
+        watermark = instant(state.closed)
+        return RoundProgress(
+            round=round.number,
+            batch=batch,
+            events=events_of(round.plan, counts.tuples),
+            late_partly=sum(one["partly"] for one in late.values()),
+            late_dropped=sum(one["dropped"] for one in late.values()),
+            untimed=sum(outcome.untimed.values()),
+            partials=sum(counts.partials.values()),
+            results=rows,
+            watermark=watermark,
+            lag=_lag(state) if watermark is not None else None,
+            seconds=dict(seconds),
+            state_bytes=outcome.state_bytes,
+            queries=len(round.record.queries),
+            trees=sum(1 for _ in round.plan.trees),
+            plan_version=round.record.version,
+            late=late,
+            placement=self.placement.description,
+        )
+
+
+def _lag(state: State) -> float:
+    return round(time.time() - state.closed / TICKS_PER_SECOND, 3)

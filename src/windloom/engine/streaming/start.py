@@ -1,0 +1,253 @@
+"""Starting a loom on streams: checkpoint, plan, sinks, history, then Spark's query."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+from windloom.engine.catalog import Registry
+from windloom.engine.declare import match_declaration
+from windloom.engine.streaming.handle import Handle
+from windloom.engine.streaming.live_queries import LiveQueries
+from windloom.engine.streaming.options import StreamOptions
+from windloom.engine.streaming.placement.driver import DriverPlacement
+from windloom.engine.streaming.placement.executors import ExecutorPlacement
+from windloom.engine.streaming.placement.placement import Placement
+from windloom.engine.streaming.progress import RoundProgress
+from windloom.engine.streaming.round_loop import RoundLoop
+from windloom.engine.streaming.sinks.callback import CallbackSink
+from windloom.engine.streaming.sinks.live import LiveSink
+from windloom.engine.streaming.sinks.memory import MemorySink
+from windloom.engine.streaming.sinks.parquet import ParquetSink
+from windloom.engine.streaming.sinks.sink import Sink
+from windloom.engine.streaming.watermark import Watermarks
+from windloom.engine.tables import AnswerTables
+from windloom.errors import WindloomError, near_names
+from windloom.model.stream import Stream
+from windloom.optimizer import PlanOptions
+from windloom.rounds.checkpoint import Checkpoint, PlanRecord
+from windloom.rounds.checkpoint.sharding import settle_shards
+from windloom.rounds.shards.files import ShardFiles
+from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.errors import as_windloom_errors
+from windloom.spark.frames import empty_frame
+from windloom.spark.ingest import ingest_of
+from windloom.spark.native import tick_sql
+from windloom.spark.storage import absolute_place, storage_at
+
+SINKS = ("parquet", "memory", "live")
+SinkChoice = str | Callable[[DataFrame, int], object]
+
+
+def start_stream(
+    spark: SparkSession,
+    registry: Registry,
+    plan_options: PlanOptions,
+    options: StreamOptions,
+    *,
+    sink: SinkChoice | Sequence[SinkChoice],
+    path: str | Path | None,
+    checkpoint: str | Path | None,
+    history: DataFrame | Mapping[str, DataFrame] | None,
+    handover: int | None,
+    progress: Callable[[RoundProgress], None] | None,
+) -> Handle:
+    frames = registry.streaming_frames()
+    choices = _sink_choices(sink, path, checkpoint)
+    before = _history_frames(spark, registry, frames, history)
+    with ExitStack() as undo, as_windloom_errors("the streams"):
+        place = _checkpoint_place(spark, checkpoint, options, undo)
+        storage = storage_at(spark, place)
+        opened = Checkpoint.open(storage, {name: registry.streams[name] for name in frames})
+        undo.callback(opened.close)
+        default_shards = 2 * spark.sparkContext.defaultParallelism
+        shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
+        queries = LiveQueries(registry)
+        record = _plan_record(opened, queries, registry, plan_options, options)
+        tables = AnswerTables(spark)
+        sinks = [_make_sink(spark, one, path, place, opened) for one in choices]
+        placement = _make_placement(spark, registry, opened, place, shards, options)
+        loop = RoundLoop(queries, opened, placement, sinks, tables, options, lambda done: _tell(handle, done, progress))
+        handle = Handle(loop, sinks, tables, record, checkpoint is not None)
+        if handover is not None:
+            frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
+            before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
+        if before and loop.next_round == 0:
+            loop.run_history(before)
+        elif loop.next_round > 0 and (begun := opened.begun(loop.next_round)) is not None and begun.batch is None:
+            loop.finish()  # it was being finished when it was interrupted
+        ingest = ingest_of(frames)
+        writer = ingest.frame.writeStream.foreachBatch(handle.on_batch(ingest))
+        writer = writer.option("checkpointLocation", f"{place}/spark")
+        if options.trigger:
+            writer = writer.trigger(**dict(options.trigger))  # type: ignore[call-overload]
+        handle.follow(writer.start(), undo.pop_all().close)
+        return handle
+
+
+def _tell(handle: Handle, done: RoundProgress, progress: Callable[[RoundProgress], None] | None) -> None:
+    handle.report(done)
+    if progress is not None:
+        progress(done)
+
+
+def _sink_choices(
+    sink: SinkChoice | Sequence[SinkChoice], path: str | Path | None, checkpoint: str | Path | None
+) -> list[SinkChoice]:
+    choices = [sink] if isinstance(sink, str) or callable(sink) else list(sink)
+    for one in choices:
+        if not callable(one) and one not in SINKS:
+            raise WindloomError(
+                f"unknown sink {one!r}", "it says where answers go", near_names(str(one), [*SINKS, "a function"])
+            )
+    if not choices:
+        raise WindloomError("a stream needs a sink", "none is given", "use sink='parquet', 'memory' or 'live'")
+    if "parquet" in choices and (path is None or checkpoint is None):
+        raise WindloomError(
+            "the Parquet sink needs a place of its own, and a checkpoint",
+            f"path is {path!r}, checkpoint is {checkpoint!r}",
+            "loom.start(path='answers', checkpoint='checkpoint')",
+        )
+    if path is not None and "parquet" not in choices:
+        raise WindloomError(
+            f"path '{path}' is not used",
+            f"only the Parquet sink writes to a path; the sink is {', '.join(map(str, choices))}",
+            "leave it out, or use sink='parquet'",
+        )
+    return choices
+
+
+def _checkpoint_place(
+    spark: SparkSession, checkpoint: str | Path | None, options: StreamOptions, undo: ExitStack
+) -> str:
+    """Where the checkpoint is, absolute; without one, a directory that is gone when the stream ends."""
+    if checkpoint is not None:
+        return absolute_place(checkpoint)
+    if options.placement == "executors" and not str(spark.sparkContext.master).startswith("local"):
+        raise WindloomError(
+            "placement='executors' needs a checkpoint on a cluster",
+            "the state of every shard is under it, and all executors must reach it",
+            "give a path that all machines share: loom.start(checkpoint=…)",
+        )
+    place = tempfile.mkdtemp(prefix="windloom-")
+    undo.callback(shutil.rmtree, place, ignore_errors=True)
+    return place
+
+
+def _make_placement(
+    spark: SparkSession,
+    registry: Registry,
+    checkpoint: Checkpoint,
+    place: str,
+    shards: int | None,
+    options: StreamOptions,
+) -> Placement:
+    watermarks = Watermarks(time.monotonic, options.idle_seconds)
+    if shards is None:
+        return DriverPlacement(registry.streams, checkpoint, watermarks, options)
+    files = ShardFiles(place)
+    return ExecutorPlacement(spark, registry.streams, checkpoint, files, shards, watermarks, options)
+
+
+def _make_sink(
+    spark: SparkSession, choice: SinkChoice, path: str | Path | None, place: str, checkpoint: Checkpoint
+) -> Sink:
+    if callable(choice):
+        return CallbackSink(spark, choice)
+    if choice == "memory":
+        return MemorySink()
+    if choice == "live":
+        return LiveSink(storage_at(spark, f"{place}/live"))
+    assert path is not None
+    target = absolute_place(path)
+    return ParquetSink(storage_at(spark, target), target, checkpoint.id)
+
+
+def _plan_record(
+    checkpoint: Checkpoint,
+    queries: LiveQueries,
+    registry: Registry,
+    plan_options: PlanOptions,
+    options: StreamOptions,
+) -> PlanRecord:
+    """The newest record of the checkpoint; where the program declares other queries than last time, one more.
+
+    Queries that were added and removed through a handle stay so: only what the program itself changed is taken over.
+    """
+    declared = {name: query.text for name, query in registry.queries.items()}
+    wanted = {**asdict(plan_options), "history_ticks": str(options.keep_ticks)}
+    newest = checkpoint.newest_plan()
+    if newest is None:
+        record = queries.first(declared, wanted)
+    else:
+        before = newest.declared
+        if before and declared and not before.keys() & declared.keys():
+            raise WindloomError(
+                "the checkpoint belongs to another catalog",
+                f"none of its {len(before):,} queries, such as '{next(iter(before))}', is registered here",
+                "give this catalog a checkpoint of its own",
+            )
+        put = {name: text for name, text in declared.items() if before.get(name) != text}
+        gone = [name for name in before if name not in declared and name in newest.queries]
+        if not put and not gone and dict(newest.options) == wanted:
+            return newest
+        record = queries.following(
+            newest,
+            newest.version + 1,
+            checkpoint.first_free_round,
+            put=put,
+            remove=gone,
+            declared=declared,
+            options=wanted,
+        )
+    checkpoint.record_plan(record)
+    return record
+
+
+def _history_frames(
+    spark: SparkSession,
+    registry: Registry,
+    frames: Mapping[str, DataFrame],
+    history: DataFrame | Mapping[str, DataFrame] | None,
+) -> dict[str, DataFrame]:
+    """One batch frame a stream, empty where a stream has no history; none at all without history."""
+    if history is None:
+        return {}
+    if isinstance(history, DataFrame):
+        if len(frames) > 1:
+            raise WindloomError(
+                "history is one DataFrame, and there are several streams",
+                f"they are {', '.join(frames)}",
+                f"say whose it is: history={{'{next(iter(frames))}': df}}",
+            )
+        history = {next(iter(frames)): history}
+    for name, frame in history.items():
+        if name not in frames:
+            raise WindloomError(
+                f"there is no stream '{name}' to give a history to",
+                f"{len(frames)} are registered",
+                near_names(name, list(frames)),
+            )
+        if frame.isStreaming:
+            raise WindloomError(
+                f"the history of stream '{name}' is a streaming DataFrame",
+                "history is what lies before the stream, and it ends",
+                "read it with spark.read",
+            )
+    return {
+        name: match_declaration(registry.streams[name], history[name])
+        if name in history
+        else empty_frame(spark, registry.streams[name])
+        for name in frames
+    }
+
+
+def _split_at(frame: DataFrame, stream: Stream, handover: int, side: str) -> DataFrame:
+    """Tuples on one side of the hand-over; those without a time go with the stream, which says what to do of them."""
+    tick = tick_sql(stream)
+    return frame.where(f"{tick} {side} {handover}L" + (f" OR {tick} IS NULL" if side == ">=" else ""))

@@ -1,0 +1,22 @@
+"""Arrays for results, in memory that is used again.
+
+What NumPy frees goes back to the system, and the next large array gets it again page by page, which costs several
+times as much as filling it. Arrow's pool keeps freed memory for a while.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Kind = TypeVar("Kind", bound=np.generic)
+
+
+def new_array(length: int, kind: type[Kind]) -> NDArray[Kind]:
+    """An array whose contents are undefined."""
+    if not length:
+        return np.empty(0, kind)
+    return np.frombuffer(pa.allocate_buffer(length * np.dtype(kind).itemsize), kind)

@@ -1,0 +1,109 @@
+"""Carrying a state from one plan to the next, between two rounds: what is shared stays, what nobody needs goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from windloom.model.query import Query
+from windloom.plan.physical import PartialSet, Plan, PlannedComponent
+from windloom.rounds.cells import Cells, coarsen
+from windloom.rounds.exact import first_exact
+from windloom.rounds.lift import neutral
+from windloom.rounds.state import Cut, History, State
+from windloom.slicing.edges import EdgeSet
+
+#: Slicings of the past that are remembered for a set; of an older one only that it ended.
+MOST_CUTS = 256
+
+
+def carry(state: State, old: Plan, new: Plan) -> State:
+    """The state in terms of `new`. Pure; called once between two rounds, with the plans of the two.
+
+    Sets are the same if stream, predicate and grouping are; queries are the same if name and meaning are. Queries that
+    are new are `fresh`, and `since` says from which window on they are exact where that is not from the beginning.
+    """
+    running = {planned.name: planned.query for planned in old.queries}
+    cells: dict[int, Cells] = {}
+    history: dict[int, History] = {}
+    since: dict[str, int] = {}
+    fresh: set[str] = set()
+    for one in new.sets:
+        before = find_set(old, one)
+        held, past = carry_set(state, before, one)
+        if held is not None:
+            cells[one.number] = held
+        if past != History():
+            history[one.number] = past
+        for planned in one.queries:
+            name = planned.name
+            if before is not None and name in running and _same(running[name], planned.query):
+                tick = state.since.get(name)
+                fresh |= {name} & state.fresh
+            else:
+                tick = first_exact(one, planned, past, state.seen.get(one.stream))
+                fresh.add(name)
+            if tick is not None:
+                since[name] = tick
+    return State(cells, state.closed, state.seen, since, frozenset(fresh), history)
+
+
+def find_set(plan: Plan, one: PartialSet) -> PartialSet | None:
+    """The plan's set over the same stream, predicate and grouping."""
+    return next((other for other in plan.sets if _identity(other) == _identity(one)), None)
+
+
+def carry_set(state: State, before: PartialSet | None, one: PartialSet) -> tuple[Cells | None, History]:
+    """Cells of `before` as cells of `one`, with its components and at its edges, and what they hold of the past."""
+    seen = state.seen.get(one.stream)
+    if before is None:
+        # Tuples up to `seen` went by unheld; if there were none, nothing was missed.
+        return None, History() if seen is None else History(seen + 1)
+    places = {component: index for index, component in enumerate(before.components)}
+    cells = _aligned(state.cells.get(before.number), before, one, places)
+    return cells, _past(state.history_of(before.number), before, one, places, seen)
+
+
+def _aligned(
+    cells: Cells | None, before: PartialSet, one: PartialSet, places: dict[PlannedComponent, int]
+) -> Cells | None:
+    if cells is None:
+        return None
+    if before.components != one.components:
+        lifted = tuple(
+            cells.lifted[places[component]] if component in places else neutral(component, len(cells))
+            for component in one.components
+        )
+        cells = replace(cells, lifted=lifted)
+    return cells if _covers(one.edges, before.edges) else coarsen(cells, one.edges)[0]
+
+
+def _past(
+    history: History, before: PartialSet, one: PartialSet, places: dict[PlannedComponent, int], seen: int | None
+) -> History:
+    if seen is None:  # no tuples, so nothing to be inexact about
+        return history
+    known = {}
+    for index, component in enumerate(one.components):
+        tick = history.known_from.get(places[component]) if component in places else seen + 1
+        if tick is not None:
+            known[index] = tick
+    cuts = history.cuts
+    if before.edges != one.edges:
+        # Every edge of the slicing that ends now is one of an older slicing with more edges: that one adds nothing.
+        cuts = (*(cut for cut in cuts if not _covers(cut.edges, before.edges)), Cut(before.edges, seen))
+    past = History(history.kept_from, known, cuts)
+    return past if len(cuts) <= MOST_CUTS else past.forget(cuts[-MOST_CUTS - 1].until + 1)
+
+
+def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
+    """Is every one of `others` among `edges`?"""
+    return edges.union(others) == edges
+
+
+def _identity(one: PartialSet) -> tuple[object, ...]:
+    return one.stream, one.where, one.group_by, one.group_types
+
+
+def _same(left: Query, right: Query) -> bool:
+    """Whatever the text looks like."""
+    return replace(left, text="") == replace(right, text="")

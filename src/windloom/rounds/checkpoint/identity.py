@@ -1,0 +1,53 @@
+"""Whose checkpoint it is: the streams it was made for, and how others differ from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from windloom.model.stream import Stream
+from windloom.model.time import format_duration
+
+
+def identity_of(streams: Mapping[str, Stream]) -> dict[str, Any]:
+    """All that must not change under a running stream; the rate may."""
+    return {
+        name: {
+            "columns": {column: kind.name for column, kind in stream.columns.items()},
+            "time": stream.time,
+            "time_unit": stream.time_unit,
+            "delay_ticks": stream.delay_ticks,
+        }
+        for name, stream in streams.items()
+    }
+
+
+def differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    """One sentence for each difference between the checkpoint's streams and those of the catalog."""
+    for name in wanted:
+        if name not in held:
+            yield f"stream '{name}' is not in the checkpoint"
+    for name, old in held.items():
+        new = wanted.get(name)
+        if new is None:
+            yield f"stream '{name}' of the checkpoint is not in this catalog"
+            continue
+        yield from _columns(name, old["columns"], new["columns"])
+        if old["time"] != new["time"] or old["time_unit"] != new["time_unit"]:
+            yield f"stream '{name}': its time is '{_time(new)}' here and '{_time(old)}' in the checkpoint"
+        if old["delay_ticks"] != new["delay_ticks"]:
+            here, there = (format_duration(one["delay_ticks"]) for one in (new, old))
+            yield f"stream '{name}': its delay is {here} here and {there} in the checkpoint"
+
+
+def _columns(stream: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    for column in dict.fromkeys([*old, *new]):
+        here, there = new.get(column), old.get(column)
+        if here != there:
+            known = f"{here or 'missing'} here and {there or 'missing'} in the checkpoint"
+            yield f"stream '{stream}': column '{column}' is {known}"
+
+
+def _time(stream: Mapping[str, Any]) -> str:
+    unit = stream["time_unit"]
+    return str(stream["time"]) if unit is None else f"{stream['time']} in {unit}"

@@ -1,0 +1,78 @@
+"""From which window on is a query exact that was not there from the beginning?
+
+Tuples of the rounds so far have ticks up to some M. A window that starts after M is always exact. One that starts
+earlier is exact if everything it covers is kept, with all components the query needs, and if every slicing that was in
+force could tell its edges: an edge behind the last tuple of that slicing, or among the slicing's own.
+"""
+
+from __future__ import annotations
+
+from math import lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.model.time import TICK_MIN
+from windloom.plan.physical import PartialSet, PlannedQuery
+from windloom.rounds.state import Cut, History
+from windloom.slicing.edges import EdgeClass, EdgeSet
+
+#: Window edges looked at before an earlier one is taken for missing: windows are reported from later on than they
+#: could be, where only classes with an astronomically long composite slide together hold them.
+MOST_EDGES = 1 << 20
+
+
+def first_exact(one: PartialSet, planned: PlannedQuery, history: History, seen: int | None) -> int | None:
+    """Start of the first window from which on every window is exact; None if all of them are.
+
+    `seen` is the largest tick of the stream's tuples so far.
+    """
+    if seen is None:
+        return None
+    window = planned.query.window
+    # Where the watermark is ahead of the stream, what is no longer kept was never there.
+    lowest = min(kept_from(one, planned, history), seen + 1)
+    last_wrong: int | None = None if lowest == TICK_MIN else -((window.offset_ticks - lowest) // window.slide_ticks) - 1
+    starts = EdgeClass(window.slide_ticks, window.offset_ticks)
+    ends = EdgeClass(window.slide_ticks, window.offset_ticks + window.range_ticks)
+    for cut in history.cuts:
+        for edges, shift in ((starts, 0), (ends, window.range_ticks)):
+            missing = _last_missing(edges, cut, lowest)
+            if missing is not None:
+                index = (missing - shift - window.offset_ticks) // window.slide_ticks
+                last_wrong = index if last_wrong is None else max(last_wrong, index)
+    return None if last_wrong is None else (last_wrong + 1) * window.slide_ticks + window.offset_ticks
+
+
+def kept_from(one: PartialSet, planned: PlannedQuery, history: History) -> int:
+    """The tick from which on cells hold every tuple and every component of the query."""
+    wanted = set(planned.query.components)
+    known = [tick for index, tick in history.known_from.items() if one.components[index].component in wanted]
+    return max([history.kept_from, *known])
+
+
+def _last_missing(wanted: EdgeClass, cut: Cut, lowest: int) -> int | None:
+    """The latest tick of `wanted` up to the cut's end, and not before `lowest`, that is no edge of the cut."""
+    if any(one.covers(wanted) for one in cut.edges.classes):
+        return None
+    tick = cut.until - (cut.until - wanted.residue) % wanted.period
+    looked_at, size = 0, 64
+    pattern = lcm(cut.edges.composite_slide, wanted.period) // wanted.period
+    while tick >= lowest and looked_at < pattern:
+        if looked_at >= MOST_EDGES:
+            return tick
+        # In this order, so that the first one found is the latest; never far below TICK_MIN.
+        count = min(size, pattern - looked_at, (tick - lowest) // wanted.period + 1)
+        ticks = tick - np.arange(count, dtype=np.int64) * wanted.period
+        missing = np.flatnonzero(~_are_edges(cut.edges, ticks))
+        if len(missing):
+            return int(ticks[missing[0]])
+        tick, looked_at, size = int(ticks[-1]) - wanted.period, looked_at + count, min(8 * size, 1 << 16)
+    return None
+
+
+def _are_edges(edges: EdgeSet, ticks: NDArray[np.int64]) -> NDArray[np.bool_]:
+    found = np.zeros(len(ticks), np.bool_)
+    for one in edges.classes:
+        found |= (ticks - one.residue) % one.period == 0
+    return found

@@ -1,0 +1,92 @@
+"""Parts: queries of a tree that are answered together, and what is the same in all their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.locate import WindowArrays
+from windloom.model.aggregate import Aggregate
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Of one answer column: queries `first : last` of a shape part fill it from the same components."""
+
+    first: int
+    last: int
+    aggregate: Aggregate
+    components: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapePart:
+    """Queries `first : last` of a part, which have one shape and the same grouping columns."""
+
+    first: int
+    last: int
+    queries: tuple[PlannedQuery, ...]
+    query_names: tuple[str, ...]
+    names: tuple[str, ...]  # of the table's columns
+    columns: tuple[tuple[Piece, ...], ...]  # one for each answer column
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive queries of a tree; `wanted` holds, by component, those that need it."""
+
+    windows: WindowArrays
+    after: NDArray[np.int64]
+    wanted: Mapping[int, NDArray[np.int64]]
+    shapes: tuple[ShapePart, ...]
+
+
+def make_part(plan: Plan, one: PartialSet, queries: tuple[PlannedQuery, ...], after: list[int]) -> Part:
+    windows = [planned.query.window for planned in queries]
+    arrays = WindowArrays(
+        np.array([window.range_ticks for window in windows], np.int64),
+        np.array([window.slide_ticks for window in windows], np.int64),
+        np.array([window.offset_ticks for window in windows], np.int64),
+    )
+    needs = [set(planned.query.components) for planned in queries]
+    wanted = {}
+    for index, component in enumerate(one.components):
+        found = [i for i, need in enumerate(needs) if component.component in need]
+        if found:
+            wanted[index] = np.array(found, np.int64)
+    shapes = tuple(_shape_part(plan, one, queries, first, last) for first, last in _same_shape(queries))
+    return Part(arrays, np.array(after, np.int64), wanted, shapes)
+
+
+def _shape_part(plan: Plan, one: PartialSet, queries: tuple[PlannedQuery, ...], first: int, last: int) -> ShapePart:
+    mine = queries[first:last]
+    shape = plan.shapes[mine[0].shape]
+    names = ("window_start", "window_end", *(name for name, _ in shape.groups + shape.columns))
+    columns = tuple(tuple(_pieces(one, mine, column)) for column in range(len(shape.columns)))
+    return ShapePart(first, last, mine, tuple(planned.name for planned in mine), names, columns)
+
+
+def _pieces(one: PartialSet, queries: tuple[PlannedQuery, ...], column: int) -> Iterator[Piece]:
+    """Queries of a shape may fill a column from different arguments (`sum(a) AS x`, `sum(b) AS x`)."""
+    position = {planned_component.component: i for i, planned_component in enumerate(one.components)}
+    aggregates = [planned.query.aggregates[planned.columns[column]] for planned in queries]
+    first = 0
+    for i in range(1, len(queries) + 1):
+        if i == len(queries) or aggregates[i] != aggregates[first]:
+            yield Piece(first, i, aggregates[first], tuple(position[part] for part in aggregates[first].components))
+            first = i
+
+
+def _same_shape(queries: tuple[PlannedQuery, ...]) -> Iterator[tuple[int, int]]:
+    first = 0
+    for i in range(1, len(queries) + 1):
+        if i == len(queries) or (queries[i].shape, queries[i].group_positions) != (
+            queries[first].shape,
+            queries[first].group_positions,
+        ):
+            yield first, i
+            first = i

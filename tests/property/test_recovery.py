@@ -1,0 +1,114 @@
+"""Crashes at any fault point, and files that were torn: what is reported is what an undisturbed run reports."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.durable import answers_in, make_rounds, run_stream
+from windloom.rounds.encoding import encode
+from windloom.rounds.faults import FAULT_POINTS, watched
+
+TESTS = Path(__file__).resolve().parents[1]
+ROUNDS = 12
+
+
+class CrashError(BaseException):
+    """Nothing catches it, as nothing catches kill -9."""
+
+
+@contextmanager
+def crash_after(passes: int) -> Iterator[None]:
+    left = passes
+
+    def count(_: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise CrashError
+
+    with watched(count):
+        yield
+
+
+@lru_cache(maxsize=32)
+def undisturbed(seed: int) -> tuple[dict[str, object], bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        state = run_stream(Path(folder), make_rounds(seed, ROUNDS))
+        return answers_in(Path(folder)), encode(state)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 5),
+    crashes=st.lists(st.integers(0, 60), min_size=1, max_size=8),
+    torn=st.lists(st.sampled_from(["begun", "log", "commits", "snapshots", ""]), max_size=8),
+    cut=st.integers(0, 40),
+)
+def test_any_crashes_and_torn_last_files_change_no_answer(
+    seed: int, crashes: list[int], torn: list[str], cut: int
+) -> None:
+    rounds = make_rounds(seed, ROUNDS)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for crash, tear in zip(crashes, torn + [""] * len(crashes), strict=False):
+            try:
+                with crash_after(crash):
+                    run_stream(folder, rounds)
+            except CrashError:
+                tear_last(folder / "checkpoint", tear, cut)
+        state = run_stream(folder, rounds)
+        answers, bytes_ = undisturbed(seed)
+        assert answers_in(folder) == answers
+        assert encode(state) == bytes_
+
+
+def tear_last(checkpoint: Path, folder: str, cut: int) -> None:
+    """Leave the first bytes of what was written last: a log or a begun only while its round is not committed."""
+    files = sorted((checkpoint / folder).glob("[0-9]*")) if folder else []
+    committed = max([-1, *(int(path.stem) for path in (checkpoint / "commits").glob("[0-9]*"))])
+    if files and (folder in ("commits", "snapshots") or int(files[-1].stem) > committed):
+        files[-1].write_bytes(files[-1].read_bytes()[:cut])
+
+
+def test_every_fault_point_is_passed_and_survived(tmp_path: Path) -> None:
+    passed: list[str] = []
+    with watched(passed.append):
+        run_stream(tmp_path / "whole", make_rounds(1, ROUNDS))
+    assert set(passed) == set(FAULT_POINTS)
+    for point in FAULT_POINTS:
+        folder = tmp_path / point
+
+        def crash(name: str, wanted: str = point) -> None:
+            if name == wanted:
+                raise CrashError
+
+        # Once a start, until it comes no further.
+        for _ in range(2):
+            try:
+                with watched(crash):
+                    run_stream(folder, make_rounds(1, ROUNDS))
+            except CrashError:
+                pass
+        run_stream(folder, make_rounds(1, ROUNDS))
+        assert answers_in(folder) == undisturbed(1)[0]
+
+
+def test_a_killed_process_goes_on_where_it_was(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
+    command = [sys.executable, "-m", "support.durable", str(tmp_path)]
+    for fault in ("before rename:9", "after log:2", "before sink:1", "after commit:3"):
+        killed = subprocess.run(command, env=environment | {"WINDLOOM_FAULT": fault}, check=False)
+        assert killed.returncode == -signal.SIGKILL
+    assert subprocess.run(command, env=environment, check=False).returncode == 0
+    assert answers_in(tmp_path) == undisturbed(7)[0]

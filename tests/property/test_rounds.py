@@ -1,0 +1,134 @@
+"""Streams in rounds: disorder, lateness, and queries that come and go, against the rules by definition."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.catalogs import ROWS, catalogs, make_query
+from support.compare import assert_equal_answers, assert_equal_rows
+from support.rounds import Round, Run, count_late, expected_late, expected_rows, in_order, renamed, run_rounds
+from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.optimizer import STRATEGIES, PlanOptions
+from windloom.rounds.encoding import decode, encode
+from windloom.slicing import SLICINGS
+
+Row = dict[str, Any]
+OPTIONS = st.builds(PlanOptions, st.sampled_from(sorted(STRATEGIES)), st.sampled_from(sorted(SLICINGS)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    catalog=catalogs(3),
+    rows=ROWS,
+    delays=st.lists(st.integers(0, 12), min_size=1, max_size=7),
+    cuts=st.lists(st.integers(0, 25), max_size=6),
+    options=OPTIONS,
+)
+def test_disorder_within_the_delay_changes_no_row_however_the_stream_is_cut(
+    catalog: list[Query], rows: list[Row], delays: list[int], cuts: list[int], options: PlanOptions
+) -> None:
+    arrived = in_order(rows, delays)
+    running = {query.name: query for query in catalog}
+    rounds, largest = [], TICK_MIN
+    for first, last in pairwise([0, *sorted(cuts), len(arrived)]):
+        batch = arrived[first:last]
+        largest = max([largest, *(row["tick"] for row in batch)])
+        rounds.append(Round(batch, largest - max(delays), running))
+    run = run_rounds([*rounds, Round([], TICK_MAX, running)], options)
+    for life in run.lives:
+        assert_equal_answers(life.query, rows, [row for part in life.reported.values() for row in part])
+    assert all(late.partly == late.dropped == 0 for by_set in run.late for late in by_set.values())
+    assert all(len(cells) == 0 for cells in run.states[-1].cells.values())
+
+
+#: Few groupings and components, so that queries often share a set and differ in edges or components.
+ASKED = [Aggregate("count"), Aggregate("sum", Expression.of_column("i")), Aggregate("min", Expression.of_column("k"))]
+ASKING = st.builds(
+    lambda window, aggregate, grouping, where: make_query("q", window, [aggregate], grouping, where),
+    st.sampled_from([Window(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]),
+    st.sampled_from(ASKED),
+    st.sampled_from([(), (), (), ("k",)]),
+    st.sampled_from([None, None, None, "b"]),
+)
+
+
+@st.composite
+def streams(draw: st.DrawFn, changes: bool) -> list[Round]:
+    """Rounds of tuples that come more or less in order, and, if wanted, queries that come, go and are replaced."""
+    names = ["a", "b", "c"]
+    running = {name: renamed(draw(ASKING), name) for name in names[: draw(st.integers(1, 3))]}
+    rounds: list[Round] = []
+    now, watermark = 0, TICK_MIN
+    for _ in range(draw(st.integers(1, 8))):
+        if changes and rounds and draw(st.booleans()):
+            running = dict(running)
+            for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=2)):
+                if name in running and draw(st.booleans()):
+                    del running[name]
+                else:
+                    running[name] = renamed(draw(ASKING), name)
+        ticks = draw(st.lists(st.integers(-6, 10), max_size=12))
+        rows = [{"tick": now + tick, "k": "abc"[tick % 3], "i": tick % 5, "b": tick % 4 > 0} for tick in ticks]
+        now = max([now, *(row["tick"] for row in rows)])
+        watermark = max(watermark, now - draw(st.integers(0, 8)))
+        rounds.append(Round(rows, watermark, running))
+    return rounds
+
+
+@settings(max_examples=60, deadline=None)
+@given(rounds=streams(changes=False), options=OPTIONS)
+def test_a_tuple_counts_in_every_window_that_is_open_when_it_comes(rounds: list[Round], options: PlanOptions) -> None:
+    check(rounds, run_rounds(rounds, options))
+
+
+@settings(max_examples=150, deadline=None)
+@given(rounds=streams(changes=True), options=OPTIONS, history_ticks=st.sampled_from([0, 10, 1000]))
+def test_queries_that_come_and_go_report_exact_windows_once_and_miss_none(
+    rounds: list[Round], options: PlanOptions, history_ticks: int
+) -> None:
+    run = run_rounds(rounds, options, history_ticks)
+    check(rounds, run)
+    for life in run.lives:
+        # Nothing of a window that starts behind all earlier tuples can be missing.
+        earlier = [row["tick"] for one in rounds[: life.first] for row in one.rows]
+        if life.since is not None:
+            assert earlier
+            assert life.since - life.query.window.slide_ticks <= max(earlier)
+
+
+def check(rounds: list[Round], run: Run) -> None:
+    for life in run.lives:
+        expected = expected_rows(rounds, life)
+        for number, rows in expected.items():
+            arrived = [row for one in rounds[: number + 1] for row in one.rows]
+            assert_equal_rows(life.query, arrived, rows, life.reported[number])
+    for number in range(len(rounds)):
+        alive = [life for life in run.lives if life.first <= number <= life.last]
+        assert run.late[number] == expected_late(rounds, number, alive)
+        windows = [life.query.window for life in alive]
+        if len({life.query.where for life in alive}) == 1 and all(
+            one.slide_ticks <= one.range_ticks for one in windows
+        ):
+            assert run.late_in_all[number] == count_late(rounds, number, alive)
+        assert encode(decode(encode(run.states[number]))) == encode(run.states[number])
+
+
+def test_a_thousand_rounds_of_churning_queries_leave_a_flat_state() -> None:
+    least, most = (Aggregate(function, Expression.of_column("k")) for function in ("min", "max"))
+    staying = {"a": make_query("a", Window(30, 10), [least]), "b": make_query("b", Window(20, 10), [most], ("i",))}
+    coming = [make_query("q", Window(20 + 7 * i, 5 + 3 * i, i), [most], ((), ("i",))[i % 2]) for i in range(12)]
+    rounds = []
+    for number in range(1000, 2000):
+        changing = {f"q{i}": renamed(coming[(number // 3 + i) % len(coming)], f"q{i}") for i in range(2)}
+        # Every tuple has a value of its own, and groups come and go: neither may be remembered for ever.
+        rows = [{"tick": 10 * number + i, "k": f"{number:04}-{i}", "i": number // 4} for i in range(5)]
+        rounds.append(Round(rows, number * 10, staying | changing))
+    run = run_rounds(rounds, history_ticks=200)
+    sizes = [len(encode(state)) for state in run.states]
+    assert max(sizes[600:]) <= 1.05 * max(sizes[200:600])
+    assert max(state.nbytes for state in run.states[600:]) <= 1.05 * max(state.nbytes for state in run.states[200:600])

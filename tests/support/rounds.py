@@ -1,0 +1,163 @@
+"""Streams cut into rounds, and what a loom must report of them: the rules of lateness and history, by definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from support.catalogs import STREAM, TYPES
+from support.compare import rows_of
+from support.native import partials_of_plan
+from windloom.model import Query
+from windloom.model.time import TICK_MIN
+from windloom.optimizer import PlanOptions, make_plan
+from windloom.plan import Plan
+from windloom.rounds import State, carry, step
+from windloom.rounds.lateness import Late, late_by_stream
+from windloom.testing import answer
+from windloom.testing.oracle import windows_of
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round brings: tuples, the watermark behind them, and the queries that run."""
+
+    rows: Sequence[Row]
+    watermark: int
+    queries: Mapping[str, Query]
+
+
+@dataclass
+class Life:
+    """One query from the round it was added in to the one it was last part of, and what it reported."""
+
+    query: Query
+    first: int
+    since: int | None
+    last: int = 0
+    reported: dict[int, list[Row]] = field(default_factory=dict)  # by round
+
+
+@dataclass
+class Run:
+    """All lives of all queries, the state behind each round, the late tuples of each round by set and in all."""
+
+    lives: list[Life]
+    states: list[State]
+    late: list[dict[tuple[Any, ...], Late]]
+    late_in_all: list[Late]
+
+
+def plan_of(queries: Mapping[str, Query], options: PlanOptions | None = None) -> Plan:
+    return _plan(tuple(queries.values()), options or PlanOptions())
+
+
+@lru_cache(maxsize=64)
+def _plan(queries: tuple[Query, ...], options: PlanOptions) -> Plan:
+    return make_plan({"s": STREAM}, queries, TYPES, options)
+
+
+def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, history_ticks: int = 0) -> Run:
+    """The step, folded over the rounds, carried where queries change."""
+    state, plan, running = State(), None, {}
+    run = Run([], [], [], [])
+    seen: dict[str, int] = {}
+    for number, one in enumerate(rounds):
+        new = plan_of(one.queries, options)
+        if plan is not None and new is not plan and new != plan:
+            state = carry(state, plan, new)
+        plan = new
+        running = {name: life for name, life in running.items() if one.queries.get(name) == life.query}
+        for name, query in one.queries.items():
+            if name not in running:
+                running[name] = Life(query, number, state.since.get(name))
+                run.lives.append(running[name])
+        seen = {"s": max([row["tick"] for row in one.rows] + list(seen.values()))} if one.rows or seen else {}
+        state, answers, counts = step(
+            state, partials_of_plan(plan, one.rows), one.watermark, plan, seen=seen, history_ticks=history_ticks
+        )
+        blocks = list(answers.blocks())
+        for life in running.values():
+            life.last = number
+            life.reported[number] = rows_of(blocks, life.query)
+        run.states.append(state)
+        run.late.append({_set_key(one_set): counts.late.get(one_set.number, Late()) for one_set in plan.sets})
+        run.late_in_all.append(late_by_stream(plan, counts.late).get("s", Late()))
+    return run
+
+
+def closed_before(rounds: Sequence[Round], number: int) -> int:
+    """Up to where windows are closed when a round starts."""
+    return max([TICK_MIN, *(one.watermark for one in rounds[:number])])
+
+
+def expected_rows(rounds: Sequence[Round], life: Life) -> dict[int, list[Row]]:
+    """By round: a window is reported in the first round of the query's life whose watermark has passed its end, of all
+    tuples that have arrived by then."""
+    expected = {}
+    done = TICK_MIN
+    for number in range(life.first, life.last + 1):
+        until = closed_before(rounds, number + 1)
+        arrived = [row for one in rounds[: number + 1] for row in one.rows if _passes(life.query, row)]
+        expected[number] = [
+            row
+            for row in answer(life.query, arrived)
+            if done < row["window_end"] <= until and (life.since is None or row["window_start"] >= life.since)
+        ]
+        done = until
+    return expected
+
+
+def expected_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> dict[tuple[Any, ...], Late]:
+    """Of a round, by set: tuples with a window that is closed, by whether another one will still be reported."""
+    members: dict[tuple[Any, ...], list[Life]] = {}
+    for life in lives:
+        members.setdefault(_query_key(life.query), []).append(life)
+    return {key: count_late(rounds, number, some) for key, some in members.items()}
+
+
+def count_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> Late:
+    """Of a round, tuples that are late for the queries taken together, which have one predicate."""
+    closed = closed_before(rounds, number)
+    found = Late()
+    for row in rounds[number].rows:
+        if not _passes(lives[0].query, row):
+            continue
+        missed = open_ = False
+        for life in lives:
+            for start in windows_of(life.query.window, row["tick"]):
+                covered = life.since is None or start >= life.since
+                is_closed = start + life.query.window.range_ticks <= closed
+                is_fresh = life.first == number and number > 0
+                if is_closed and not (is_fresh and covered):
+                    missed = True
+                elif covered:
+                    open_ = True
+        found += Late(int(missed and open_), int(missed and not open_))
+    return found
+
+
+def _passes(query: Query, row: Row) -> bool:
+    return query.where is None or row[str(query.where.column)] is True
+
+
+def _query_key(query: Query) -> tuple[Any, ...]:
+    return query.where, tuple(sorted({one.expression for one in query.group_by}))
+
+
+def _set_key(one: Any) -> tuple[Any, ...]:
+    return one.where, one.group_by
+
+
+def in_order(rows: Sequence[Row], delays: Sequence[int]) -> list[Row]:
+    """Rows in an order of arrival in which none comes more than its delay behind a later one."""
+    order = sorted(range(len(rows)), key=lambda i: (rows[i]["tick"] + delays[i % len(delays)], i))
+    return [rows[i] for i in order]
+
+
+def renamed(query: Query, name: str) -> Query:
+    return replace(query, name=name)

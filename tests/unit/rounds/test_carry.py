@@ -1,0 +1,205 @@
+"""Carrying a state over to another plan: what stays, what goes, and from which window on a new query is exact."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.catalogs import make_query
+from support.compare import rows_of
+from support.native import partials_of_plan
+from support.rounds import plan_of
+from windloom.model import Aggregate, Expression, Query, Window
+from windloom.plan import Plan
+from windloom.rounds import State, carry, step
+from windloom.rounds.exact import MOST_EDGES, first_exact
+from windloom.rounds.state import Cut, History
+from windloom.slicing.edges import EdgeClass, EdgeSet
+
+COUNT = Aggregate("count")
+SUM = Aggregate("sum", Expression.of_column("i"))
+
+
+def query(name: str, window: Window, aggregate: Aggregate = COUNT, **more: Any) -> Query:
+    return make_query(name, window, [aggregate], **more)
+
+
+def plan(*queries: Query) -> Plan:
+    return plan_of({one.name: one for one in queries})
+
+
+def ran(at: Plan, ticks: range, watermark: int, state: State | None = None, history_ticks: int = 0) -> State:
+    """The state after a round with one tuple a tick."""
+    rows = [{"tick": tick, "k": "a", "i": 1, "b": True} for tick in ticks]
+    seen = {"s": ticks[-1]} if len(ticks) else {}
+    partials = partials_of_plan(at, rows)
+    return step(state or State(), partials, watermark, at, seen=seen, history_ticks=history_ticks)[0]
+
+
+OLD = plan(query("a", Window(20, 10)))
+
+
+@pytest.mark.parametrize(
+    ("new", "since"),
+    [
+        (query("b", Window(40, 20)), None),  # on the slices that are kept
+        (query("b", Window(20, 20, 10)), None),
+        (query("b", Window(10, 5)), 60),  # 55 is no edge of slices of ten ticks, and tuples are up to 59
+        (query("b", Window(10, 10, 5)), 65),
+        (query("b", Window(15, 10)), 50),  # [50, 65) ends behind all tuples
+        (query("b", Window(95, 10)), -30),  # [-40, 55) ends inside a slice that is kept whole
+        (query("b", Window(20, 10), SUM), 60),  # its component is not kept
+        (query("b", Window(20, 10), where="b"), 60),  # nor is its set
+        (query("b", Window(20, 10), grouping=("k",)), 60),
+        (query("b", Window(20, 7), where="b"), 63),
+    ],
+)
+def test_a_new_query_is_exact_from_the_first_window_that_can_be_told_apart(new: Query, since: int | None) -> None:
+    state = ran(OLD, range(60), 45, history_ticks=1000)
+    assert state.history == {}
+    carried = carry(state, OLD, plan(*(one.query for one in OLD.queries), new))
+    assert carried.since.get("b") == since
+    assert carried.fresh == {"b"}
+
+
+def test_what_was_dropped_is_not_answered() -> None:
+    state = ran(OLD, range(60), 45)
+    assert state.history[0].kept_from == 26
+    carried = carry(state, OLD, plan(*(one.query for one in OLD.queries), query("b", Window(10, 10))))
+    assert carried.since == {"b": 30}
+
+
+def test_before_any_tuple_everything_is_exact() -> None:
+    state = ran(OLD, range(0), -100)
+    carried = carry(state, OLD, plan(query("b", Window(3, 1), SUM, where="b")))
+    assert carried.since == {}
+    assert carried.history == {}
+
+
+def test_a_set_that_comes_back_knows_nothing_of_the_time_between() -> None:
+    filtered = query("b", Window(10, 10), where="b")
+    both = plan(*(one.query for one in OLD.queries), filtered)
+    state = ran(both, range(30), 20)
+    state = carry(state, both, OLD)
+    assert state.history == {0: state.history_of(0)}
+    state = ran(OLD, range(30, 45), 40, state)
+    assert carry(state, OLD, both).since == {"b": 50}
+
+
+def test_a_removed_query_frees_its_cells_components_and_edges() -> None:
+    fine = query("b", Window(4, 2), SUM)
+    both = plan(*(one.query for one in OLD.queries), fine, query("c", Window(50, 10), where="b"))
+    state = ran(both, range(60), 30)
+    carried = carry(state, both, OLD)
+    (cells,) = carried.cells.values()
+    assert len(cells.lifted) == 1
+    assert cells.starts.tolist() == [10, 20, 30, 40, 50]
+    assert carried.nbytes < state.nbytes / 3
+    # What was merged cannot be told apart again, but behind the last tuple.
+    assert carry(carried, OLD, both).since["b"] == 60
+
+
+def test_a_query_that_stays_goes_on_as_if_nothing_had_happened() -> None:
+    state = ran(OLD, range(30), 25)
+    grown = plan(*(one.query for one in OLD.queries), query("b", Window(5, 5), SUM), query("c", Window(9, 3)))
+    carried = carry(state, OLD, grown)
+    rows = [{"tick": tick, "k": "a", "i": 1} for tick in range(30, 50)]
+    for before, at in ((state, OLD), (carried, grown)):
+        _, answers, _ = step(before, partials_of_plan(at, rows), 50, at)
+        found = rows_of(answers.blocks(), next(iter(OLD.queries)).query)
+        assert [(row["window_start"], row["o0"]) for row in found] == [(10, 20), (20, 20), (30, 20)]
+
+
+def test_another_query_of_the_same_name_is_new_and_another_text_of_the_same_query_is_not() -> None:
+    state = ran(OLD, range(60), 45)
+    (same,) = (one.query for one in OLD.queries)
+    assert carry(state, OLD, plan(query("a", Window(10, 10)))).fresh == {"a"}
+    assert carry(state, OLD, plan(replace(same, text="SELECT  1"))).fresh == frozenset()
+
+
+def test_two_changes_between_rounds_leave_a_new_query_new() -> None:
+    state = ran(OLD, range(60), 45)
+    with_b = plan(*(one.query for one in OLD.queries), query("b", Window(10, 5)))
+    with_c = plan(*(one.query for one in with_b.queries), query("c", Window(30, 10)))
+    carried = carry(carry(state, OLD, with_b), with_b, with_c)
+    assert carried.fresh == {"b", "c"}
+    assert carried.since["b"] == 60
+
+
+def test_a_fresh_query_answers_from_history_in_its_first_round_and_once() -> None:
+    state = ran(OLD, range(60), 45, history_ticks=1000)
+    new = query("b", Window(30, 10))
+    both = plan(*(one.query for one in OLD.queries), new)
+    state, answers, _ = step(carry(state, OLD, both), {}, 45, both)
+    assert [row["window_start"] for row in rows_of(answers.blocks(), new)] == [-20, -10, 0, 10]
+    state, answers, _ = step(state, {}, 60, both)
+    assert [row["window_start"] for row in rows_of(answers.blocks(), new)] == [20, 30]
+
+
+def test_since_is_forgotten_when_it_holds_nothing_back_any_more() -> None:
+    state = ran(OLD, range(60), 45)
+    new = query("b", Window(20, 10), where="b")
+    both = plan(*(one.query for one in OLD.queries), new)
+    state = carry(state, OLD, both)
+    assert state.since == {"b": 60}
+    state = step(state, {}, 78, both)[0]
+    assert state.since == {"b": 60}
+    assert step(state, {}, 79, both)[0].since == {}
+
+
+def test_only_so_many_slicings_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[carry.__module__], "MOST_CUTS", 8)
+    state, at = ran(OLD, range(10), 0, history_ticks=10**9), OLD
+    primes = [one for one in range(11, 100) if all(one % factor for factor in range(2, int(one**0.5) + 1))]
+    for number, prime in enumerate(primes, 1):
+        # Of no two of these slicings is one coarser than the other: then the finer one would be forgotten by itself.
+        new = plan(query("a", Window(20, 10)), query("b", Window(prime, prime)))
+        state = carry(state, at, new)
+        state, at = ran(new, range(10 * number, 10 * number + 10), 10 * number, state, 10**9), new
+    (history,) = state.history.values()
+    assert len(history.cuts) <= 8
+    assert 0 < history.kept_from <= history.cuts[0].until
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_first_exact_window_is_the_one_found_by_looking_at_each(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    window = Window(int(rng.integers(1, 20)), int(rng.integers(1, 12)), int(rng.integers(0, 12)))
+    (one,) = plan(query("q", window)).sets
+    (planned,) = one.queries
+    until, cuts = 0, []
+    for _ in range(3):
+        until += int(rng.integers(0, 40))
+        classes = [EdgeClass(int(rng.integers(1, 7)), int(rng.integers(0, 7))) for _ in range(rng.integers(1, 4))]
+        cuts.append(Cut(EdgeSet.of(classes), until))
+    history, seen = History(int(rng.integers(-30, 60)), {}, tuple(cuts)), until + int(rng.integers(0, 9))
+
+    def is_exact(start: int) -> bool:
+        edges = (start, start + window.range_ticks)
+        told = all(
+            edge > cut.until or any((edge - each.residue) % each.period == 0 for each in cut.edges.classes)
+            for cut in cuts
+            for edge in edges
+        )
+        return start > seen or (start >= history.kept_from and told)
+
+    wrong = [start for start in range(-200, 300) if (start - window.offset_ticks) % window.slide_ticks == 0]
+    wrong = [start for start in wrong if not is_exact(start)]
+    assert first_exact(one, planned, history, seen) == wrong[-1] + window.slide_ticks
+
+
+def test_edges_that_only_many_classes_hold_together_are_not_looked_for_for_ever() -> None:
+    (one,) = plan(query("q", Window(1, 1))).sets
+    (planned,) = one.queries
+    until, seen = 10**12, 10**13
+    every = EdgeSet.of([EdgeClass(2), EdgeClass(6, 1), EdgeClass(6, 3), EdgeClass(6, 5)])
+    assert first_exact(one, planned, History(cuts=(Cut(every, until),)), seen) is None
+    # All ticks but one in 2^22; that there is no other before it, or that there is none, would take too long to say.
+    nearly = EdgeSet.of([EdgeClass(2**k, 2 ** (k - 1)) for k in range(1, 23)])
+    found = first_exact(one, planned, History(cuts=(Cut(nearly, 2**22 * 10 - 1),)), seen)
+    assert found is not None
+    assert 2**22 * 10 - 2 * MOST_EDGES < found < 2**22 * 10 - 1
