@@ -23,6 +23,7 @@ RUNTIME = (
     "job",  # one Spark job, before it has done anything
     "tuple",  # scanned, sliced and aggregated
     "tuple_field",  # for each column of partials computed
+    "tuple_key",  # for each grouping column
     "tuple_class",  # for each edge class that the slice id compares
     "partial",  # shuffled and brought over from the JVM
     "partial_field",
