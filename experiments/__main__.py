@@ -9,12 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 
-from experiments.pages import Page, write_index, write_page
+from experiments.pages import Page, Skipped, write_index, write_page
 
 #: In the order of the papers; a name is a module with `run(quick)`.
-NAMES = ("queries", "rates", "overlaps", "skews", "techniques")
+NAMES = ("queries", "rates", "overlaps", "skews", "incremental", "optimizations", "techniques", "throughput")
 DOCS, TRIAL = Path("docs/experiments"), Path("build/experiments")
-
 
 
 def main() -> int:
@@ -31,9 +30,14 @@ def main() -> int:
     for name in arguments.names or NAMES:
         run: Callable[[bool], Page] = import_module(f"experiments.{name}").run
         started = perf_counter()
-        page = run(arguments.quick)
+        try:
+            page = run(arguments.quick)
+        except Skipped as reason:
+            print(f"{name:<14}skipped: {reason}", flush=True)
+            continue
         write_page(name, page, folder)
         print(f"{name:<14}{perf_counter() - started:>7.1f} s  {page.summary}", flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
     write_index(NAMES, folder)
     print(f"written to {folder} in {perf_counter() - begun:.0f} s")
     return 0

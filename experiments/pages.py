@@ -16,6 +16,10 @@ Cell = str | float | int | None
 _THOUSAND = 1000
 
 
+class Skipped(Exception):  # noqa: N818, as nothing went wrong
+    """Says what an experiment needs and does not have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows under columns; goes to a page or to a file."""
@@ -94,10 +98,13 @@ def write_index(names: Sequence[str], folder: Path) -> None:
     lines = [
         "# Experiments",
         "",
-        "The experiments of the two papers behind [sharing](../sharing.md), repeated with Windloom's own strategies and",
-        "techniques. Source A is Weave Share (Guirguis et al.), source C incremental evaluation in multi-query plans (Shein",
+        "The experiments of the two papers behind [sharing](../sharing.md), repeated with Windloom's own strategies "
+        "and",
+        "techniques. Source A is Weave Share (Guirguis et al.), source C incremental evaluation in multi-query plans "
+        "(Shein",
         "and Chrysanthis). Plans are seeded and come out the same everywhere; times are those of the machine they were",
-        "measured on. `make experiments` writes everything here anew; `make experiments ARGS=--quick` tries it on few and",
+        "measured on. `make experiments` writes everything here anew; `make experiments ARGS=--quick` tries it on "
+        "few and",
         "small cases and writes to `build`.",
         "",
         "| page | what came out |",
