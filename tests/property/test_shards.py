@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import zlib
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan import Plan
 from windloom.rounds import Block, State, carry, step
-from windloom.rounds.shards.blocks import read_blocks
+from windloom.rounds.shards.blocks import joined, read_blocks
 from windloom.rounds.shards.files import ShardFiles
 from windloom.rounds.shards.notes import ShardNote, counts_of, kept_from_of
 from windloom.rounds.shards.run import ShardRound, run_shard, shard_state
@@ -86,7 +87,8 @@ def test_shards_together_are_one_step(
             facts, _, _ = step(facts, {}, watermark, plan, seen=seen, history_ticks=history_ticks)
             facts = facts.forgetting(kept_from_of(notes))
             assert (facts.since, facts.seen, facts.history) == (whole.since, whole.seen, whole.history)
-            blocks = [block for note in notes if note.answers for block in read_blocks("a", files.read(note.answers))]
+            made = [read_blocks("a", files.read(note.answers)) for note in notes if note.answers]
+            blocks = list(joined(chain.from_iterable(made), rows=4))
             assert reported(blocks, queries) == reported(list(answers.blocks()), queries)
             together = counts_of(notes)
             for one in plan.sets:

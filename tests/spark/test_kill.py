@@ -27,7 +27,7 @@ from windloom.rounds.faults import FAULT_POINTS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KILLS = int(os.environ.get("WINDLOOM_KILLS", "4"))
+KILLS = int(os.environ.get("WINDLOOM_KILLS", "2"))
 TESTS = Path(__file__).resolve().parents[1]
 _MIDNIGHT = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
 

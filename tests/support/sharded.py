@@ -57,11 +57,11 @@ def start(
         loom.query(name, text)
     if placement == "executors":
         options.setdefault("shards", SHARDS)
+    options.setdefault("trigger", {"availableNow": True})
     return loom.start(
         "parquet",
         path=place / "out",
         checkpoint=place / "c",
-        trigger={"availableNow": True},
         placement=placement,
         snapshot_rounds=2,
         **options,
@@ -85,8 +85,8 @@ def two_lives(spark: SparkSession, folder: Path, placement: str) -> dict[str, li
     made, source, place = random_trades(5, 60), folder / "in", folder / placement
     put(source, "000", made[:40])
     first = start(spark, source, place, placement)
-    assert first.await_termination(200)
+    assert first.await_termination(300)
     put(source, "001", made[40:])
     handle = start(spark, source, place, placement, {**QUERIES, "added": ADDED}, finish=True)
-    assert handle.await_termination(200)
+    assert handle.await_termination(300)
     return {name: [list(map(str, row)) for row in rows(handle.arrow(name))] for name in handle.queries}

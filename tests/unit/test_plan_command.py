@@ -95,6 +95,7 @@ def test_a_rate_of_zero_is_unknown_and_the_report_says_so(plan: Plan) -> None:
         (("--workload", "divisors", "--overlap", "2.5"), "ranges are whole slides"),
         (("--workload", "zipf", "--strategy", "weave"), "unknown strategy 'weave'"),
         (("--workload", "zipf", "--queries", 30, "--strategy", "exhaustive"), "at most 12 windows"),
+        (("--workload", "divisors", "--queries", 6000, "--strategy", "incremental"), "at most 5,000 queries"),
         (("--workload", "zipf", "--technique", "prefix_ring", "--aggregate", "max"), "cannot answer --aggregate max"),
     ],
 )

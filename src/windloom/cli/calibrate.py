@@ -15,6 +15,7 @@ from windloom.cli.options import showing_progress
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
+    from windloom.cli.calibrate_clock import Stopwatch
     from windloom.cli.calibrate_kernels import Tell
     from windloom.optimizer.cost.constants import Constants
     from windloom.optimizer.cost.fit import Fit
@@ -40,6 +41,7 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
     """
     from windloom.cli.calibrate_check import as_json as outcomes_json
     from windloom.cli.calibrate_check import check, lines
+    from windloom.cli.calibrate_clock import Stopwatch
     from windloom.optimizer.cost.constants import constants_path, load_constants
 
     if only_check:
@@ -52,9 +54,10 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
         click.echo(f"constants: {constants.source}")
         click.echo("\n".join(lines(outcomes)))
         return
+    watch = Stopwatch()
     with showing_progress(as_json) as tell:
-        fits = measure(quick, no_spark, tell)
-    constants = _constants(fits, no_spark)
+        fits = measure(quick, no_spark, watch, tell)
+    constants = _constants(fits, no_spark, watch.yardstick)
     if as_json:
         click.echo(constants.to_json())
     else:
@@ -66,7 +69,7 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
             click.echo(f"\nkept in {path}; plans of strategy 'auto' use them from now on")
 
 
-def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
+def measure(quick: bool, no_spark: bool, watch: Stopwatch, tell: Tell) -> dict[str, Fit]:
     """Every fit, by the name of what it is about."""
     from windloom.cli.calibrate_check import plan_of, step_seconds
     from windloom.cli.calibrate_kernels import measure_techniques
@@ -75,7 +78,9 @@ def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
     from windloom.optimizer.cost.constants import RUNTIME, Constants
     from windloom.plan.physical import Plan
 
-    found: dict[str, Fit] = {f"{name} {family}": one for (name, family), one in measure_techniques(quick, tell).items()}
+    found: dict[str, Fit] = {
+        f"{name} {family}": one for (name, family), one in measure_techniques(quick, watch, tell).items()
+    }
     alone = Constants(dict.fromkeys(RUNTIME, 0.0), _techniques(found))
 
     def planned(one: Synthetic) -> Plan:
@@ -84,8 +89,8 @@ def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
     def in_techniques(plan: Plan, one: Synthetic) -> float:
         return step_seconds(plan, one, alone)
 
-    found.update(measure_reading(planned, quick, tell))
-    found["answers"] = measure_answering(planned, in_techniques, quick, tell)
+    found.update(measure_reading(planned, quick, watch, tell))
+    found["answers"] = measure_answering(planned, in_techniques, quick, watch, tell)
     if not no_spark:
         from windloom.spark.session import local_session
 
@@ -103,7 +108,7 @@ def _techniques(fits: dict[str, Fit]) -> dict[str, dict[str, dict[str, float]]]:
     return found
 
 
-def _constants(fits: dict[str, Fit], no_spark: bool) -> Constants:
+def _constants(fits: dict[str, Fit], no_spark: bool, yardstick: float) -> Constants:
     from windloom.optimizer.cost.constants import Constants, load_constants
 
     runtime = dict(load_constants().runtime) if no_spark else {}
@@ -112,7 +117,7 @@ def _constants(fits: dict[str, Fit], no_spark: bool) -> Constants:
             runtime.update(one.nanoseconds)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
     deviation = {name: round(one.mean_deviation, 4) for name, one in fits.items()}
-    return Constants(runtime, _techniques(fits), machine, "measured", deviation)
+    return Constants(runtime, _techniques(fits), machine, "measured", deviation, float(f"{yardstick:.4g}"))
 
 
 def table(fits: dict[str, Fit]) -> Iterator[str]:

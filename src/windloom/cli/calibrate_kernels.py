@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from windloom.cli.calibrate_clock import Stopwatch
 from windloom.kernels.families import COLUMNS, empty_columns
 from windloom.kernels.locate import Lanes, WindowArrays, locate
 from windloom.kernels.registry import TECHNIQUES, allowed
@@ -77,34 +77,25 @@ def work_of(case: Case, lanes: Lanes) -> Work:
     return Work(*(np.array([amount], np.float64) for amount in amounts))
 
 
-def thread_seconds(action: Callable[[], object]) -> float:
-    """Processor time of this thread: waiting for a core does not count."""
-    begun = time.thread_time()
-    action()
-    return max(time.thread_time() - begun, 1e-7)
-
-
-def measure_techniques(quick: bool, tell: Tell) -> dict[tuple[str, str], Fit]:
-    """By (cost name, family).
-
-    All cases are measured one after another, several times over, and the least time of each counts: what other
-    processes do only ever adds, and seldom lasts through all passes.
-    """
+def measure_techniques(quick: bool, watch: Stopwatch, tell: Tell) -> dict[tuple[str, str], Fit]:
+    """By (cost name, family). All cases are measured one after another, several times over: see `Stopwatch`."""
     cases = QUICK if quick else FULL
     passes = 3 if quick else 5
     terms: dict[tuple[str, str], dict[Case, dict[str, float]]] = {}
-    least: dict[tuple[str, str], dict[Case, float]] = {}
+    took: dict[tuple[str, str], dict[Case, list[float]]] = {}
     for number in range(passes + 1):
         tell(f"techniques, {'warming up' if number == 0 else f'pass {number} of {passes}'}")
         for case in cases:
             for name, family, work, action in _actions(case):
-                took = thread_seconds(action)
+                lengths = watch.lengths_of(action)
                 key = (name, family.value)
                 terms.setdefault(key, {})[case] = {k: float(v[0]) for k, v in TERMS[name](work).items()}
                 if number:  # the first pass compiles
-                    times = least.setdefault(key, {})
-                    times[case] = min(took, times.get(case, took))
-    return {key: fit([terms[key][case] for case in least[key]], list(least[key].values())) for key in terms}
+                    took.setdefault(key, {}).setdefault(case, []).append(lengths)
+    return {
+        key: fit([terms[key][case] for case in times], [watch.seconds(each) for each in times.values()])
+        for key, times in took.items()
+    }
 
 
 def _actions(case: Case) -> Iterator[tuple[str, Family, Work, Callable[[], None]]]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from windloom.cli.calibrate_kernels import Tell, thread_seconds
+from windloom.cli.calibrate_clock import Stopwatch
+from windloom.cli.calibrate_kernels import Tell
 from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
 from windloom.model.time import TICK_MAX, TICKS_PER_SECOND
 from windloom.optimizer.cost.calibrated import columns_of
 from windloom.optimizer.cost.fit import Fit, fit
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
-from windloom.rounds import State, step
+from windloom.rounds import Answers, State, step
 from windloom.rounds.cells import coarsen, read_partials
 
 _COLUMNS = {"ts": "bigint", "k": "string", "n": "int", "x": "double"}
@@ -120,7 +122,7 @@ ANSWERING = (
 )
 
 
-def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tell) -> dict[str, Fit]:
+def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, watch: Stopwatch, tell: Tell) -> dict[str, Fit]:
     """`read` and `coarsen`: partials to cells, cells to slices of ten seconds."""
     cases = []
     for one in READING:
@@ -133,25 +135,24 @@ def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tel
         keyed = table.num_rows if one.groups > 1 else 0
         terms["read"].append({"read": table.num_rows, "read_key": keyed, "read_column": columns})
         terms["coarsen"].append({"coarsen": table.num_rows, "coarsen_column": columns})
-    least: dict[str, list[float]] = {"read": [np.inf] * len(cases), "coarsen": [np.inf] * len(cases)}
+    took: dict[str, list[list[float]]] = {name: [[] for _ in cases] for name in terms}
     for number in range((3 if quick else 8) + 1):
         tell("partials into cells")
         for i, (_, plan, table) in enumerate(cases):
             cells = read_partials(plan.sets[0], table)
-            if number:
-                read = thread_seconds(lambda p=plan, t=table: read_partials(p.sets[0], t))  # type: ignore[misc]
-                merged = thread_seconds(lambda c=cells: coarsen(c, coarse))  # type: ignore[misc]
-                least["read"][i] = min(least["read"][i], read)
-                least["coarsen"][i] = min(least["coarsen"][i], merged)
-            else:
-                coarsen(cells, coarse)
-    return {name: fit(terms[name], least[name]) for name in terms}
+            read = watch.lengths_of(partial(read_partials, plan.sets[0], table))
+            merged = watch.lengths_of(partial(coarsen, cells, coarse))
+            if number:  # the first pass compiles
+                took["read"][i].append(read)
+                took["coarsen"][i].append(merged)
+    return {name: fit(terms[name], [watch.seconds(each) for each in took[name]]) for name in terms}
 
 
 def measure_answering(
     plan_of: Callable[[Synthetic], Plan],
     techniques_seconds: Callable[[Plan, Synthetic], float],
     quick: bool,
+    watch: Stopwatch,
     tell: Tell,
 ) -> Fit:
     """What remains of reading all answers when the techniques are taken off: rows, trees, queries."""
@@ -160,19 +161,22 @@ def measure_answering(
         plan = plan_of(one)
         _, answers, _ = step(State(), {0: one.partials(plan)}, TICK_MAX, plan)
         cases.append((one, plan, answers))
-    least = [np.inf] * len(cases)
-    rows = [0] * len(cases)
-    for number in range((3 if quick else 8) + 1):
+    took: list[list[float]] = [[] for _ in cases]
+    rows = [sum(block.table.num_rows for block in answers.blocks()) for _, _, answers in cases]
+    for _ in range(3 if quick else 8):
         tell("cells into answers")
         for i, (_, _, answers) in enumerate(cases):
-            rows[i] = sum(block.table.num_rows for block in answers.blocks()) if number == 0 else rows[i]
-            if number:
-                took = thread_seconds(lambda a=answers: [block.table for block in a.blocks()])  # type: ignore[misc]
-                least[i] = min(least[i], took)
+            took[i].append(watch.lengths_of(partial(_exhaust, answers)))
     terms, left = [], []
     for i, (one, plan, _) in enumerate(cases):
         moves = (1 - one.filled) * float(np.log2(1 + one.filled * one.windows[0][1]))
         row = {"row": rows[i], "row_value": rows[i] * len(one.aggregates), "row_sparse": rows[i] * moves}
         terms.append({**row, "tree": 1.0, "query": len(one.windows), "lane": len(one.windows) * one.groups})
-        left.append(max(least[i] - techniques_seconds(plan, one), 0.1 * least[i]))
+        measured = watch.seconds(took[i])
+        left.append(max(measured - techniques_seconds(plan, one), 0.1 * measured))
     return fit(terms, left)
+
+
+def _exhaust(answers: Answers) -> None:
+    for _ in answers.blocks():
+        pass

@@ -16,7 +16,6 @@ from windloom.cli.rounds import RoundView, view_of
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
-    from windloom.engine import Loom
     from windloom.engine.streaming import Handle
 
 #: How often the main thread looks whether the stream has ended or is to stop.
@@ -96,10 +95,6 @@ class FollowOptions:
     ) -> FollowOptions:
         from windloom.engine.streaming.options import StreamOptions, parse_instant
 
-        if placement is not None:
-            raise WindloomError(
-                "--placement is for batch runs", "with --follow the final step runs on the driver", "leave it out"
-            )
         if others["finish"] and (trigger or "").strip().lower() != "now":
             raise WindloomError(
                 "--finish needs a stream that ends",
@@ -108,7 +103,8 @@ class FollowOptions:
             )
         if checkpoint is None and out is not None:
             checkpoint = f"{out}/_checkpoint"
-        chosen = {"trigger": _trigger(trigger), "untimed": untimed or "stop", **others}
+        chosen: dict[str, Any] = {"trigger": _trigger(trigger), "untimed": untimed or "stop", **others}
+        chosen["placement"] = placement or "driver"
         StreamOptions.of(**chosen, snapshot_rounds=1)
         if handover is not None:
             parse_instant("--handover", handover)
@@ -133,22 +129,6 @@ def follow_streams(
     dry_run: bool,
 ) -> None:
     """Run until the stream ends, fails or is told to stop (Ctrl-C, SIGTERM), showing every round."""
-    with showing_progress() as progress:
-        progress("starting Spark")
-        loom, history = _open(catalog, options, session)
-        if dry_run:
-            click.echo(loom.explain("json" if as_json else "text", **plan))
-            return
-    with view_of(as_json) as view, _stop_signals() as asked:
-        handle = loom.start(**options.start, **plan, history=history or None, progress=view.show)
-        _wait(handle, asked, view)
-    _conclude(loom, handle, view, options, was_asked=asked.is_set(), as_json=as_json)
-
-
-def _open(
-    catalog: str, options: FollowOptions, session: tuple[str, str | None, tuple[str, ...]]
-) -> tuple[Loom, dict[str, Any]]:
-    """A loom on the directories given, and batch frames of the histories."""
     from windloom.spark.file_streams import find_file_stream
     from windloom.spark.sources import find_source
 
@@ -157,10 +137,21 @@ def _open(
     before = paths_of(loom, catalog, options.history, "--history")
     found = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
     sources = {name: find_source(loom.streams[name], path) for name, path in before.items()}
-    history = {name: source.read(loom.spark) for name, source in sources.items()}
-    for name, one in found.items():
-        loom.stream(name, one.read(loom.spark, options.files))
-    return loom, history
+    with showing_progress() as progress:
+        progress("starting Spark")
+        spark = loom.spark
+    # From here on: Spark's own handler, set when the session started, cancels the jobs of the round that runs.
+    with _stop_signals() as asked:
+        history = {name: source.read(spark) for name, source in sources.items()}
+        for name, one in found.items():
+            loom.stream(name, one.read(spark, options.files))
+        if dry_run:
+            click.echo(loom.explain("json" if as_json else "text", **plan))
+            return
+        with view_of(as_json) as view:
+            handle = loom.start(**options.start, **plan, history=history or None, progress=view.show)
+            _wait(handle, asked, view)
+    _conclude(handle, view, options, was_asked=asked.is_set(), as_json=as_json)
 
 
 @contextmanager
@@ -173,7 +164,6 @@ def _stop_signals() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         asked.set()
 
-    # Spark's own handler, set when the session started, cancels the jobs of the round that runs.
     before = {one: signal.signal(one, ask) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield asked
@@ -183,23 +173,25 @@ def _stop_signals() -> Iterator[threading.Event]:
 
 
 def _wait(handle: Handle, asked: threading.Event, view: RoundView) -> None:
+    """Until the end, or until someone asks for it."""
     while not handle.await_termination(_LOOK_SECONDS):
+        if asked.is_set() or not view.is_read:
+            break
+    if handle.is_active:
         if asked.is_set():
             view.say("stopping after the round that runs; once more to stop at once")
-        if asked.is_set() or not view.is_read:
-            handle.stop()
+        # Not here: a second Ctrl-C would come amid a call to the JVM, which complains at length.
+        threading.Thread(target=handle.stop, name="windloom-stop", daemon=True).start()
     handle.await_termination()
 
 
-def _conclude(
-    loom: Loom, handle: Handle, view: RoundView, options: FollowOptions, *, was_asked: bool, as_json: bool
-) -> None:
+def _conclude(handle: Handle, view: RoundView, options: FollowOptions, *, was_asked: bool, as_json: bool) -> None:
     """Totals, where answers are, and how to go on; on stderr where stdout has JSON lines."""
     lines = [f"{'stopped' if was_asked else 'ended'}: {view.totals}"]
     if options.out is not None:
         lines.append(f"answers are in {options.out}; manifest.json lists its tables")
     elif not as_json:
-        lines += _latest(loom, handle)
+        lines += _latest(handle)
     if options.start["finish"] and not was_asked:
         lines.append("every window is answered; tuples that come later would be late")
     elif options.checkpoint is not None:
@@ -209,7 +201,7 @@ def _conclude(
     click.echo("\n".join(lines), err=as_json)
 
 
-def _latest(loom: Loom, handle: Handle) -> list[str]:
+def _latest(handle: Handle) -> list[str]:
     """The latest answers of a few queries."""
     lines = []
     for name in list(handle.queries)[:3]:

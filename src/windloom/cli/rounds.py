@@ -206,7 +206,7 @@ _COLUMNS: tuple[tuple[str, Callable[[RoundProgress], str], bool], ...] = (
     ("seconds", lambda done: f"{done.total_seconds:.2f}", True),
     ("= spark", _stage("partials"), False),
     ("+ log", _stage("log"), False),
-    ("+ step", _stage("step"), False),
+    ("+ step", _stage("step", "shards"), False),
     ("+ answers", _stage("answers"), False),
     ("+ commit", _stage("commit", "snapshot"), False),
     ("state", lambda done: size_text(done.state_bytes), True),

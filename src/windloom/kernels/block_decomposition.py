@@ -1,7 +1,7 @@
 """Block decomposition: van Herk–Gil–Werman, for few queries in blocks of their span, for many at all lengths at once.
 
 | time    | a query: 2 operations a cell, one a window; many: O(log span) a cell once, one a window |
-| space   | a query: two values a cell; many: log span values a cell, of one group at a time       |
+| space   | a query: one value a cell of a window; many: log span values a cell, of one group at a time |
 | needs   | associative                                                             |
 | queries | many, all ranges from the same blocks                                   |
 | source  | van Herk; Gil and Werman; here for windows of varying cell counts       |
@@ -107,44 +107,29 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out):  # type: ignor
 
 @compiled
 def _evaluate_few(cells, groups, longest, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
-    """Query by query, block by block; only the values before two borders are held."""
+    """Query by query, block by block; only the values before one border are held."""
     before = like(cells, longest)
-    ahead = like(cells, longest)
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
             row, last_row = bounds[lane], bounds[lane + 1]
-            ready = False
             while row < last_row:
                 begin, border = np.int64(lo[row]), np.int64(hi[row])
                 if begin == border:
                     store(out, row, identity(cells))
                     row += 1
                     continue
-                if not ready:
-                    flip(cells, begin, border, before)
                 # This window and all that begin before its end have the border between them or end at it.
                 stop = row + np.searchsorted(lo[row:last_row], border)
-                ready = stop < last_row and lo[stop] < hi[stop]
-                first, end = (np.int64(lo[stop]), np.int64(hi[stop])) if ready else (border, border)
-                _answer_block(cells, row, stop, lo, hi, begin, border, before, first, end, ahead, out)
-                before, ahead = ahead, before
+                flip(cells, begin, border, before)
+                _answer_block(cells, row, stop, lo, hi, begin, border, before, out)
                 row = stop
 
 
 @compiled
-def _answer_block(cells, row, last_row, lo, hi, begin, border, before, first, end, ahead, out):  # type: ignore[no-untyped-def]
-    """Answer the windows around a border, and meanwhile work out the values of `[first, end)`, the block that follows.
-
-    Each is a chain in which every operation waits for the one before it; together they take little longer than one.
-    """
+def _answer_block(cells, row, last_row, lo, hi, begin, border, before, out):  # type: ignore[no-untyped-def]
+    """Answer the windows around a border; the value from the border rightwards runs along with them."""
     right = border
     back = identity(cells)
-    place = end - 1  # the next cell of the following block
-    value = identity(cells)
-    if first < end:
-        value = load(cells, place)
-        store(ahead, place - first, value)
-        place -= 1
     wanted = np.int64(SHORT_STRETCH)
     while row < last_row:
         stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
@@ -155,27 +140,7 @@ def _answer_block(cells, row, last_row, lo, hi, begin, border, before, first, en
                 right += 1
             store(out, row, load(before, left) if right == border else combine(load(before, left), back))
             row += 1
-            if not steady or right == border:
-                continue
-            both = max(min(stop - row, place + 1 - first), 0)
-            back, value = _slide_both(
-                cells, right, back, before, left + 1, row, both, out, place, value, ahead, place - first
-            )
-            place -= both
-            back = slide(cells, right + both, back, before, left + 1 + both, row + both, stop - row - both, out, None)
-            right += stop - row
-            row = stop
-    while place >= first:
-        value = combine(load(cells, place), value)
-        store(ahead, place - first, value)
-        place -= 1
-
-
-@compiled
-def _slide_both(cells, right, back, before, left, row, count, out, place, value, ahead, slot):  # type: ignore[no-untyped-def]
-    for i in range(count):
-        back = combine(back, load(cells, right + i))
-        store(out, row + i, combine(load(before, left + i), back))
-        value = combine(load(cells, place - i), value)
-        store(ahead, slot - i, value)
-    return back, value
+            if steady and right > border:
+                back = slide(cells, right, back, before, left + 1, row, stop - row, out, None)
+                right += stop - row
+                row = stop

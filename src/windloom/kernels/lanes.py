@@ -41,10 +41,12 @@ def next_stretch(lo, hi, row, last_row, wanted):  # type: ignore[no-untyped-def]
     """
     stop = min(row + wanted, last_row)
     left, right = lo[row:stop], hi[row:stop]
-    begin, end = left[0], right[0]
-    off = np.int32(0)
+    begin, end = np.uint32(left[0]), np.uint32(right[0])
+    off = np.uint32(0)
+    # Unsigned and 32 bits wide throughout: anything else is widened, and half as many rows fit an instruction.
     for i in range(len(left)):
-        off |= np.int32(left[i] - begin - np.int32(i)) | np.int32(right[i] - end - np.int32(i))
+        moved = np.uint32(np.uint32(np.uint32(left[i]) - begin) ^ np.uint32(i))
+        off = np.uint32(off | np.uint32(moved | np.uint32(np.uint32(np.uint32(right[i]) - end) ^ np.uint32(i))))
     if off != 0:
         return stop, False, np.int64(SHORT_STRETCH)
     return stop, True, np.int64(min(2 * wanted, LONG_STRETCH))

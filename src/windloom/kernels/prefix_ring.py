@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from windloom.kernels import prefix_ring_float
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import AddFloat, combine, identity, like, load, remove, store
+from windloom.kernels.lanes import SHORT_STRETCH, next_stretch
 from windloom.model.aggregate import Needs
 
 
@@ -42,5 +45,20 @@ def _evaluate(cells, first, last, groups, bounds, lo, hi, queries, out):  # type
         total = combine(total, load(cells, cell))
         store(totals, cell - first + 1, total)
     for query in queries:
-        for row in range(bounds[query * groups], bounds[(query + 1) * groups]):
-            store(out, row, remove(load(totals, hi[row] - first), load(totals, lo[row] - first)))
+        for lane in range(query * groups, (query + 1) * groups):
+            _subtract(totals, first, bounds[lane], bounds[lane + 1], lo, hi, out)
+
+
+@compiled
+def _subtract(totals, first, row, last_row, lo, hi, out):  # type: ignore[no-untyped-def]
+    wanted = np.int64(SHORT_STRETCH)
+    while row < last_row:
+        stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
+        if steady:
+            left, right = lo[row] - first, hi[row] - first
+            for i in range(stop - row):
+                store(out, row + i, remove(load(totals, right + i), load(totals, left + i)))
+        else:
+            for i in range(row, stop):
+                store(out, i, remove(load(totals, hi[i] - first), load(totals, lo[i] - first)))
+        row = stop

@@ -45,7 +45,7 @@ CLEARLY, NOTICEABLY = 0.2, 0.1
 RISKY = "recalculate"
 
 
-def share_fastest(
+def calibrated_problem(
     queries: Sequence[Query],
     components: tuple[PlannedComponent, ...],
     groupings: int,
@@ -53,8 +53,8 @@ def share_fastest(
     slicing: Slicing,
     statistics: Statistics,
     constants: Constants,
-) -> tuple[str, Trees]:
-    """The strategy that is predicted to be fastest for the queries of a set, and its trees."""
+) -> SharingProblem:
+    """What to share among the queries of a set, with costs predicted in seconds."""
     windows = tuple(query.window for query in queries)
     edges = EdgeSet.of(one for each in set(windows) for one in (*slicing.edges(each), *slicing.marks(each)))
     rate = edges.edges_per_second
@@ -69,7 +69,7 @@ def share_fastest(
         any(slicing.marks(window) for window in set(windows)),
     )
     once = scanning_cost(constants, statistics, rate, choose_slice_id(edges), groupings, components).total
-    return choose_trees(SharingProblem(windows, slicing, model, once), model)
+    return SharingProblem(windows, slicing, model, once)
 
 
 def _asked(
@@ -119,8 +119,10 @@ def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
     return (usual, *sorted(fastest))
 
 
-def choose_trees(problem: SharingProblem, model: CalibratedCost) -> tuple[str, Trees]:
+def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
     """One tree for all, or what a search finds where that may be cheaper; by name, and its trees."""
+    model = problem.model
+    assert isinstance(model, CalibratedCost), "`auto` decides by predicted seconds"
     best, trees = "shared", find_strategy("shared").choose(problem)
     cost = problem.cost(trees)
     if cost <= least_apart(problem, model) * (1 + WORTH_SEARCHING):

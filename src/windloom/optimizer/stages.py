@@ -21,7 +21,7 @@ from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
-from windloom.optimizer.auto import choose_techniques, costed_techniques, share_fastest
+from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees, costed_techniques
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.optimizer.cost.omega import Load, omega
 from windloom.optimizer.cost.paper import PaperCost
@@ -82,7 +82,7 @@ def make_plan(
     """
     known = known or Known()
     shapes: dict[Shape, int] = {}
-    groups = _by_partial_set(queries)
+    groups = by_partial_set(queries)
     given = [None] * len(groups) if trees is None else _given_trees(groups, trees)
     sets = [
         _plan_set(number, streams[members[0].stream], members, types, options, shapes, given[number], known)
@@ -99,7 +99,7 @@ def make_plan(
     )
 
 
-def _by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
+def by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
     groups: dict[SetKey, list[Query]] = {}
     for query in queries:
         groups.setdefault(_set_key(query), []).append(query)
@@ -156,19 +156,14 @@ def _plan_set(
     components = _components(queries, types)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
     slicing = find_slicing(options.slicing)
-    statistics = statistics_of(
-        stream.events_per_second, queries[0].where is not None, bool(group_by), known.observed.get(_set_key(queries[0]))
-    )
+    statistics = _statistics(stream, queries[0], known)
     strategy = options.strategy
     if given is None:
-        windows = tuple(query.window for query in queries)
+        problem = sharing_problem(stream, queries, types, options, known)
         if strategy == "auto":
-            strategy, given = share_fastest(
-                queries, components, len(group_by), options.technique, slicing, statistics, known.in_force()
-            )
+            strategy, given = choose_trees(problem)
         else:
-            paper = PaperCost(costed_techniques(components, techniques, queries), _rate(stream, statistics))
-            given = find_strategy(strategy).choose(SharingProblem(windows, slicing, paper))
+            given = find_strategy(strategy).choose(problem)
     trees: list[Tree] = []
     for members in sorted(given):
         planned = [_place(queries[i], stream, group_by, types, shapes) for i in members]
@@ -192,11 +187,32 @@ def _plan_set(
     )
 
 
+def sharing_problem(
+    stream: Stream, queries: Sequence[Query], types: Types, options: PlanOptions, known: Known
+) -> SharingProblem:
+    """What a strategy decides on, for the queries of one set; `auto` decides by predicted seconds."""
+    components = _components(queries, types)
+    slicing = find_slicing(options.slicing)
+    statistics = _statistics(stream, queries[0], known)
+    if options.strategy == "auto":
+        groupings = len(_set_grouping(queries[0]))
+        constants = known.in_force()
+        return calibrated_problem(queries, components, groupings, options.technique, slicing, statistics, constants)
+    techniques = tuple(_technique(one, queries, options.technique) for one in components)
+    paper = PaperCost(costed_techniques(components, techniques, queries), _rate(stream, statistics))
+    return SharingProblem(tuple(query.window for query in queries), slicing, paper)
+
+
+def _statistics(stream: Stream, query: Query, known: Known) -> Statistics:
+    seen = known.observed.get(_set_key(query))
+    return statistics_of(stream.events_per_second, query.where is not None, bool(query.group_by), seen)
+
+
 def _rate(stream: Stream, statistics: Statistics) -> float:
     return stream.events_per_second or statistics.events_per_second
 
 
-def _components(queries: list[Query], types: Types) -> tuple[PlannedComponent, ...]:
+def _components(queries: Sequence[Query], types: Types) -> tuple[PlannedComponent, ...]:
     wanted = dict.fromkeys([COUNT_STAR, *(part for query in queries for part in query.components)])
     stream = queries[0].stream
     return tuple(
@@ -204,11 +220,11 @@ def _components(queries: list[Query], types: Types) -> tuple[PlannedComponent, .
     )
 
 
-def _is_asked(one: PlannedComponent, queries: list[Query]) -> bool:
+def _is_asked(one: PlannedComponent, queries: Sequence[Query]) -> bool:
     return any(one.component in query.components for query in queries)
 
 
-def _technique(one: PlannedComponent, queries: list[Query], forced: str) -> str:
+def _technique(one: PlannedComponent, queries: Sequence[Query], forced: str) -> str:
     if not _is_asked(one, queries):
         forced = "auto"  # COUNT(*) is kept for bookkeeping only: no user's choice concerns it
     try:

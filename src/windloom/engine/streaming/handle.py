@@ -114,11 +114,12 @@ class Handle:
         return dict(self._newest.queries)
 
     def explain(self, *, query: str | None = None, queries: bool = False) -> str:
-        """The plan that the next round will run."""
+        """The plan that the next round will run, and where."""
         if query is not None and query not in self._newest.queries:
             raise unknown_query(query, list(self._newest.queries))
         plan = self._loop.queries.plan_of(self._newest)
-        return explain_text(plan, all_queries=queries, query=query)
+        text = explain_text(plan, all_queries=queries, query=query)
+        return text if query is not None else f"Placement: {self._loop.placement.description}\n{text}"
 
     def exception(self) -> BaseException | None:
         """Why the stream failed, or None."""

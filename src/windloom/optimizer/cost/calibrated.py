@@ -118,6 +118,7 @@ def scanning_cost(
     rate = edges_per_second if not isinstance(slice_id, PaneSlice) else 1e6 / slice_id.edges.period
     partials = float(statistics.cells_per_second(np.array([rate]))[0])
     a_tuple = constants.seconds("tuple") + fields * constants.seconds("tuple_field")
+    a_tuple += groupings * constants.seconds("tuple_key")
     a_tuple += compared_classes(slice_id) * constants.seconds("tuple_class")
     a_partial = constants.seconds("partial") + (fields + groupings) * constants.seconds("partial_field")
     a_cell = constants.seconds("read") + (groupings > 0) * constants.seconds("read_key")

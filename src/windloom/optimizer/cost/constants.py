@@ -23,6 +23,7 @@ RUNTIME = (
     "job",  # one Spark job, before it has done anything
     "tuple",  # scanned, sliced and aggregated
     "tuple_field",  # for each column of partials computed
+    "tuple_key",  # for each grouping column
     "tuple_class",  # for each edge class that the slice id compares
     "partial",  # shuffled and brought over from the JVM
     "partial_field",
@@ -48,7 +49,8 @@ class Constants:
     techniques: Mapping[str, Mapping[str, Mapping[str, float]]]
     machine: str = ""
     source: str = "shipped"
-    deviation: Mapping[str, float] = field(default_factory=dict)  # of each fit, mean, for the table
+    deviation: Mapping[str, float] = field(default_factory=dict)  # of each fit, mean
+    yardstick: float = 0.0  # seconds that the yardstick of the measurements took; 0: not known
 
     def seconds(self, name: str) -> float:
         return self.runtime[name] * 1e-9
@@ -70,6 +72,7 @@ class Constants:
             "runtime": dict(self.runtime),
             "techniques": self.techniques,
             "deviation": dict(self.deviation),
+            "yardstick": self.yardstick,
         }
         return json.dumps(found, indent=1, sort_keys=True) + "\n"
 
@@ -141,10 +144,10 @@ def read_constants(text: str, source: str) -> Constants:
         for families in techniques.values()
     ):
         raise damaged("'techniques' must be numbers of nanoseconds by technique, family and term, none negative")
-    deviation = found.get("deviation")
-    return Constants(
-        runtime, techniques, str(found.get("machine", "")), source, deviation if isinstance(deviation, dict) else {}
-    )
+    yardstick, deviation = found.get("yardstick", 0.0), found.get("deviation", {})
+    if not _are_costs({"yardstick": yardstick}) or not _are_costs(deviation):
+        raise damaged("'yardstick' must be a number, and 'deviation' numbers, none negative")
+    return Constants(runtime, techniques, str(found.get("machine", "")), source, deviation, yardstick)
 
 
 def _are_costs(values: Any) -> bool:

@@ -83,9 +83,16 @@ class IncrementalPlan:
         self.full_plans = 0
 
     @classmethod
-    def of(cls, problem: SharingProblem, trees: Trees, epsilon: float, in_background: bool = False) -> IncrementalPlan:
+    def of(
+        cls,
+        problem: SharingProblem,
+        trees: Trees,
+        epsilon: float,
+        choose: Callable[[SharingProblem], Trees] | None = None,
+        in_background: bool = False,
+    ) -> IncrementalPlan:
         """Go on from a full plan; queries keep their positions as numbers."""
-        made = cls(problem.slicing, problem.model, epsilon, in_background=in_background)
+        made = cls(problem.slicing, problem.model, epsilon, choose, in_background)
         made._windows = dict(enumerate(problem.windows))
         made._next_query = len(problem.windows)
         made._take(FullPlan(tuple(range(len(problem.windows))), trees), problem)
@@ -99,6 +106,11 @@ class IncrementalPlan:
     @property
     def windows(self) -> Mapping[int, Window]:
         return self._windows
+
+    @property
+    def next_query(self) -> int:
+        """The number of the query that is added next."""
+        return self._next_query
 
     @property
     def cost(self) -> float:

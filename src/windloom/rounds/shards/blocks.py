@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from windloom.rounds.answers import Block
+from windloom.rounds.answers import BLOCK_ROWS, Block
 from windloom.rounds.checkpoint.records import damaged, newer
 
 VERSION = 1
@@ -65,3 +65,22 @@ def read_blocks(name: str, data: bytes) -> Iterator[Block]:
         bounds = np.array(about["bounds"], np.int64)
         yield Block(about["shape"], tuple(about["queries"]), bounds, table.replace_schema_metadata(None))
         place += _BLOCK.size + size
+
+
+def joined(blocks: Iterable[Block], rows: int = BLOCK_ROWS) -> Iterator[Block]:
+    """The same rows in fewer blocks: every shard has blocks of its own, and finishing a block may be a Spark job."""
+    waiting: dict[int, list[Block]] = {}
+    for block in blocks:
+        same = waiting.setdefault(block.shape, [])
+        same.append(block)
+        if sum(one.table.num_rows for one in same) >= rows:
+            yield _one_block(waiting.pop(block.shape))
+    for same in waiting.values():
+        yield _one_block(same)
+
+
+def _one_block(blocks: list[Block]) -> Block:
+    counts = np.concatenate([np.diff(one.bounds) for one in blocks])
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    queries = tuple(name for one in blocks for name in one.queries)
+    return Block(blocks[0].shape, queries, bounds, pa.concat_tables([one.table for one in blocks]))

@@ -36,7 +36,7 @@ from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.rounds import Block, State, step
 from windloom.rounds.checkpoint import Checkpoint, RoundLog
-from windloom.rounds.shards.blocks import read_blocks
+from windloom.rounds.shards.blocks import joined, read_blocks
 from windloom.rounds.shards.files import ShardFiles
 from windloom.rounds.shards.notes import ShardNote, counts_of, kept_from_of
 from windloom.rounds.shards.run import ShardRound, shard_state
@@ -84,7 +84,7 @@ class ExecutorPlacement:
         state = state.forgetting(kept_from_of(log.shards))
         self._ran = log.shards
         state_bytes = sum(note.state_bytes for note in log.shards)
-        return Outcome(state, state_bytes, counts_of(log.shards), log.untimed, self._blocks(log.shards))
+        return Outcome(state, state_bytes, counts_of(log.shards), log.untimed, joined(self._blocks(log.shards)))
 
     def committed(self, round: int, state: State) -> None:
         self._notes = self._ran
