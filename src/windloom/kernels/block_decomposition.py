@@ -12,7 +12,8 @@ differing bit, so a window is one left value combined with one right value. Noth
 leave no trace in windows they are not part of.
 
 While queries are few, each is cheaper in blocks of its own, as in the originals: borders one window apart, so that a
-window lies across at most one, with running values from each border leftwards and rightwards.
+window lies across at most one, with running values from each border leftwards and rightwards. Block after block, with
+the values rightwards kept one at a time, that is the loop of TwoStacks, whose flips fall on the borders: it is shared.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, like, load, store
-from windloom.kernels.lanes import SHORT_STRETCH, longest_group, next_stretch
-from windloom.kernels.two_stacks import flip, slide
+from windloom.kernels.lanes import longest_group
+from windloom.kernels.two_stacks import walk_lane
 from windloom.model.aggregate import Needs
 
 
@@ -75,7 +76,10 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out):  # type: ignor
     longest = longest_group(group_bounds)
     levels = _highest_bit(max(longest - 1, 1)) + 1
     if 2 * len(queries) <= levels:
-        _evaluate_few(cells, groups, longest, bounds, lo, hi, queries, out)
+        before = like(cells, longest)
+        for query in queries:
+            for lane in range(query * groups, (query + 1) * groups):
+                walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, before, out, None)
         return
     blocks = like(cells, levels * longest)
     log = np.zeros(2 << levels, np.uint8)  # of every possible first ^ final
@@ -103,44 +107,3 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out):  # type: ignor
                     store(out, row, load(cells, begin + first))
                 else:
                     store(out, row, identity(cells))
-
-
-@compiled
-def _evaluate_few(cells, groups, longest, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
-    """Query by query, block by block; only the values before one border are held."""
-    before = like(cells, longest)
-    for query in queries:
-        for lane in range(query * groups, (query + 1) * groups):
-            row, last_row = bounds[lane], bounds[lane + 1]
-            while row < last_row:
-                begin, border = np.int64(lo[row]), np.int64(hi[row])
-                if begin == border:
-                    store(out, row, identity(cells))
-                    row += 1
-                    continue
-                # This window and all that begin before its end have the border between them or end at it.
-                stop = row + np.searchsorted(lo[row:last_row], border)
-                flip(cells, begin, border, before)
-                _answer_block(cells, row, stop, lo, hi, begin, border, before, out)
-                row = stop
-
-
-@compiled
-def _answer_block(cells, row, last_row, lo, hi, begin, border, before, out):  # type: ignore[no-untyped-def]
-    """Answer the windows around a border; the value from the border rightwards runs along with them."""
-    right = border
-    back = identity(cells)
-    wanted = np.int64(SHORT_STRETCH)
-    while row < last_row:
-        stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
-        while row < stop:
-            left = lo[row] - begin
-            while right < hi[row]:
-                back = load(cells, right) if right == border else combine(back, load(cells, right))
-                right += 1
-            store(out, row, load(before, left) if right == border else combine(load(before, left), back))
-            row += 1
-            if steady and right > border:
-                back = slide(cells, right, back, before, left + 1, row, stop - row, out, None)
-                right += stop - row
-                row = stop

@@ -19,9 +19,9 @@ import numpy as np
 
 from windloom.kernels import prefix_ring_float
 from windloom.kernels.compiled import compiled
-from windloom.kernels.families import AddFloat, combine, identity, like, load, remove, store
+from windloom.kernels.families import AddFloat, combine, empty_columns, identity, load, remove, store
 from windloom.kernels.lanes import SHORT_STRETCH, next_stretch
-from windloom.model.aggregate import Needs
+from windloom.model.aggregate import Family, Needs
 
 
 class PrefixRing:
@@ -33,12 +33,12 @@ class PrefixRing:
             prefix_ring_float.evaluate(cells, group_bounds, lanes, queries, out)
             return
         first, last = int(group_bounds[0]), int(group_bounds[-1])
-        _evaluate(cells, first, last, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out)
+        totals = empty_columns(Family.ADD_INT, last - first + 1)
+        _evaluate(cells, first, last, totals, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out)
 
 
 @compiled
-def _evaluate(cells, first, last, groups, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
-    totals = like(cells, last - first + 1)
+def _evaluate(cells, first, last, totals, groups, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
     total = identity(cells)
     store(totals, 0, total)
     for cell in range(first, last):

@@ -91,9 +91,9 @@ def _walk_one(cells, first_row, last_row, lo, hi, positions, values, ahead, out,
     head = tail = right = np.int64(0)
     row = first_row
     wanted = np.int64(SHORT_STRETCH)
+    pause, rest = row, np.int64(BATCH)  # no batch before this row; how long the next pause is
     while row < last_row:
         stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
-        pause = row  # no batch before this row
         while row < stop:
             first, last = np.int64(lo[row]), np.int64(hi[row])
             if steady and row >= pause and right == last - 1 and last - first > BATCH:
@@ -102,7 +102,9 @@ def _walk_one(cells, first_row, last_row, lo, hi, positions, values, ahead, out,
                 )
                 right += done
                 row += done
-                pause = row + BATCH
+                # Rising input brings a new best in every batch: try again ever more rarely.
+                rest = np.int64(BATCH) if done else min(2 * rest, np.int64(1024))
+                pause = row + rest
                 continue
             if first >= right:
                 right = first
