@@ -7,10 +7,10 @@ COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/python -m piptools compile -
 	--strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo test check bench experiments lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: ## make .venv from the lock files, and find or install a Java
 	@$(PYTHON) tools/bootstrap.py
@@ -29,6 +29,9 @@ check: setup ## lint, formatting, types, import rules
 
 bench: setup ## measure speed
 	@$(BIN)/python -m bench $(ARGS)
+
+experiments: setup ## repeat the papers' experiments: docs/experiments
+	@$(BIN)/python -m experiments $(ARGS)
 
 lock: setup ## pin every dependency again; ARGS=--upgrade moves to the newest versions
 	@$(BIN)/python -m pip install --quiet 'pip-tools>=7.5'

@@ -63,6 +63,24 @@ def resident_bytes(pid: int | None = None) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def cpu_seconds() -> float:
+    """CPU time of this process and of all its descendants (Spark's JVM is one) so far."""
+    parents: dict[int, int] = {}
+    spent: dict[int, float] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:  # it has ended meanwhile
+                continue
+            parents[int(entry.name)] = int(fields[1])
+            spent[int(entry.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    family = {os.getpid()}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sum(spent[one] for one in family if one in spent)
+
+
 @contextmanager
 def watching_memory(pid: int | None = None) -> Iterator[Callable[[], int]]:
     """Largest resident size of a process (this one by default) while the block runs."""

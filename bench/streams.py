@@ -9,15 +9,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bench.measure import Outcome
+from bench.measure import Outcome, cpu_seconds, seconds
 from bench.workloads import PER_SECOND, SELECT, session
 from windloom import Loom
 from windloom.engine.streaming import Handle
+from windloom.engine.streaming.progress import RoundProgress
+from windloom.language import parse_query
+from windloom.model import DataType, Stream
+from windloom.optimizer import PlanOptions, make_plan
+from windloom.rounds import State, step
+from windloom.rounds.checkpoint import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
 from windloom.spark.synthetic import synthetic_trades
-from windloom.testing.workload import divisor_queries
+from windloom.testing.workload import divisor_queries, divisor_windows
 
 ROUND = 500_000
 ROUNDS = 12
@@ -64,14 +72,22 @@ def native_rounds(spark: SparkSession, place: Path, keys: int) -> list[float]:
         return [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress if one["numInputRows"]]
 
 
-def loom_rounds(spark: SparkSession, place: Path, queries: int, keys: int, sink: str) -> tuple[list[float], Handle]:
+def loom_rounds(
+    spark: SparkSession, place: Path, queries: int, keys: int, sink: str, add_after: int | None = None
+) -> tuple[list[float], Handle]:
+    """Seconds of each round; a query is added when round `add_after` is done."""
     loom = Loom(spark)
     loom.stream("trades", followed(spark, place), time="ts", rate=PER_SECOND)
     for name, text in divisor_queries(queries, SELECT, "trades", "symbol" if keys > 1 else ""):
         loom.query(name, text)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/answers" if sink == "parquet" else None
-        handle = loom.start(sink, path=path, checkpoint=f"{folder}/checkpoint", trigger=NOW)
+
+        def watch(done: RoundProgress) -> None:
+            if done.round == add_after:
+                handle.add("one_more", f"SELECT {SELECT} FROM trades [RANGE 90 seconds SLIDE 30 seconds]")
+
+        handle = loom.start(sink, path=path, checkpoint=f"{folder}/checkpoint", trigger=NOW, progress=watch)
         handle.await_termination()
         progress = handle.spark_query.recentProgress
     return [one["durationMs"]["triggerExecution"] / 1000 for one in progress if one["numInputRows"]], handle
@@ -112,7 +128,90 @@ def round_hundred_keys(repeats: int) -> Outcome:
     return against_native("round, 100 queries, 100 keys, Parquet", 100, 100, "parquet", 2.0, repeats)
 
 
+def separate_streams(repeats: int, sampled: int = 10, rounds: int = 2) -> Outcome:
+    """A few of the queries as Spark streaming queries of their own, by CPU time of the whole process tree, scaled."""
+    spark = session()
+    with round_files(spark, 1, ROUNDS) as place:
+        loom_rounds(spark, place, 100, 1, "memory")  # compiles
+        before = cpu_seconds()
+        loom_rounds(spark, place, 100, 1, "memory")
+        ours = ROUND * ROUNDS / (cpu_seconds() - before)
+        for file in sorted((place / "in").iterdir())[rounds:]:
+            file.unlink()
+        windows = sorted(divisor_windows(100), key=lambda one: (one[0] / one[1], one))
+        chosen = [windows[int((i + 0.5) * len(windows) / sampled)] for i in range(sampled)]
+        _spark_window_stream(spark, place, *chosen[0])  # compiles
+        before = cpu_seconds()
+        for length, slide in chosen:
+            _spark_window_stream(spark, place, length, slide)
+        theirs = ROUND * rounds / ((cpu_seconds() - before) / sampled * 100)
+    note = (
+        f"{ours / 1e6:.2f}M events per CPU-second against {theirs:,.0f},"
+        f" scaled from {sampled} queries, one after the other, on {ROUND * rounds:,} events"
+    )
+    return Outcome("100 queries / Spark streaming queries", ours / theirs, "ratio", 100, ">=", note)
+
+
+def _spark_window_stream(spark: SparkSession, place: Path, length: int, slide: int) -> None:
+    trades = followed(spark, place).withWatermark("ts", "0 seconds")
+    window = F.window("ts", f"{length} seconds", f"{slide} seconds")
+    answers = trades.groupBy(window).agg(F.sum("price"), F.max("price"))
+    with tempfile.TemporaryDirectory() as checkpoint:
+        writer = answers.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+
+def add_to_a_thousand(repeats: int) -> Outcome:
+    """Rounds after a query was added to a thousand, against the same rounds of a loom to which none was added."""
+    spark = session()
+    with round_files(spark, 1) as place:
+        loom_rounds(spark, place, 1000, 1, "memory")  # compiles
+        ratios = []
+        effective = []
+        for _ in range(max(2, repeats // 2)):
+            plain, _ = loom_rounds(spark, place, 1000, 1, "memory")
+            added, handle = loom_rounds(spark, place, 1000, 1, "memory", add_after=5)
+            ratios.append(statistics.median(added[6:]) / statistics.median(plain[6:]))
+            effective += [one.round for one in handle.recent_progress if one.queries > 1000][:1]
+    note = f"asked for after round 5, in force from round {effective[-1]}; {plain[-1]:.2f} s a round"
+    return Outcome("1,000 queries, one added / none added", statistics.median(ratios), "ratio", 1.1, "<=", note)
+
+
+def recovery(repeats: int) -> Outcome:
+    """A checkpoint whose state has a million partials, half of them in a snapshot and half in logs."""
+    groups, slices = 10_000, 100
+    stream = Stream("s", {"ts": DataType.parse("timestamp"), "k": DataType.parse("bigint")}, "ts")
+    text = "SELECT k, count(*) AS n FROM s [RANGE 1 hour SLIDE 1 second] GROUP BY k"
+    query = parse_query("n", text, {"s": stream})
+    plan = make_plan({"s": stream}, [query], {("s", "k"): stream.columns["k"]}, PlanOptions())
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint.open(LocalStorage(Path(folder)), {"s": stream})
+        checkpoint.record_plan(PlanRecord(0, 0, {"n": text}))
+        state = State()
+        for round in range(10):
+            each = slices // 10
+            starts = np.repeat(np.arange(round * each, (round + 1) * each) * 1_000_000, groups)
+            keys = np.tile(np.arange(groups), each)
+            table = pa.table({"slice": starts, "g0": keys, "c0": np.ones(len(keys), np.int64)})
+            log = RoundLog(round, 0, int(starts[-1]), {"s": int(starts[-1])}, {0: table})
+            checkpoint.begin(round)
+            checkpoint.write_log(log)
+            state, _, _ = step(state, log.partials, log.watermark, plan, seen=log.seen)
+            checkpoint.commit(round, {})
+            if round == 4:
+                checkpoint.snapshot(round, state)
+        checkpoint.close()
+        opened = Checkpoint.open(LocalStorage(Path(folder)), {"s": stream})
+        took = seconds(lambda: recover(opened, lambda record: plan))
+        opened.close()
+    note = f"{len(state.cells[0]):,} cells, {state.nbytes / 2**20:.0f} MiB"
+    return Outcome("recovery of 1M partials", took, "s", 10, "<=", note)
+
+
 STREAM_WORKLOADS: dict[str, Callable[[int], Outcome]] = {
     "round_one_key": round_one_key,
     "round_hundred_keys": round_hundred_keys,
+    "separate_streams": separate_streams,
+    "add_to_a_thousand": add_to_a_thousand,
+    "recovery": recovery,
 }

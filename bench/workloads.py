@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench.measure import Outcome, paired, resident_bytes, seconds, watching_memory
+from bench.plans import PLANS
 from windloom import Loom
 from windloom.spark.session import local_session
 from windloom.spark.synthetic import synthetic_trades
@@ -141,6 +142,7 @@ def sparse_keys(repeats: int) -> Outcome:
 
 
 WORKLOADS = {
+    **PLANS,
     "one_key": one_key,
     "hundred_keys": hundred_keys,
     "thousand_queries": thousand_queries,

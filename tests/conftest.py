@@ -12,6 +12,9 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Plans must not depend on what the machine, or the user who runs the tests, has measured; commands inherit it.
+os.environ["WINDLOOM_COSTS"] = str(Path(__file__).parent / "support" / "costs.json")
+
 _MARKER_OF_FIXTURE = {"spark": "spark", "shared_data": "data"}
 
 

@@ -64,7 +64,16 @@ def test_the_help_of_a_command_teaches_by_an_example(windloom: Command, command:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("run", ["--stream NAME=PATH", "manifest.json", "no_share|shared|weave_share", "auto|driver|executors"]),
+        (
+            "run",
+            [
+                "--stream NAME=PATH",
+                "manifest.json",
+                "auto|no_share|shared|",
+                "|weave_share|tri_weave|",
+                "auto|driver|executors",
+            ],
+        ),
         ("explain", ["--format [text|json|svg]", "pairs|panes|cutty"]),
         ("verify", ["Exit code 1", "auto|recalculate|prefix_ring"]),
         ("demo", ["--events", "[default: ", "HTML report"]),

@@ -88,9 +88,9 @@ def test_the_estimate_of_a_density_too_long_to_count_is_close_and_repeatable() -
     classes = tuple((period, 0) for period in (101, 103, 107, 109, 113, 127, 131, 137))
     exact = density.union_density(classes)
     assert exact.exact
-    estimate = density._sampled(classes)
-    assert abs(float(estimate / exact.value) - 1) < 0.02
-    assert estimate == density._sampled(classes)
+    estimate, error = density._estimated(list(classes))
+    assert abs(float(estimate - exact.value)) <= error < 0.01 * exact.value
+    assert (estimate, error) == density._estimated(list(classes))
 
 
 def evaluate(way: object, tick: int) -> int:

@@ -31,6 +31,22 @@ def test_the_quickstart_runs_and_equals_spark(capsys: pytest.CaptureFixture[str]
     assert made["results"]["avg_1h"].columns == ["window_start", "window_end", "symbol", "p"]
 
 
+def test_the_example_of_a_stream_says_what_the_docs_say(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runpy.run_path(str(EXAMPLES / "streaming.py"))
+    first, *said = capsys.readouterr().out.splitlines()
+    assert first.startswith("first: RoundProgress(round=0, batch=0, events=24000, ")
+    shown = [line for line in (ROOT / "docs" / "streaming.md").read_text().splitlines() if line.startswith("added: ")]
+    assert said[:2] == shown
+    assert said[2:] == [
+        "asked: 35 rows; watermark 2026-01-05T00:39:49.950000+00:00",
+        "avg_5m 320 rows",
+        "avg_9m 35 rows",
+        "high_9m 20 rows",
+    ]
+
+
 def test_the_example_catalog_equals_spark(spark: SparkSession) -> None:
     from windloom.spark.sources import read_source
 

@@ -100,7 +100,7 @@ def test_the_figures_of_a_run(frame: DataFrame) -> None:
     assert stats.events == len(ROWS), "each tuple once, however many sets read it"
     assert stats.results == sum(loom.run().arrow(name).num_rows for name in loom.queries)
     assert 0 < stats.partials <= 2 * len(ROWS)
-    assert (stats.queries, stats.trees, stats.strategy, stats.placement) == (2, 2, "weave_share", "driver")
+    assert (stats.queries, stats.trees, stats.strategy, stats.placement) == (2, 2, "auto", "driver")
     assert (stats.late_partly, stats.late_dropped) == (0, 0)
     assert set(stats.seconds) == {"plan", "partials", "merge", "answers"}
     assert stats.total_seconds == sum(stats.seconds.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -18,6 +19,8 @@ from windloom.errors import WindloomError
 @stream_option
 @click.option("--query", default=None, metavar="NAME", help="One query only, in full.")
 @click.option("--all", "every", is_flag=True, help="Every query, however many.")
+@click.option("--sharing", is_flag=True, help="What trees and queries cost, what sharing saves, and why not more.")
+@click.option("--what-if", "added", default=None, metavar="TEXT", help="What one more query would cost.")
 @click.option("--format", "form", default="text", type=click.Choice(["text", "json", "svg"]), help="How to show it.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--out", metavar="FILE", default=None, help="Write it to a file.")
@@ -28,6 +31,8 @@ def explain(
     streams: tuple[str, ...],
     query: str | None,
     every: bool,
+    sharing: bool,
+    added: str | None,
     form: str,
     as_json: bool,
     out: str | None,
@@ -45,7 +50,16 @@ def explain(
     form = "json" if as_json else form
     check_plan_options(strategy, slicing, technique)
     loom = open_loom(catalog, streams, cores, memory, conf)
-    text = loom.explain(form, query=query, queries=every, strategy=strategy, slicing=slicing, technique=technique)
+    options = {"strategy": strategy, "slicing": slicing, "technique": technique}
+    if added is not None:
+        if query is not None or sharing or form == "svg":
+            raise WindloomError(
+                "--what-if shows one thing only", "what a query would add", "leave --query, --sharing and svg out"
+            )
+        found = loom.what_if(added, **options)
+        text = json.dumps(found.as_dict(), indent=2, ensure_ascii=False) if form == "json" else repr(found)
+    else:
+        text = loom.explain(form, query=query, queries=every, sharing=sharing, **options)
     if out is None:
         click.echo(text)
         return

@@ -1,4 +1,4 @@
-"""`windloom run | explain | verify | demo | bench`: user errors are one message and exit code 2, never a traceback."""
+"""`windloom run | explain | plan | verify | …`: user errors are one message and exit code 2, never a traceback."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import click
 
 from windloom import __version__
 from windloom.cli.bench import bench
+from windloom.cli.calibrate import calibrate
 from windloom.cli.demo import demo
 from windloom.cli.explain import explain
+from windloom.cli.plan import plan
 from windloom.cli.run import run
 from windloom.cli.verify import verify
 from windloom.errors import WindloomError
@@ -33,7 +35,7 @@ def cli() -> None:
     """
 
 
-for command in (run, explain, verify, demo, bench):
+for command in (run, explain, plan, verify, demo, bench, calibrate):
     cli.add_command(command)
 
 

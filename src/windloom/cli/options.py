@@ -12,6 +12,8 @@ from rich.console import Console
 from windloom.errors import WindloomError, near_names
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from windloom.engine import Loom
 
 Command = Callable[..., Any]
@@ -26,7 +28,7 @@ class _NameOption(click.Option):
         from windloom.optimizer import STRATEGIES
         from windloom.slicing import SLICINGS
 
-        names = {"strategy": [*STRATEGIES], "slicing": [*SLICINGS], "technique": ["auto", *TECHNIQUES]}
+        names = {"strategy": ["auto", *STRATEGIES], "slicing": [*SLICINGS], "technique": ["auto", *TECHNIQUES]}
         return "|".join(names[str(self.name)])
 
 
@@ -35,7 +37,7 @@ def plan_options(command: Command) -> Command:
     for option in (
         click.option("--technique", cls=_NameOption, default="auto", help="Final aggregation."),
         click.option("--slicing", cls=_NameOption, default="pairs", help="Where streams are cut."),
-        click.option("--strategy", cls=_NameOption, default="weave_share", help="What queries share."),
+        click.option("--strategy", cls=_NameOption, default="auto", help="What queries share."),
     ):
         command = option(command)
     return command
@@ -71,14 +73,30 @@ def stream_option(command: Command) -> Command:
 
 def open_loom(catalog: str, streams: tuple[str, ...], cores: str, memory: str | None, conf: tuple[str, ...]) -> Loom:
     """A loom of the catalog, with the data given; Spark starts only where it is needed."""
-    from windloom.engine import Loom
-    from windloom.spark.session import local_session
     from windloom.spark.sources import find_source
 
-    paths = _pairs(streams, "--stream", "NAME=PATH")
-    settings = _pairs(conf, "--conf", "KEY=VALUE")
+    loom = load_loom(catalog, cores, memory, conf)
+    paths = paths_of(loom, catalog, streams, "--stream")
+    sources = {name: find_source(loom.streams[name], path) for name, path in paths.items()}
+    for name, source in sources.items():
+        loom.stream(name, source.read(loom.spark))
+    return loom
+
+
+def load_loom(catalog: str, cores: str, memory: str | None, conf: tuple[str, ...]) -> Loom:
+    """A loom of the catalog, without data; Spark starts only where it is needed."""
+    from windloom.engine import Loom
+    from windloom.spark.session import local_session
+
+    settings = name_value_pairs(conf, "--conf", "KEY=VALUE")
     loom = Loom(lambda: local_session(cores=cores, memory=memory, conf=settings))
     loom.load(catalog)
+    return loom
+
+
+def paths_of(loom: Loom, catalog: str, texts: tuple[str, ...], option: str) -> dict[str, str]:
+    """Paths by stream, from NAME=PATH; refuses streams that the catalog does not have."""
+    paths = name_value_pairs(texts, option, "NAME=PATH")
     for name in paths:
         if name not in loom.streams:
             raise WindloomError(
@@ -86,13 +104,11 @@ def open_loom(catalog: str, streams: tuple[str, ...], cores: str, memory: str | 
                 f"'{catalog}' creates {', '.join(loom.streams) or 'none'}",
                 near_names(name, list(loom.streams)),
             )
-    sources = {name: find_source(loom.streams[name], path) for name, path in paths.items()}
-    for name, source in sources.items():
-        loom.stream(name, source.read(loom.spark))
-    return loom
+    return paths
 
 
-def _pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str, str]:
+def name_value_pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str, str]:
+    """Options of the form NAME=VALUE, each name once."""
     found: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")
@@ -119,3 +135,12 @@ def showing_progress(quiet: bool = False) -> Iterator[Progress]:
             yield lambda line: status.update(line + " …")
     else:
         yield lambda line: click.echo(f"… {line}", err=True)
+
+
+def table_lines(rows: pa.Table) -> list[str]:
+    """A few rows as aligned text, under the names of their columns."""
+    lines = [rows.column_names, *([str(value) for value in row.values()] for row in rows.to_pylist())]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  " + "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from windloom.cli.follow import FollowOptions, follow_options, follow_streams, refuse_without_follow
 from windloom.cli.options import (
     check_plan_options,
     open_loom,
@@ -15,6 +16,7 @@ from windloom.cli.options import (
     session_options,
     showing_progress,
     stream_option,
+    table_lines,
 )
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 @click.argument("catalog", type=click.Path())
 @stream_option
 @click.option("--out", metavar="DIR", default=None, help="Write answers as Parquet into this new directory.")
-@click.option("--placement", default="auto", metavar="auto|driver|executors", help="Where the final step runs.")
+@click.option("--placement", default=None, metavar="auto|driver|executors", help="Where the final step runs.")
+@follow_options
 @plan_options
 @session_options
 @click.option(
@@ -39,7 +42,8 @@ def run(
     catalog: str,
     streams: tuple[str, ...],
     out: str | None,
-    placement: str,
+    placement: str | None,
+    follow: bool,
     strategy: str,
     slicing: str,
     technique: str,
@@ -48,16 +52,27 @@ def run(
     conf: tuple[str, ...],
     as_json: bool,
     dry_run: bool,
+    **following: Any,
 ) -> None:
     """Answer every query of CATALOG over the data given, from one shared plan.
 
     With --out, answers go to Parquet: one table for each set of output columns, rows carry the query's name,
     and manifest.json says which table holds which queries. Without it, a summary and a few rows are shown.
+
+    With --follow, PATH is a directory: windows are answered, round by round, as files appear in it, until Ctrl-C.
+    The same command goes on where it was; late tuples, restarts and the checkpoint: docs/streaming.md.
     """
     from windloom.engine.store import check_empty
     from windloom.spark.placement import check_placement
 
     check_plan_options(strategy, slicing, technique)
+    if follow:
+        plan = {"strategy": strategy, "slicing": slicing, "technique": technique}
+        options = FollowOptions.of(streams, out, placement, **following)
+        follow_streams(catalog, options, plan, (cores, memory, conf), as_json=as_json, dry_run=dry_run)
+        return
+    refuse_without_follow(following)
+    placement = placement or "auto"
     check_placement(placement)
     if out is not None:
         check_empty(Path(out))
@@ -94,13 +109,5 @@ def _some_rows(loom: Loom, results: Results) -> list[str]:
         lines += ["", f"{name}: {' '.join(loom.queries[name].text.split())}"]
         with as_windloom_errors(f"query '{name}'"):
             rows = results[name].orderBy("window_start").limit(5).toArrow()
-        lines += _table_lines(rows.column_names, [[str(value) for value in row.values()] for row in rows.to_pylist()])
+        lines += table_lines(rows)
     return [*lines, "", "give --out DIR to keep all answers"]
-
-
-def _table_lines(names: list[str], rows: list[list[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-    return [
-        "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in [names, *rows]
-    ]

@@ -8,14 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
+import numpy as np
+
 from windloom.engine.events import events_of
 from windloom.engine.results import DriverResults, ExecutorResults, Results, RunStats, StoredResults
 from windloom.engine.store import ParquetStore
+from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.physical import Plan
+from windloom.plan.statistics import Observed
 from windloom.rounds import Block
 from windloom.rounds.lateness import Late
 from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.driver import run_on_driver
+from windloom.spark.driver import DriverRun, run_on_driver
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors import run_on_executors
 from windloom.spark.partials import Partials, partials_of
@@ -95,9 +99,23 @@ def _on_driver(run: _Run, partials: Partials) -> Results:
     stats = run.stats("driver", counts.tuples, counts.partials, rows)
     seconds = {**stats.seconds, **made.seconds, "answers": perf_counter() - begun}
     stats = replace(stats, late_partly=late.partly, late_dropped=late.dropped, seconds=seconds)
-    if run.store is None:
-        return DriverResults(run.spark, run.plan, stats, blocks)
-    return StoredResults(run.spark, run.plan, stats, run.store.tables)
+    results: Results = (
+        DriverResults(run.spark, run.plan, stats, blocks)
+        if run.store is None
+        else StoredResults(run.spark, run.plan, stats, run.store.tables)
+    )
+    results.observed = _observed(made)
+    return results
+
+
+def _observed(made: DriverRun) -> dict[int, Observed]:
+    """What later plans are predicted with."""
+    found = {}
+    for number, cells in made.answers.cells.items():
+        if len(cells):
+            seconds = float(np.max(cells.starts) - np.min(cells.starts)) / TICKS_PER_SECOND
+            found[number] = Observed(made.counts.tuples[number], cells.groups, seconds)
+    return found
 
 
 def _on_executors(run: _Run, partials: Partials, shards: int | None) -> Results:

@@ -61,18 +61,22 @@ class Registry:
     def add_query(self, name: str, text: str) -> Query:
         if name in self.queries:
             raise _registered_twice(self.queries[name])
-        query = self.bind(name, text)
+        query = self._named(name, text)
+        if query.stream in self._frames:
+            self._check(query)
         self.queries[name] = query
         return query
 
     def bind(self, name: str, text: str) -> Query:
         """The query a text means on the registered streams, checked; it is not registered."""
+        query = self._named(name, text)
+        self._check(query)
+        return query
+
+    def _named(self, name: str, text: str) -> Query:
         if not name or not isinstance(name, str):
             raise WindloomError("a query needs a name", f"it was given {name!r}", "loom.query('avg_1h', 'SELECT …')")
-        query = parse_query(name, text, self.streams)
-        if query.stream in self._frames:
-            self._check(query)
-        return query
+        return parse_query(name, text, self.streams)
 
     def load(self, path: str | Path) -> None:
         file = Path(path)

@@ -15,12 +15,15 @@ from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.options import StreamOptions, parse_instant
 from windloom.engine.streaming.progress import RoundProgress
 from windloom.engine.streaming.start import SinkChoice, start_stream
+from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.optimizer import PlanOptions, make_plan
-from windloom.plan.explain import explain_json, explain_svg, explain_text
+from windloom.optimizer import Known, PlanOptions, SetKey, make_plan, report_sharing, set_key
+from windloom.plan.costs import SharingReport
+from windloom.plan.explain import explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.plan.physical import Plan
+from windloom.plan.statistics import Observed
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.session import local_session
 from windloom.spark.verify import Verification, verify_query
@@ -51,6 +54,7 @@ class Loom:
         self._registry = Registry(lambda: self.spark)
         self._plans: dict[PlanOptions, Plan] = {}
         self._last: Results | None = None
+        self._observed: dict[SetKey, Observed] = {}
 
     @classmethod
     def local(cls, cores: int | str = "*", memory: str | None = None, conf: Mapping[str, str] | None = None) -> Loom:
@@ -104,7 +108,7 @@ class Loom:
     def queries(self) -> Mapping[str, Query]:
         return self._registry.queries
 
-    def plan(self, strategy: str = "weave_share", slicing: str = "pairs", technique: str = "auto") -> Plan:
+    def plan(self, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto") -> Plan:
         """The plan for all registered queries; found once for the same queries and options."""
         options = PlanOptions(strategy, slicing, technique)
         if options not in self._plans:
@@ -115,7 +119,7 @@ class Loom:
                     "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
                 )
             types = self._registry.types()
-            self._plans[options] = make_plan(self.streams, self.queries.values(), types, options)
+            self._plans[options] = make_plan(self.streams, self.queries.values(), types, options, known=self._known())
         return self._plans[options]
 
     def explain(
@@ -124,14 +128,23 @@ class Loom:
         *,
         query: str | None = None,
         queries: bool = False,
-        strategy: str = "weave_share",
+        sharing: bool = False,
+        strategy: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
     ) -> str:
         """The plan to read: `format` is "text", "json" or "svg"; `loom.plan()` gives the plan itself.
 
-        `query` shows one query in full, `queries` lists all of them however many there are.
+        `query` shows one query in full, `queries` lists all of them however many there are. `sharing` shows what every
+        tree and query is predicted to cost, what sharing saves, and why queries were not put together.
         """
+        if sharing and (query is not None or format == "svg"):
+            what = "a picture" if format == "svg" else "one query"
+            raise WindloomError(
+                f"sharing cannot be shown of {what}",
+                "it compares all queries, as text or JSON",
+                "leave one of the two out",
+            )
         plan = self.plan(strategy, slicing, technique)
         if query is not None and format != "text":
             raise WindloomError(
@@ -141,9 +154,14 @@ class Loom:
             raise unknown_query(query, list(self.queries))
         match format:
             case "text":
+                if sharing:
+                    return sharing_text(plan, self._report(plan), all_queries=queries)
                 return explain_text(plan, all_queries=queries, query=query)
             case "json":
-                return json.dumps(explain_json(plan), indent=2, ensure_ascii=False)
+                found = explain_json(plan)
+                if sharing:
+                    found["sharing"] = sharing_json(plan, self._report(plan))
+                return json.dumps(found, indent=2, ensure_ascii=False)
             case "svg":
                 return explain_svg(plan)
         raise WindloomError(
@@ -152,7 +170,7 @@ class Loom:
 
     def run(
         self,
-        strategy: str = "weave_share",
+        strategy: str = "auto",
         *,
         placement: str = "auto",
         slicing: str = "pairs",
@@ -181,6 +199,7 @@ class Loom:
             progress=progress or (lambda line: None),
         )
         self._last = results
+        self._learn(results)
         return results
 
     def start(
@@ -190,7 +209,7 @@ class Loom:
         path: str | Path | None = None,
         checkpoint: str | Path | None = None,
         trigger: Mapping[str, object] | None = None,
-        strategy: str = "weave_share",
+        strategy: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
         history: DataFrame | Mapping[str, DataFrame] | None = None,
@@ -200,6 +219,8 @@ class Loom:
         finish: bool = False,
         untimed: str = "stop",
         snapshot_rounds: int = 10,
+        placement: str = "driver",
+        shards: int | None = None,
         progress: Callable[[RoundProgress], None] | None = None,
     ) -> Handle:
         """Answer every query over the registered streaming DataFrames, round by round, exactly once.
@@ -212,6 +233,9 @@ class Loom:
         there and the stream from there on. `keep` says for how long partials stay for questions and queries to come.
         `idle_after`: a stream silent for so long does not hold back others. `finish` answers the windows still open
         when a stream of trigger availableNow has ended. `untimed="skip"` leaves tuples without a time out, counted.
+
+        `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
+        shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.
         """
         options = StreamOptions.of(
             trigger,
@@ -220,6 +244,8 @@ class Loom:
             keep=keep,
             untimed=untimed,
             snapshot_rounds=snapshot_rounds,
+            placement=placement,
+            shards=shards,
         )
         return start_stream(
             self.spark,
@@ -234,6 +260,19 @@ class Loom:
             progress=progress,
         )
 
+    def what_if(self, text: str, *, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto") -> WhatIf:
+        """What a query would cost beside the registered ones, before it is added.
+
+        The plan with it and the plan without it are predicted; neither runs.
+        """
+        options = PlanOptions(strategy, slicing, technique)
+        name = unused_name(self.queries)
+        query = self._registry.bind(name, text)
+        before = self.plan(strategy, slicing, technique) if self.queries else None
+        types = self._registry.types()
+        after = make_plan(self.streams, [*self.queries.values(), query], types, options, known=self._known())
+        return compare_plans(before, after, query, self._known().in_force())
+
     def verify(self, name: str, results: Results | None = None) -> Verification:
         """Recompute a query with Spark's own `window()` and compare every row.
 
@@ -245,6 +284,21 @@ class Loom:
         query = self.queries[name]
         frame = self._registry.frames(results.plan)[query.stream]
         return verify_query(query, self.streams[query.stream], frame, results.arrow(name))
+
+    def _known(self) -> Known:
+        return Known(observed=dict(self._observed))
+
+    def _report(self, plan: Plan) -> SharingReport:
+        return report_sharing(plan, self._known().in_force())
+
+    def _learn(self, results: Results) -> None:
+        """Rates and groups that the run saw: plans from now on are predicted with them."""
+        seen = {
+            set_key(one): results.observed[one.number] for one in results.plan.sets if one.number in results.observed
+        }
+        if any(self._observed.get(key) != one for key, one in seen.items()):
+            self._observed.update(seen)
+            self._plans.clear()
 
     def _changed(self) -> None:
         self._plans.clear()

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from windloom.errors import WindloomError, near_names
 from windloom.plan.physical import Plan
+from windloom.plan.statistics import Observed
 from windloom.rounds import Block
 from windloom.rounds.lower import arrow_type
 from windloom.spark.api import DataFrame, SparkSession
@@ -62,6 +63,7 @@ class Results(Mapping[str, DataFrame]):
         self._spark = spark
         self.plan = plan
         self.stats = stats
+        self.observed: Mapping[int, Observed] = {}  # by number of the partial set, where the driver saw it
         self._shape_of = {planned.name: planned.shape for planned in plan.queries}
 
     def __iter__(self) -> Iterator[str]:

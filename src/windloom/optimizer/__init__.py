@@ -1,6 +1,7 @@
 """From queries to a plan: rules first, then the search for what to share, by cost."""
 
+from windloom.optimizer.report import report_sharing
 from windloom.optimizer.sharing.registry import STRATEGIES
-from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.optimizer.stages import Known, PlanOptions, SetKey, make_plan, set_key
 
-__all__ = ["STRATEGIES", "PlanOptions", "make_plan"]
+__all__ = ["STRATEGIES", "Known", "PlanOptions", "SetKey", "make_plan", "report_sharing", "set_key"]

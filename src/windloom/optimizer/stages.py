@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,13 +19,16 @@ from windloom.kernels.registry import choose_technique, find_technique
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.expression import Expression
 from windloom.model.query import Query
-from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
+from windloom.model.stream import Stream
 from windloom.model.types import DataType
-from windloom.optimizer.cost.omega import Load, cost_name, omega
+from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees, costed_techniques
+from windloom.optimizer.cost.constants import Constants, load_constants
+from windloom.optimizer.cost.omega import Load, omega
 from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Shape, Tree
+from windloom.plan.statistics import Observed, Statistics, statistics_of
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import choose_slice_id
 from windloom.slicing.registry import Slicing, find_slicing
@@ -34,16 +37,32 @@ from windloom.slicing.registry import Slicing, find_slicing
 Types = Mapping[tuple[str, str], DataType]
 
 
+#: Stream, predicate and grouping of a partial set, as canonical SQL.
+SetKey = tuple[str, str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What plans are predicted with: constants of the machine (None: those in force), and what runs have seen."""
+
+    constants: Constants | None = None
+    observed: Mapping[SetKey, Observed] = field(default_factory=dict)
+
+    def in_force(self) -> Constants:
+        return self.constants or load_constants()
+
+
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
     """How a plan is made, by name; unknown names are refused here, before anything else is done."""
 
-    strategy: str = "weave_share"
+    strategy: str = "auto"
     slicing: str = "pairs"
     technique: str = "auto"
 
     def __post_init__(self) -> None:
-        find_strategy(self.strategy)
+        if self.strategy != "auto":
+            find_strategy(self.strategy)
         find_slicing(self.slicing)
         if self.technique != "auto":
             find_technique(self.technique)
@@ -55,16 +74,18 @@ def make_plan(
     types: Types,
     options: PlanOptions,
     trees: Sequence[Collection[str]] | None = None,
+    known: Known | None = None,
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
     `trees`, names of queries, bypass the strategy: a plan that was recorded is built again as it was.
     """
+    known = known or Known()
     shapes: dict[Shape, int] = {}
-    groups = _by_partial_set(queries)
+    groups = by_partial_set(queries)
     given = [None] * len(groups) if trees is None else _given_trees(groups, trees)
     sets = [
-        _plan_set(number, streams[members[0].stream], members, types, options, shapes, given[number])
+        _plan_set(number, streams[members[0].stream], members, types, options, shapes, given[number], known)
         for number, members in enumerate(groups)
     ]
     used = {one.stream for one in sets}
@@ -72,18 +93,27 @@ def make_plan(
         tuple(stream for name, stream in streams.items() if name in used),
         tuple(sets),
         tuple(shapes),
-        find_strategy(options.strategy).name,
+        options.strategy,
         find_slicing(options.slicing).name,
         options.technique,
     )
 
 
-def _by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
-    groups: dict[tuple[str, str, tuple[str, ...]], list[Query]] = {}
+def by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
+    groups: dict[SetKey, list[Query]] = {}
     for query in queries:
-        where = query.where.sql if query.where is not None else ""
-        groups.setdefault((query.stream, where, tuple(one.sql for one in _set_grouping(query))), []).append(query)
+        groups.setdefault(_set_key(query), []).append(query)
     return [groups[key] for key in sorted(groups)]
+
+
+def _set_key(query: Query) -> SetKey:
+    where = query.where.sql if query.where is not None else ""
+    return query.stream, where, tuple(one.sql for one in _set_grouping(query))
+
+
+def set_key(one: PartialSet) -> SetKey:
+    """What a set is known by from plan to plan."""
+    return one.stream, one.where.sql if one.where is not None else "", tuple(part.sql for part in one.group_by)
 
 
 def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) -> list[Trees | None]:
@@ -120,23 +150,27 @@ def _plan_set(
     options: PlanOptions,
     shapes: dict[Shape, int],
     given: Trees | None,
+    known: Known,
 ) -> PartialSet:
     group_by = _set_grouping(queries[0])
     components = _components(queries, types)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
-    costed = list(zip(components, techniques, strict=True))
-    asked = [(one, name) for one, name in costed if _is_asked(one, queries)]
-    # Only the techniques that answer something cost anything; COUNT(*) is kept in any case.
-    cost_names = tuple(cost_name(name, one.family) for one, name in asked or costed)
     slicing = find_slicing(options.slicing)
-    model = PaperCost(cost_names, stream.events_per_second or DEFAULT_EVENTS_PER_SECOND)
+    statistics = _statistics(stream, queries[0], known)
+    strategy = options.strategy
     if given is None:
-        problem = SharingProblem(tuple(query.window for query in queries), slicing, model)
-        given = find_strategy(options.strategy).choose(problem)
+        problem = sharing_problem(stream, queries, types, options, known)
+        if strategy == "auto":
+            strategy, given = choose_trees(problem)
+        else:
+            given = find_strategy(strategy).choose(problem)
     trees: list[Tree] = []
     for members in sorted(given):
         planned = [_place(queries[i], stream, group_by, types, shapes) for i in members]
-        trees.append(_plan_tree(len(trees), planned, slicing, techniques, cost_names))
+        tree = _plan_tree(len(trees), planned, slicing, components, techniques)
+        if options.technique == "auto":
+            tree = _with_fastest(tree, components, statistics, known.in_force())
+        trees.append(tree)
     edges = EdgeSet.of(one for tree in trees for one in tree.fine_edges.classes)
     return PartialSet(
         number,
@@ -148,10 +182,37 @@ def _plan_set(
         edges,
         choose_slice_id(edges),
         tuple(trees),
+        statistics,
+        strategy,
     )
 
 
-def _components(queries: list[Query], types: Types) -> tuple[PlannedComponent, ...]:
+def sharing_problem(
+    stream: Stream, queries: Sequence[Query], types: Types, options: PlanOptions, known: Known
+) -> SharingProblem:
+    """What a strategy decides on, for the queries of one set; `auto` decides by predicted seconds."""
+    components = _components(queries, types)
+    slicing = find_slicing(options.slicing)
+    statistics = _statistics(stream, queries[0], known)
+    if options.strategy == "auto":
+        groupings = len(_set_grouping(queries[0]))
+        constants = known.in_force()
+        return calibrated_problem(queries, components, groupings, options.technique, slicing, statistics, constants)
+    techniques = tuple(_technique(one, queries, options.technique) for one in components)
+    paper = PaperCost(costed_techniques(components, techniques, queries), _rate(stream, statistics))
+    return SharingProblem(tuple(query.window for query in queries), slicing, paper)
+
+
+def _statistics(stream: Stream, query: Query, known: Known) -> Statistics:
+    seen = known.observed.get(_set_key(query))
+    return statistics_of(stream.events_per_second, query.where is not None, bool(query.group_by), seen)
+
+
+def _rate(stream: Stream, statistics: Statistics) -> float:
+    return stream.events_per_second or statistics.events_per_second
+
+
+def _components(queries: Sequence[Query], types: Types) -> tuple[PlannedComponent, ...]:
     wanted = dict.fromkeys([COUNT_STAR, *(part for query in queries for part in query.components)])
     stream = queries[0].stream
     return tuple(
@@ -159,11 +220,11 @@ def _components(queries: list[Query], types: Types) -> tuple[PlannedComponent, .
     )
 
 
-def _is_asked(one: PlannedComponent, queries: list[Query]) -> bool:
+def _is_asked(one: PlannedComponent, queries: Sequence[Query]) -> bool:
     return any(one.component in query.components for query in queries)
 
 
-def _technique(one: PlannedComponent, queries: list[Query], forced: str) -> str:
+def _technique(one: PlannedComponent, queries: Sequence[Query], forced: str) -> str:
     if not _is_asked(one, queries):
         forced = "auto"  # COUNT(*) is kept for bookkeeping only: no user's choice concerns it
     try:
@@ -206,23 +267,42 @@ def _plan_tree(
     number: int,
     queries: list[PlannedQuery],
     slicing: Slicing,
+    components: tuple[PlannedComponent, ...],
     techniques: tuple[str, ...],
-    cost_names: tuple[str, ...],
 ) -> Tree:
     windows = [planned.query.window for planned in queries]
     edge_sets = {window: EdgeSet.of(slicing.edges(window)) for window in windows}
     edges = EdgeSet.of(one for window in edge_sets for one in edge_sets[window].classes)
     marks = EdgeSet.of(one for window in edge_sets for one in slicing.marks(window))
-    rate = np.array([edges.edges_per_second])
     return Tree(
         number,
         tuple(sorted(queries, key=lambda one: (one.shape, one.group_positions, str(one.query.aggregates)))),
         edges,
         marks,
         techniques,
-        float(omega(cost_names, Load.of([windows]), rate)[0]),
+        _operations([planned.query for planned in queries], edges, components, techniques),
         _weaveability([edge_sets[window] for window in windows], edges),
     )
+
+
+def _with_fastest(
+    tree: Tree, components: tuple[PlannedComponent, ...], statistics: Statistics, constants: Constants
+) -> Tree:
+    """The tree with the technique that is predicted to be fastest for each component."""
+    queries = [planned.query for planned in tree.queries]
+    techniques = choose_techniques(components, queries, tree.edges_per_second, statistics, constants)
+    if techniques == tree.techniques:
+        return tree
+    operations = _operations(queries, tree.edges, components, techniques)
+    return replace(tree, techniques=techniques, final_operations_per_edge=operations)
+
+
+def _operations(
+    queries: list[Query], edges: EdgeSet, components: tuple[PlannedComponent, ...], techniques: tuple[str, ...]
+) -> float:
+    names = costed_techniques(components, techniques, queries)
+    load = Load.of([[query.window for query in queries]])
+    return float(omega(names, load, np.array([edges.edges_per_second]))[0])
 
 
 def _weaveability(members: list[EdgeSet], union: EdgeSet) -> float:

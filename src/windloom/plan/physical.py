@@ -11,13 +11,14 @@ Plan ─┬─ PartialSet   one stream, one predicate, one grouping: scanned and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from windloom.model.aggregate import Component, ComponentKind, Family
 from windloom.model.expression import Expression
 from windloom.model.query import Query
-from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
+from windloom.model.stream import Stream
 from windloom.model.types import TIMESTAMP, DataType, TypeKind
+from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import SliceId
 
@@ -140,6 +141,9 @@ class PartialSet:
     edges: EdgeSet
     slice_id: SliceId
     trees: tuple[Tree, ...]
+    # How it came about; sets that do the same are the same.
+    statistics: Statistics = field(compare=False)  # what its cost was estimated with
+    strategy: str = field(compare=False)  # that formed its trees; where the plan's is `auto`, the one that was chosen
 
     @property
     def queries(self) -> Iterator[PlannedQuery]:
@@ -172,7 +176,16 @@ class Plan:
         return next(stream for stream in self.streams if stream.name == name)
 
     def events_per_second(self, one: PartialSet) -> float:
-        return self.stream(one.stream).events_per_second or DEFAULT_EVENTS_PER_SECOND
+        """The rate that was given for its stream; else what was measured, or assumed, for the set."""
+        return self.stream(one.stream).events_per_second or one.statistics.events_per_second
+
+    def rate_of(self, stream: Stream) -> tuple[float, str]:
+        """Tuples a second of a stream that the plan reads, and whether that is given, measured or assumed."""
+        if stream.events_per_second is not None:
+            return stream.events_per_second, "given"
+        found = [one.statistics for one in self.sets if one.stream == stream.name]
+        most = max(found, key=lambda one: one.events_per_second)
+        return most.events_per_second, most.rate_source
 
     @property
     def cost(self) -> float:

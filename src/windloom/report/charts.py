@@ -9,7 +9,7 @@ from math import ceil, floor, isfinite, log10
 
 from windloom.plan.explain.canvas import FAINT, PALETTE, PAPER, RULE, WASH, Canvas, shown, text_width
 from windloom.plan.explain.words import number, share
-from windloom.report.scales import Scale, linear_ticks, tick_labels, time_ticks
+from windloom.report.scales import Scale, linear_ticks, log_ticks, tick_labels, time_ticks
 
 WIDTH = 680.0
 _QUIET = "#94a3b8"
@@ -104,22 +104,31 @@ class Series:
     points: Sequence[tuple[float | datetime, float | None]]
 
 
-def line_chart(series: Sequence[Series], *, y_label: str = "", title: str = "", height: float = 320.0) -> str:
-    """Lines over numbers or times, each named at its end."""
+def line_chart(
+    series: Sequence[Series],
+    *,
+    y_label: str = "",
+    x_label: str = "",
+    title: str = "",
+    height: float = 320.0,
+    log_x: bool = False,
+    log_y: bool = False,
+) -> str:
+    """Lines over numbers or times, each named at its end. A log axis leaves out what is not above zero."""
     canvas = Canvas()
     is_time = any(isinstance(x, datetime) for one in series for x, _ in one.points)
-    lines = [_known(one) for one in series]
+    lines = [_known(one, log_x, log_y) for one in series]
     known = [point for line in lines for part in line for point in part]
     if not known:
         canvas.text(WIDTH / 2, 60, "nothing to show: no values", 13, FAINT, room=WIDTH, anchor="middle")
         return canvas.document(WIDTH, 110, title or "empty chart")
     names = min(180.0, max(text_width(one.label, 12, True) for one in series) + 16)
-    x_scale, labels = _x_scale([x for x, _ in known], is_time, WIDTH - names - 8)
-    ticks = linear_ticks(min(y for _, y in known), max(y for _, y in known), 5)
-    top, bottom = 30.0, height - 34.0
-    y_scale = Scale(ticks[0], ticks[-1], bottom, top, tuple(ticks))
+    x_scale, labels = _x_scale([x for x, _ in known], is_time, log_x, WIDTH - names - 8)
+    top, bottom = 30.0, height - (50.0 if x_label else 34.0)
+    y_scale, y_labels = _y_scale([y for _, y in known], log_y, bottom, top)
     canvas.text(8, 16, y_label, 11, FAINT, room=WIDTH - 16)
-    for tick, label in zip(ticks, tick_labels(ticks), strict=True):
+    canvas.text((x_scale.start + x_scale.end) / 2, height - 12, x_label, 11, FAINT, room=420, anchor="middle")
+    for tick, label in zip(y_scale.ticks, y_labels, strict=True):
         y = y_scale.at(tick)
         canvas.line(x_scale.start, y, x_scale.end, y, RULE, 0.8)
         canvas.text(x_scale.start - 8, y + 4, label, 10.5, FAINT, room=x_scale.start - 12, anchor="end")
@@ -140,12 +149,12 @@ def line_chart(series: Sequence[Series], *, y_label: str = "", title: str = "", 
     return canvas.document(WIDTH, height, title or "line chart")
 
 
-def _known(one: Series) -> list[list[tuple[float, float]]]:
+def _known(one: Series, log_x: bool, log_y: bool) -> list[list[tuple[float, float]]]:
     """The unbroken parts of a line."""
     parts: list[list[tuple[float, float]]] = [[]]
     for x, y in one.points:
         place = _seconds(x) if isinstance(x, datetime) else float(x)
-        if y is None or not isfinite(y) or not isfinite(place):
+        if y is None or not isfinite(y) or not isfinite(place) or (log_x and place <= 0) or (log_y and y <= 0):
             parts.append([])
         else:
             parts[-1].append((place, float(y)))
@@ -157,8 +166,20 @@ def _seconds(instant: datetime) -> float:
     return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
 
 
-def _x_scale(xs: Sequence[float], is_time: bool, right: float) -> tuple[Scale, list[str]]:
+def _y_scale(ys: Sequence[float], log: bool, bottom: float, top: float) -> tuple[Scale, list[str]]:
+    if log:
+        ticks = log_ticks(min(ys), max(ys), 7)
+        return Scale(ticks[0], ticks[-1], bottom, top, tuple(ticks), log=True), [number(tick) for tick in ticks]
+    ticks = linear_ticks(min(ys), max(ys), 5)
+    return Scale(ticks[0], ticks[-1], bottom, top, tuple(ticks)), tick_labels(ticks)
+
+
+def _x_scale(xs: Sequence[float], is_time: bool, log: bool, right: float) -> tuple[Scale, list[str]]:
     low, high = min(xs), max(xs)
+    if log:
+        low, high = (low, high) if low < high else (low / 2, high * 2)
+        inside = [tick for tick in log_ticks(low, high, 6) if low <= tick <= high]
+        return Scale(low, high, 74.0, right, tuple(inside), log=True), [number(tick) for tick in inside]
     if low == high:
         low, high = low - 0.5, high + 0.5
     if is_time:

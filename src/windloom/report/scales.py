@@ -54,6 +54,23 @@ def linear_ticks(low: float, high: float, about: int) -> list[float]:
     return [round(index * step, digits) for index in range(first, last + 1)]
 
 
+def log_ticks(low: float, high: float, about: int) -> list[float]:
+    """Round values that enclose low and high, both above zero, at equal ratios; 1, 2 and 5 where powers of ten are few.
+
+    >>> log_ticks(3, 40_000, 6), log_ticks(60, 300, 6)
+    ([1.0, 10.0, 100.0, 1000.0, 10000.0, 100000.0], [50.0, 100.0, 200.0, 500.0])
+    """
+    first, last = floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9)
+    last = max(last, first + 1)
+    if last - first > 2:
+        step = max(1, ceil((last - first) / about))
+        return [10.0**power for power in range(first, last + step, step)]
+    fine = [factor * 10.0**power for power in range(first, last) for factor in (1, 2, 5)] + [10.0**last]
+    start = max(i for i, tick in enumerate(fine) if tick <= low * (1 + 1e-9))
+    end = min(i for i, tick in enumerate(fine) if tick >= high * (1 - 1e-9))
+    return fine[start : max(end, start + 1) + 1]
+
+
 def tick_labels(ticks: Sequence[float]) -> list[str]:
     """As many digits as tell neighbours apart, and no more.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from windloom.model.time import TICK_MIN
 from windloom.rounds.cells import Cells
@@ -62,6 +62,11 @@ class State:
 
     def history_of(self, number: int) -> History:
         return self.history.get(number, _COMPLETE)
+
+    def forgetting(self, kept_from: Mapping[int, int]) -> State:
+        """The same state when cells before a tick are gone: of a state whose cells are elsewhere, in shards."""
+        history = {number: self.history_of(number).forget(tick) for number, tick in kept_from.items()}
+        return replace(self, history={**self.history, **history})
 
 
 _COMPLETE = History()

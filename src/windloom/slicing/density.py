@@ -2,8 +2,8 @@
 
 Three methods, chosen by size. A bit set marks one composite slide when that is short. Otherwise classes whose
 periods share no factor are independent (Chinese remainder theorem), and what remains is counted by restricting
-classes to one another. Only when that recursion grows past its budget is the density estimated, on the same fixed
-sample of ticks every time, so that candidates compared with each other see the same error.
+classes to one another. Only when that recursion grows past its budget is the density estimated, from edges drawn of
+every class, the same ones every time, with a bound of the error.
 """
 
 from __future__ import annotations
@@ -15,22 +15,28 @@ from math import gcd, lcm
 
 import numpy as np
 
+from windloom.slicing.drawn import fresh_edges, run_begins
+
 #: Composite slides up to this many panes are counted by marking them.
 BITSET_PANES = 1 << 20
 #: Class restrictions examined before the count is estimated instead.
-RECURSION_BUDGET = 20_000
+RECURSION_BUDGET = 8_000
 #: Classes that may depend on each other before the count is estimated instead (each costs a level of recursion).
-RECURSION_CLASSES = 200
-#: Ticks in the fixed sample of the estimate.
-SAMPLE_TICKS = 1 << 18
+RECURSION_CLASSES = 60
+#: Edges drawn for an estimate, from all classes together and at least from each.
+DRAWN_EDGES = 1 << 18
+SHORTEST_RUN = 32
 
 Class = tuple[int, int]  # (period, residue), 0 <= residue < period
 
 
 @dataclass(frozen=True, slots=True)
 class Density:
+    """Edges per tick, and what bounds the error of an estimate (three standard errors)."""
+
     value: Fraction
     exact: bool
+    error: float = 0.0
 
 
 class _BudgetSpentError(Exception):
@@ -44,10 +50,10 @@ def union_density(classes: tuple[Class, ...]) -> Density:
         return Density(Fraction(0), True)
     step, panes = _in_panes(classes)
     try:
-        inside, exact = _exact(frozenset(panes), [RECURSION_BUDGET]), True
+        return Density(_exact(frozenset(panes), [RECURSION_BUDGET]) / step, True)
     except _BudgetSpentError:
-        inside, exact = _sampled(panes), False
-    return Density(inside / step, exact)
+        inside, error = _estimated(_drop_covered(frozenset(panes)))
+    return Density(inside / step, False, error / step)
 
 
 def _in_panes(classes: tuple[Class, ...]) -> tuple[int, tuple[Class, ...]]:
@@ -126,16 +132,16 @@ def _restrict(one: Class, period: int, residue: int) -> Class | None:
     return (modulus, distance * pow(period // common, -1, modulus) % modulus)
 
 
-@lru_cache(maxsize=1)
-def _sample() -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.random.default_rng(20_130_318).integers(0, 2**62, SAMPLE_TICKS, dtype=np.int64)
+def _estimated(classes: list[Class]) -> tuple[Fraction, float]:
+    """Share of ticks in the union, and what bounds its error: three standard errors of a drawn estimate.
 
-
-def _sampled(classes: tuple[Class, ...]) -> Fraction:
-    ticks = _sample()
-    hit = np.zeros(len(ticks), dtype=np.bool_)
-    for period, residue in classes:
-        hit |= ticks % period == residue
-    # A class no sampled tick fell in still has its own edges: never report less than the densest class.
-    floor = Fraction(1, min(period for period, _ in classes))
-    return max(floor, Fraction(int(np.count_nonzero(hit)), len(ticks)))
+    Classes in order: each adds its own edges, less those that earlier classes hold, judged by a run of its edges.
+    """
+    shares = np.array([1.0 / period for period, _ in classes])
+    lengths = np.maximum(SHORTEST_RUN, shares * (DRAWN_EDGES / shares.sum())).astype(np.int64)
+    periods, residues = (np.array(column, np.int64) for column in zip(*classes, strict=True))
+    fresh = fresh_edges(periods, residues, run_begins(classes), lengths) / lengths
+    variance = float((shares**2 * fresh * (1 - fresh) / lengths).sum())
+    value = Fraction(float((shares * fresh).sum())).limit_denominator(2**62)
+    # The first class adds all of its edges: never less than the densest class.
+    return value, 3 * variance**0.5

@@ -23,6 +23,8 @@ _HINTS = {
     "P0": "correct the data, or the condition that refuses them",
 }
 _STATE = re.compile(r"\s*SQLSTATE: (\w\w)\w{3}")
+#: A file system that fails under Spark itself: its log of offsets, the listing of a source.
+_FILES = re.compile(r"\b(?:java\.n?io\.[\w.$]*Exception|org\.apache\.hadoop\.[\w.$]+): (.+?)(?: SQLSTATE: \w+|\n|\Z)")
 _FRAGMENT = re.compile(r"^== SQL .*==\n(.*)\n( *)(\^+)", re.MULTILINE)
 _OURS = re.compile(r"^windloom\.errors\.\w+: (.*?)(?:\s*SQLSTATE: |\n\s*\n|\s*\Z)", re.MULTILINE | re.DOTALL)
 #: Columns of ours in expressions over aggregates.
@@ -44,7 +46,12 @@ def as_windloom_errors(what: str) -> Iterator[None]:
         states += ["42"] if isinstance(error, AnalysisException) else []
         state = next((state for state in states if state in _HINTS), None)
         if state is None:
-            raise
+            files = next((found for message in messages if (found := _FILES.search(message))), None)
+            if files is None:
+                raise
+            raise WindloomError(
+                f"Spark cannot read or write files of {what}", files[1], "make room or mend access to them"
+            ) from error
         verb = "read" if state == "KD" else "evaluate"
         raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages), _HINTS[state]) from error
 

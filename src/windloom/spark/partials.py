@@ -38,6 +38,12 @@ class Partials:
     sets: int
     clocks: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def set_slots(self) -> tuple[tuple[str, ...], ...]:
+        """By number of the set: the columns of its partials, without that of a clock."""
+        clocks = set(self.clocks.values())
+        return tuple(slots[:-1] if number in clocks else slots for number, slots in enumerate(self.slots[: self.sets]))
+
     def group_hash(self, plan: Plan) -> str:
         """SQL that is equal for all partials of one group of one set."""
         cases = []
@@ -48,11 +54,7 @@ class Partials:
 
     def split(self, table: pa.Table) -> dict[int, pa.Table]:
         """Each set's own partials of a table with the job's columns."""
-        timed = set(self.clocks.values())
-        return {
-            number: self._part(table, number).select(list(slots[:-1] if number in timed else slots))
-            for number, slots in enumerate(self.slots[: self.sets])
-        }
+        return {number: self._part(table, number).select(list(slots)) for number, slots in enumerate(self.set_slots)}
 
     def largest_ticks(self, table: pa.Table) -> dict[str, int]:
         """The largest event tick of every stream that has tuples with a time in this table."""
@@ -110,14 +112,24 @@ def check_times(plan: Plan, partials: Mapping[int, pa.Table]) -> None:
         table = partials.get(one.number)
         if table is None or not table[0].null_count:
             continue
-        tuples = pc.sum(table.filter(pc.is_null(table[0]))[1 + len(one.group_by)]).as_py()
-        stream = plan.stream(one.stream)
-        raise WindloomError(
-            f"stream '{one.stream}' has tuples without a usable time",
-            f"column '{stream.time}' ({stream.columns[stream.time]}) is NULL, unreadable or out of range"
-            f" in {tuples:,} of its rows",
-            f'filter them out before loom.stream(…), for example df.where("{stream.time} IS NOT NULL")',
-        )
+        raise without_time(plan.stream(one.stream), timed(one, table)[1])
+
+
+def timed(one: PartialSet, table: pa.Table) -> tuple[pa.Table, int]:
+    """The partials whose slice is known, and the number of tuples in the others."""
+    if not table[0].null_count:
+        return table, 0
+    known = pc.is_valid(table[0])
+    return table.filter(known), pc.sum(table.filter(pc.invert(known))[1 + len(one.group_by)]).as_py()
+
+
+def without_time(stream: Stream, tuples: int) -> WindloomError:
+    return WindloomError(
+        f"stream '{stream.name}' has tuples without a usable time",
+        f"column '{stream.time}' ({stream.columns[stream.time]}) is NULL, unreadable or out of range"
+        f" in {tuples:,} of its rows",
+        f'filter them out before loom.stream(…), for example df.where("{stream.time} IS NOT NULL")',
+    )
 
 
 def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame, *, with_clock: bool) -> DataFrame:

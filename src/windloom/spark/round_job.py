@@ -7,12 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
-from windloom.spark.partials import check_times, partials_of
+from windloom.spark.partials import check_times, partials_of, timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +47,8 @@ def take_in(
     untimed: dict[str, int] = {}
     if skip_untimed:
         for one in plan.sets:
-            split[one.number], lost = _timed(split[one.number], 1 + len(one.group_by))
+            split[one.number], lost = timed(one, split[one.number])
             untimed[one.stream] = max(untimed.get(one.stream, 0), lost)
     else:
         check_times(plan, split)
     return Taken(split, partials.largest_ticks(table), untimed)
-
-
-def _timed(table: pa.Table, count: int) -> tuple[pa.Table, int]:
-    """The partials whose slice is known, and the tuples (in column `count`) of the others."""
-    if not table[0].null_count:
-        return table, 0
-    known = pc.is_valid(table[0])
-    return table.filter(known), pc.sum(table.filter(pc.invert(known))[count]).as_py()

@@ -23,7 +23,7 @@ from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
 
-_FORMATS = {
+FORMATS = {
     ".parquet": "parquet",
     ".csv": "csv",
     ".tsv": "csv",
@@ -52,26 +52,39 @@ class Source:
     fields: tuple[str, ...] | None = None
     has_header: bool = False
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns as the data spell them."""
+        return self.fields or tuple(self.stream.columns)
+
     def read(self, spark: SparkSession) -> DataFrame:
-        reader = spark.read.format(self.format)
-        names = self.fields or tuple(self.stream.columns)
+        # Columns of CSV by their place: a header may hold anything, the same name twice included.
+        by_place = self.format == "csv" and self.fields is not None
+        columns = [f"_{i}" for i in range(len(self.names))] if by_place else list(self.names)
+        reader = spark.read.format(self.format).options(**self.options(enforceSchema=by_place))
         if self.format in ("csv", "json"):
-            schema = ", ".join(f"{_quoted(self._column(i, name))} {self._type(name)}" for i, name in enumerate(names))
-            reader = reader.schema(schema).option("mode", "FAILFAST")
-        if self.format == "csv":
-            reader = reader.option("sep", self.separator).option("header", self.has_header)
-            # Quotes are doubled inside quotes (RFC 4180). A header that was not looked at is checked by Spark.
-            reader = reader.option("escape", '"').option("enforceSchema", self.fields is not None)
+            reader = reader.schema(self.schema(columns))
         with as_windloom_errors(f"stream '{self.stream.name}'"):
             frame = reader.load(self.path)
-            if self.fields is None:
-                return frame
-            found = {self.stream.find_column(name.strip()): self._column(i, name) for i, name in enumerate(names)}
-            return frame.selectExpr(*(f"{_quoted(found[name])} AS {_quoted(name)}" for name in self.stream.columns))
+            return frame if self.fields is None else self.select(frame, columns)
 
-    def _column(self, index: int, name: str) -> str:
-        """Columns of CSV by their place: a header may hold anything, the same name twice included."""
-        return f"_{index}" if self.format == "csv" and self.fields is not None else name
+    def options(self, enforceSchema: bool) -> dict[str, bool | str]:
+        """Options of Spark's reader. A header that was not looked at is checked by Spark, unless it is told not to."""
+        options: dict[str, bool | str] = {"mode": "FAILFAST"} if self.format in ("csv", "json") else {}
+        if self.format == "csv":
+            options |= {"sep": self.separator, "header": self.has_header, "enforceSchema": enforceSchema}
+            options |= {"escape": '"'}  # quotes are doubled inside quotes (RFC 4180)
+        return options
+
+    def schema(self, columns: Sequence[str]) -> str:
+        """The declared types under the given names, in the order of the data."""
+        kinds = [self._type(name) for name in self.names]
+        return ", ".join(f"{_quoted(column)} {kind}" for column, kind in zip(columns, kinds, strict=True))
+
+    def select(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+        """The declared columns in the declared spelling, of a frame that has `columns` in the order of the data."""
+        found = {self.stream.find_column(name.strip()): columns[i] for i, name in enumerate(self.names)}
+        return frame.selectExpr(*(f"{_quoted(found[name])} AS {_quoted(name)}" for name in self.stream.columns))
 
     def _type(self, name: str) -> str:
         column = self.stream.find_column(name.strip())
@@ -81,19 +94,23 @@ class Source:
 def find_source(stream: Stream, path: str) -> Source:
     """Look at a file or directory of Parquet, CSV, JSON lines or ORC, without Spark."""
     if "://" in path:
-        kind, suffix = _format([Path(path)], stream.name)
-        return Source(stream, path, kind, _separator(suffix), has_header=True)
-    files = _files(stream.name, Path(path))
-    kind, suffix = _format(files, stream.name)
-    literal = local_path(Path(path))
+        kind, suffix = find_format([Path(path)], stream.name)
+        return Source(stream, path, kind, separator_of(suffix), has_header=True)
+    return look_at(stream, Path(path), _files(stream.name, Path(path)))
+
+
+def look_at(stream: Stream, place: Path, files: Sequence[Path]) -> Source:
+    """The source that `place` is, by the files in it: at least one, all of one format."""
+    kind, suffix = find_format(files, stream.name)
+    literal = local_path(place)
     try:
         if kind == "csv":
-            return _look_at_csv(stream, literal, files, _separator(suffix))
+            return _look_at_csv(stream, literal, files, separator_of(suffix))
         if kind == "json":
             return Source(stream, literal, kind, fields=_look_at_json(stream, files[0]))
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise WindloomError(
-            f"stream '{stream.name}': cannot read '{path}'", str(error), "check the file; text must be UTF-8"
+            f"stream '{stream.name}': cannot read '{place}'", str(error), "check the file; text must be UTF-8"
         ) from None
     return Source(stream, literal, kind)
 
@@ -117,8 +134,7 @@ def _files(stream: str, place: Path) -> list[Path]:
         )
     if not place.is_dir():
         return [place]
-    inside = [(one, one.relative_to(place).parts) for one in sorted(place.rglob("*")) if one.is_file()]
-    files = [one for one, parts in inside if not any(part.startswith(("_", ".")) for part in parts)]
+    files = files_in(place)
     if not files:
         raise WindloomError(
             f"stream '{stream}': the directory '{place}' holds no data",
@@ -128,15 +144,21 @@ def _files(stream: str, place: Path) -> list[Path]:
     return files
 
 
-def _format(files: Sequence[Path], stream: str) -> tuple[str, str]:
+def files_in(place: Path) -> list[Path]:
+    """The files below a directory that Spark would read."""
+    inside = [(one, one.relative_to(place).parts) for one in sorted(place.rglob("*")) if one.is_file()]
+    return [one for one, parts in inside if not any(part.startswith(("_", ".")) for part in parts)]
+
+
+def find_format(files: Sequence[Path], stream: str) -> tuple[str, str]:
     """The format of all files, and the ending that tells it."""
-    endings = [next((one.lower() for one in reversed(file.suffixes) if one.lower() in _FORMATS), "") for file in files]
+    endings = [next((one.lower() for one in reversed(file.suffixes) if one.lower() in FORMATS), "") for file in files]
     for file, ending in zip(files, endings, strict=True):
         if not ending:
             raise WindloomError(
                 f"stream '{stream}': cannot tell the format of '{file}'",
                 f"its ending is '{file.suffix}'" if file.suffix else "its name has no ending",
-                "use " + ", ".join(sorted(_FORMATS)),
+                "use " + ", ".join(sorted(FORMATS)),
             )
         if ending != endings[0]:
             raise WindloomError(
@@ -144,10 +166,10 @@ def _format(files: Sequence[Path], stream: str) -> tuple[str, str]:
                 f"'{files[0].name}' and '{file.name}'",
                 "give a directory with files of one format",
             )
-    return _FORMATS[endings[0]], endings[0]
+    return FORMATS[endings[0]], endings[0]
 
 
-def _separator(suffix: str) -> str:
+def separator_of(suffix: str) -> str:
     return "\t" if suffix == ".tsv" else ","
 
 

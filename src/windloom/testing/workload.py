@@ -1,9 +1,15 @@
-"""Workloads of the papers as query texts: many windows over one stream, seeded."""
+"""Workloads of the papers, seeded: many windows over one stream, as windows or as query texts."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.model.window import Window
 
 
 def divisors(number: int) -> list[int]:
@@ -41,3 +47,52 @@ def divisor_queries(
     for i, (length, slide) in enumerate(divisor_windows(queries, longest_slide, most_overlap, seed)):
         text = f"SELECT {head} FROM {stream} [RANGE {length} seconds SLIDE {slide} seconds]{tail}"
         yield f"q{i:04d}_r{length}_s{slide}", text
+
+
+def divisors_workload(
+    queries: int,
+    longest_slide: int = 1000,
+    most_overlap: int = 50,
+    skew: float = 0.0,
+    seed: int = 1,
+    unit: int = TICKS_PER_SECOND,
+) -> tuple[Window, ...]:
+    """Source C, Table 4: slides are divisors of the longest, range/slide is whole and uniform.
+
+    A skew above 0 prefers long slides, one below 0 short ones (Zipf over the slides by length).
+    """
+    rng = np.random.default_rng(seed)
+    slides = _zipf(rng, np.array(divisors(longest_slide), np.int64), skew, queries)
+    return _windows(slides * rng.integers(1, most_overlap, queries, endpoint=True), slides, unit)
+
+
+def zipf_workload(
+    queries: int,
+    longest_slide: int = 100_000,
+    most_overlap: float = 50,
+    skew: float = 0.6,
+    seed: int = 1,
+    unit: int = TICKS_PER_SECOND // 100,
+) -> tuple[Window, ...]:
+    """Source A, Table 1: slides Zipf over 1 … longest, long ones first; range/slide uniform, ranges in whole units.
+
+    The paper does not say what a slide of 1 lasts. With 10 ms its figures come out; with a second, at its rates, almost
+    every plan would be one tree.
+    """
+    rng = np.random.default_rng(seed)
+    slides = _zipf(rng, np.arange(1, longest_slide + 1, dtype=np.int64), skew, queries)
+    ranges = np.rint(slides * rng.uniform(1.0, most_overlap, queries)).astype(np.int64)
+    return _windows(np.maximum(ranges, slides), slides, unit)
+
+
+def _zipf(rng: np.random.Generator, slides: NDArray[np.int64], skew: float, count: int) -> NDArray[np.int64]:
+    """Draws among `slides`, ascending: the longest has rank 1."""
+    shares = np.arange(len(slides), 0, -1, dtype=np.float64) ** -skew
+    return rng.choice(slides, count, p=shares / shares.sum())
+
+
+def _windows(ranges: NDArray[np.int64], slides: NDArray[np.int64], unit: int) -> tuple[Window, ...]:
+    """Equal windows are one object: a million queries have few."""
+    both, place = np.unique(np.stack([ranges, slides]), axis=1, return_inverse=True)
+    made = [Window(int(r) * unit, int(s) * unit) for r, s in both.T]
+    return tuple(map(made.__getitem__, place.tolist()))

@@ -45,6 +45,9 @@ CHARTS: dict[str, Callable[[], str]] = {
     "stack, zeros": lambda: stacked_bar([("read", 0.0, ""), ("step", math.nan, "")]),
     "stack, hostile": lambda: stacked_bar([(_HOSTILE, 1.0, _HOSTILE)] * 13),
     "lines": lambda: line_chart([Series("a", [(0, 1.0), (1, None), (2, 3.0)]), Series("b", [(0, 2.0), (2, 2.0)])]),
+    "lines on log axes": lambda: line_chart(
+        [Series("a", [(1, 0.5), (10, 0.0), (1000, 3e6)])], x_label="queries", log_x=True, log_y=True
+    ),
     "lines over time": lambda: line_chart(
         [Series("a", [(_START + timedelta(minutes=i), i * 1.5) for i in range(90)])], y_label="avg(price)"
     ),

@@ -50,9 +50,16 @@ class _StoppingError(Exception):
     """Raised into Spark when a micro-batch begins after the handle was told to stop; nothing has been done of it."""
 
 
+class _RoundFailedError(Exception):
+    """Raised into Spark when a round failed: short, because Spark logs it whole; the handle has what happened."""
+
+
 class Handle:
-    def __init__(self, loop: RoundLoop, sinks: list[Sink], tables: AnswerTables, newest: PlanRecord) -> None:
+    def __init__(
+        self, loop: RoundLoop, sinks: list[Sink], tables: AnswerTables, newest: PlanRecord, is_durable: bool
+    ) -> None:
         self._loop, self._sinks, self._tables = loop, sinks, tables
+        self._is_durable = is_durable  # the checkpoint is still there when the stream has ended
         self._newest = newest  # the plan record that the next round will take up
         self._changes = threading.Lock()
         self._query: StreamingQuery | None = None
@@ -85,6 +92,7 @@ class Handle:
             "round": loop.checkpoint.last_committed,
             "watermark": instant(loop.state.closed),
             "queries": len(self._newest.queries),
+            "placement": loop.placement.description,
             "plan_version": None if loop.record is None else loop.record.version,
             "next_plan_version": self._newest.version,
         }
@@ -106,11 +114,12 @@ class Handle:
         return dict(self._newest.queries)
 
     def explain(self, *, query: str | None = None, queries: bool = False) -> str:
-        """The plan that the next round will run."""
+        """The plan that the next round will run, and where."""
         if query is not None and query not in self._newest.queries:
             raise unknown_query(query, list(self._newest.queries))
         plan = self._loop.queries.plan_of(self._newest)
-        return explain_text(plan, all_queries=queries, query=query)
+        text = explain_text(plan, all_queries=queries, query=query)
+        return text if query is not None else f"Placement: {self._loop.placement.description}\n{text}"
 
     def exception(self) -> BaseException | None:
         """Why the stream failed, or None."""
@@ -140,16 +149,20 @@ class Handle:
         return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
 
     def ask(self, text: str) -> Answer:
-        """Answer a query once, over the partials that are kept; no round waits for it, and nothing is registered."""
+        """Answer a query once, over the partials that are kept; nothing is registered.
+
+        No round waits for it, unless the state is in files of shards: these are read one after another.
+        """
         loop = self._loop
         query = loop.queries.bind("ask", text)
         alone = loop.queries.plan_alone(query, self._newest.options)
-        with loop.lock:
-            state, plan = loop.state, loop.plan
-        if plan is None:
-            raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
-        answers, since = ask(state, plan, alone)
-        pieces = [self._tables.rows(alone, block) for block in answers.blocks()]
+        pieces = []
+        with loop.kept() as (plan, parts):
+            if plan is None:
+                raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
+            for state in parts:  # all of them say the same of the past
+                answers, since = ask(state, plan, alone)
+                pieces += [self._tables.rows(alone, block) for block in answers.blocks()]
         shape = alone.shapes[0]
         table = pa.concat_tables(pieces) if pieces else self._tables.empty(shape)
         return Answer(table.drop_columns("query"), instant(state.closed), None if since is None else instant(since))
@@ -237,10 +250,19 @@ class Handle:
                     with as_windloom_errors("the stream"):
                         self._loop.run_batch(batch, number, ingest)
                 except BaseException as error:
-                    self._failure = error
-                    raise
+                    self._failure = self._with_way_on(error)
+                    raise _RoundFailedError(type(error).__name__) from None
 
         return run
+
+    def _with_way_on(self, error: BaseException) -> BaseException:
+        """An error that the user can mend, with what to do when it is mended."""
+        if not isinstance(error, WindloomError) or not self._is_durable or "same checkpoint" in error.hint:
+            return error
+        hint = f"{error.hint}; then start again with the same checkpoint: nothing is lost"
+        mendable = WindloomError(error.message, error.detail, hint)
+        mendable.__cause__ = error.__cause__
+        return mendable
 
     def follow(self, query: StreamingQuery, close: Callable[[], None]) -> None:
         """Watch Spark's query in a thread of its own, and tidy up when it ends, however it ends."""
@@ -255,7 +277,7 @@ class Handle:
                         self._loop.finish()
             except BaseException as error:  # kept for exception() and await_termination(): a thread has no caller
                 if self._failure is None and not self._is_stopping:
-                    self._failure = error
+                    self._failure = self._with_way_on(error)
             finally:
                 close()
                 self._ended.set()

@@ -9,6 +9,7 @@ from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer.live_trees import LiveTrees
 from windloom.plan.physical import Plan
 from windloom.rounds.checkpoint import PlanRecord
 
@@ -20,6 +21,7 @@ class LiveQueries:
         self._registry = registry
         self._bound: dict[tuple[str, str], Query] = {}
         self._plans: dict[int, Plan] = {}
+        self._trees: LiveTrees | None = None
 
     def plan_of(self, record: PlanRecord) -> Plan:
         if record.version not in self._plans:
@@ -53,10 +55,8 @@ class LiveQueries:
                 f"'{next(iter(record.queries))}' is the only one it answers",
                 "stop the handle, or add another query first",
             )
-        kept = [
-            [name for name in tree if queries.get(name) == record.queries[name] and name not in (put or {})]
-            for tree in record.trees
-        ]
+        # A query in another's place is woven in like one that is new.
+        kept = [[name for name in tree if name not in (put or {})] for tree in record.trees]
         declared = record.declared if declared is None else declared
         return self._recorded(version, from_round, queries, dict(declared), dict(options or record.options), kept)
 
@@ -78,10 +78,19 @@ class LiveQueries:
         options: dict[str, str],
         kept: list[list[str]] | None,
     ) -> PlanRecord:
-        plan = self._build(queries, options, None)
+        """`kept` are the trees there were; without them everything is planned anew."""
+        trees = None if kept is None else self._woven(queries, options, kept)
+        plan = self._build(queries, options, trees)
         trees = [[planned.name for planned in tree.queries] for tree in plan.trees]
         self._plans[version] = plan
         return PlanRecord(version, from_round, queries, options, trees, declared)
+
+    def _woven(self, queries: Mapping[str, str], options: Mapping[str, str], kept: list[list[str]]) -> list[list[str]]:
+        chosen = _plan_options(options)
+        if self._trees is None or self._trees.options != chosen:
+            self._trees = LiveTrees(self._registry.streams, chosen)
+        bound = [self.bind(name, text) for name, text in queries.items()]
+        return self._trees.follow(kept, bound, self._registry.known_types)
 
     def _build(self, queries: Mapping[str, str], options: Mapping[str, str], trees: list[list[str]] | None) -> Plan:
         bound = [self.bind(name, text) for name, text in queries.items()]

@@ -11,12 +11,15 @@ from windloom.model.time import TICKS_PER_SECOND, parse_duration
 
 TRIGGERS = ("availableNow", "processingTime")
 UNTIMED = ("stop", "skip")
+_TICKS_PER_MILLISECOND = TICKS_PER_SECOND // 1000
+PLACEMENTS = ("driver", "executors")
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
     """`keep` is for how long (in ticks) partials stay for questions and queries to come; `untimed` says whether
-    a tuple without a usable time stops the stream or is left out and counted.
+    a tuple without a usable time stops the stream or is left out and counted. `placement` says where the step runs and
+    the state lives; on executors in `shards` shards, None for as many as there are already, or twice the cores.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -25,6 +28,8 @@ class StreamOptions:
     keep_ticks: int = 0
     untimed: str = "stop"
     snapshot_rounds: int = 10
+    placement: str = "driver"
+    shards: int | None = None
 
     @classmethod
     def of(
@@ -36,6 +41,8 @@ class StreamOptions:
         keep: str | timedelta | None,
         untimed: str,
         snapshot_rounds: int,
+        placement: str = "driver",
+        shards: int | None = None,
     ) -> StreamOptions:
         trigger = _checked_trigger(trigger)
         if finish and "availableNow" not in trigger:
@@ -56,8 +63,10 @@ class StreamOptions:
                 "snapshots bound how much of the log a restart reads",
                 "give a positive number of rounds",
             )
+        _check_placement(placement, shards)
         idle = None if idle_after is None else _ticks("idle_after", idle_after) / TICKS_PER_SECOND
-        return cls(trigger, finish, idle, 0 if keep is None else _ticks("keep", keep), untimed, snapshot_rounds)
+        keep_ticks = 0 if keep is None else _ticks("keep", keep)
+        return cls(trigger, finish, idle, keep_ticks, untimed, snapshot_rounds, placement, shards)
 
 
 def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, object]:
@@ -69,7 +78,32 @@ def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, objec
             "it says when Spark forms a micro-batch",
             'use {"availableNow": True} or {"processingTime": "5 seconds"}',
         )
-    return trigger
+    if "availableNow" in trigger:
+        return trigger
+    # Spark knows fewer ways to write a duration, and counts in milliseconds.
+    ticks = _ticks("processingTime", trigger["processingTime"])  # type: ignore[arg-type]
+    return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
+
+
+def _check_placement(placement: str, shards: object) -> None:
+    if placement not in PLACEMENTS:
+        raise WindloomError(
+            f"unknown placement {placement!r}",
+            "it says where the step of a round runs and where the state lives",
+            "use 'driver', or 'executors' for a state too large for one machine",
+        )
+    if shards is not None and not _is_count(shards):
+        raise WindloomError(
+            f"the number of shards cannot be {shards!r}",
+            "each shard of the groups is one task a round",
+            "give a positive number",
+        )
+    if shards is not None and placement == "driver":
+        raise WindloomError(
+            f"shards={shards} is not used",
+            "with placement='driver' the state is in one piece",
+            "leave it out, or use placement='executors'",
+        )
 
 
 def _is_trigger(trigger: object) -> bool:

@@ -34,6 +34,7 @@ class RoundProgress:
     trees: int
     plan_version: int
     late: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by stream
+    placement: str = "driver"
 
     @property
     def total_seconds(self) -> float:

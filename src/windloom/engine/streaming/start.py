@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -14,6 +15,9 @@ from windloom.engine.declare import match_declaration
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
+from windloom.engine.streaming.placement.driver import DriverPlacement
+from windloom.engine.streaming.placement.executors import ExecutorPlacement
+from windloom.engine.streaming.placement.placement import Placement
 from windloom.engine.streaming.progress import RoundProgress
 from windloom.engine.streaming.round_loop import RoundLoop
 from windloom.engine.streaming.sinks.callback import CallbackSink
@@ -21,11 +25,14 @@ from windloom.engine.streaming.sinks.live import LiveSink
 from windloom.engine.streaming.sinks.memory import MemorySink
 from windloom.engine.streaming.sinks.parquet import ParquetSink
 from windloom.engine.streaming.sinks.sink import Sink
+from windloom.engine.streaming.watermark import Watermarks
 from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Stream
 from windloom.optimizer import PlanOptions
 from windloom.rounds.checkpoint import Checkpoint, PlanRecord
+from windloom.rounds.checkpoint.sharding import settle_shards
+from windloom.rounds.shards.files import ShardFiles
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import empty_frame
@@ -54,17 +61,19 @@ def start_stream(
     choices = _sink_choices(sink, path, checkpoint)
     before = _history_frames(spark, registry, frames, history)
     with ExitStack() as undo, as_windloom_errors("the streams"):
-        place = _checkpoint_place(checkpoint, undo)
-        opened = Checkpoint.open(storage_at(spark, place), {name: registry.streams[name] for name in frames})
+        place = _checkpoint_place(spark, checkpoint, options, undo)
+        storage = storage_at(spark, place)
+        opened = Checkpoint.open(storage, {name: registry.streams[name] for name in frames})
         undo.callback(opened.close)
+        default_shards = 2 * spark.sparkContext.defaultParallelism
+        shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
         queries = LiveQueries(registry)
         record = _plan_record(opened, queries, registry, plan_options, options)
         tables = AnswerTables(spark)
         sinks = [_make_sink(spark, one, path, place, opened) for one in choices]
-        loop = RoundLoop(
-            registry.streams, queries, opened, sinks, tables, options, lambda done: _tell(handle, done, progress)
-        )
-        handle = Handle(loop, sinks, tables, record)
+        placement = _make_placement(spark, registry, opened, place, shards, options)
+        loop = RoundLoop(queries, opened, placement, sinks, tables, options, lambda done: _tell(handle, done, progress))
+        handle = Handle(loop, sinks, tables, record, checkpoint is not None)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
@@ -113,13 +122,36 @@ def _sink_choices(
     return choices
 
 
-def _checkpoint_place(checkpoint: str | Path | None, undo: ExitStack) -> str:
+def _checkpoint_place(
+    spark: SparkSession, checkpoint: str | Path | None, options: StreamOptions, undo: ExitStack
+) -> str:
     """Where the checkpoint is, absolute; without one, a directory that is gone when the stream ends."""
     if checkpoint is not None:
         return absolute_place(checkpoint)
+    if options.placement == "executors" and not str(spark.sparkContext.master).startswith("local"):
+        raise WindloomError(
+            "placement='executors' needs a checkpoint on a cluster",
+            "the state of every shard is under it, and all executors must reach it",
+            "give a path that all machines share: loom.start(checkpoint=…)",
+        )
     place = tempfile.mkdtemp(prefix="windloom-")
     undo.callback(shutil.rmtree, place, ignore_errors=True)
     return place
+
+
+def _make_placement(
+    spark: SparkSession,
+    registry: Registry,
+    checkpoint: Checkpoint,
+    place: str,
+    shards: int | None,
+    options: StreamOptions,
+) -> Placement:
+    watermarks = Watermarks(time.monotonic, options.idle_seconds)
+    if shards is None:
+        return DriverPlacement(registry.streams, checkpoint, watermarks, options)
+    files = ShardFiles(place)
+    return ExecutorPlacement(spark, registry.streams, checkpoint, files, shards, watermarks, options)
 
 
 def _make_sink(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from windloom.model.stream import Stream
 from windloom.model.time import TICK_MIN
+from windloom.plan.physical import Plan
 
 
 class Watermarks:
@@ -19,10 +20,14 @@ class Watermarks:
         self._started = clock()
         self._heard: dict[str, float] = {}
 
-    def heard(self, streams: Iterable[str]) -> None:
+    def after(self, plan: Plan, seen: Mapping[str, int], largest: Mapping[str, int]) -> tuple[dict[str, int], int]:
+        """The largest tick of each stream, and the watermark, when a round has brought `largest`."""
         now = self._clock()
-        for name in streams:
-            self._heard[name] = now
+        together = dict(seen)
+        for stream, tick in largest.items():
+            together[stream] = max(tick, seen.get(stream, tick))
+            self._heard[stream] = now
+        return together, self.of(plan.streams, together)
 
     def of(self, streams: Iterable[Stream], seen: Mapping[str, int]) -> int:
         """`streams` are those some query reads, `seen` the largest tick of each so far."""

@@ -12,12 +12,17 @@ from windloom.optimizer.cost.omega import Load, omega
 
 @dataclass(frozen=True, slots=True)
 class PaperCost:
-    """λ + E·Ω, with Ω of all the techniques (as Ω names them) that answer the queries."""
+    """λ + E·Ω, with Ω of all the techniques (as Ω names them) that answer the queries.
+
+    A tree that is handed partials takes `tree_charge` of them a second instead of all λ events.
+    """
 
     techniques: tuple[str, ...]
     events_per_second: float
+    tree_charge: float | None = None
     name: str = "paper"
     unit: str = "operations per second"
 
     def tree_cost(self, load: Load, edges_per_second: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.events_per_second + edges_per_second * omega(self.techniques, load, edges_per_second)
+        charge = self.events_per_second if self.tree_charge is None else self.tree_charge
+        return charge + edges_per_second * omega(self.techniques, load, edges_per_second)

@@ -1,84 +1,201 @@
-"""What a sharing strategy decides on: queries as bundles of equal edges, and what trees of them cost."""
+"""What a sharing strategy decides on: queries in bundles that stay together, and what trees of them cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.model.time import TICKS_PER_SECOND
+from windloom.errors import WindloomError
 from windloom.model.window import Window
 from windloom.optimizer.cost.model import CostModel
 from windloom.optimizer.cost.omega import Load
-from windloom.slicing.edges import EdgeClass, EdgeSet
+from windloom.optimizer.cost.paper import PaperCost
+from windloom.optimizer.sharing.counting import EdgeCounter, choose_counter
+from windloom.optimizer.sharing.loads import WindowColumns
+from windloom.slicing.edges import EdgeSet
 from windloom.slicing.registry import Slicing
-
-#: Panes (all of a short composite slide, or a fixed sample of a long one) on which unions of edges are counted.
-COUNTED_PANES = 1 << 16
 
 #: A partition of the queries, by position; each inner tuple is a tree.
 Trees = tuple[tuple[int, ...], ...]
+#: The same of bundles.
+Groups = list[list[int]]
+
+#: Up to this many distinct windows, a window is a bundle of its own unless equal edges make it part of one for free.
+FEW_WINDOWS = 512
+#: Bytes that a plan may take to be found.
+MEMORY_LIMIT = 4 << 30
 
 
 @dataclass(frozen=True)
 class SharingProblem:
-    """Queries of one partial set, where they cut the stream, and what trees of them cost."""
+    """Queries of one partial set, where they cut the stream, and what trees of them cost.
+
+    `once` is what a plan costs however many trees it has.
+    """
 
     windows: tuple[Window, ...]
     slicing: Slicing
     model: CostModel
+    once: float = 0.0
+    memory_limit: int = MEMORY_LIMIT
 
     @cached_property
-    def bundles(self) -> tuple[tuple[int, ...], ...]:
-        """Queries with the same edges, together from the start.
+    def distinct(self) -> tuple[tuple[Window, ...], NDArray[np.int64]]:
+        """The distinct windows in order, and which of them every query has."""
+        found = sorted(set(self.windows))
+        place = {window: i for i, window in enumerate(found)}
+        return tuple(found), np.fromiter((place[one] for one in self.windows), np.int64, len(self.windows))
 
-        No plan loses by that: in one tree they cost E·(Ω1 + Ω2) + λ, apart E·Ω1 + E·Ω2 + 2λ.
-        """
-        members: dict[EdgeSet, list[int]] = {}
-        for index, edges in enumerate(self.edge_sets):
-            members.setdefault(edges, []).append(index)
-        return tuple(tuple(members[edges]) for edges in sorted(members, key=lambda edges: edges.classes))
+    @cached_property
+    def columns(self) -> WindowColumns:
+        windows, window_of = self.distinct
+        return WindowColumns.of(windows, np.bincount(window_of, minlength=len(windows)))
 
     @cached_property
     def edge_sets(self) -> tuple[EdgeSet, ...]:
-        known: dict[Window, EdgeSet] = {}
-        for window in self.windows:
-            if window not in known:
-                known[window] = EdgeSet.of(self.slicing.edges(window))
-        return tuple(known[window] for window in self.windows)
+        """Of the distinct windows."""
+        return tuple(EdgeSet.of(self.slicing.edges(window)) for window in self.distinct[0])
+
+    @cached_property
+    def bundles(self) -> tuple[tuple[int, ...], ...]:
+        """Distinct windows that stay together, by place: those of equal edges, or each alone.
+
+        Equal windows together cost least in any case. Windows of equal edges do where costs add up: then a plan that
+        keeps them apart is no cheaper than one that moves them to the tree of fewer edges, and merging them saves as
+        much as a merger can save, so that the greedy merge begins with them anyway. Where costs do not add up, they
+        are bundled only if windows are many.
+        """
+        members: dict[EdgeSet, list[int]] = {}
+        for place, edges in enumerate(self.edge_sets):
+            members.setdefault(edges, []).append(place)
+        by_edges = [members[edges] for edges in sorted(members, key=lambda edges: edges.classes)]
+        if len(self.distinct[0]) > FEW_WINDOWS or self._adds_up(by_edges):
+            return tuple(map(tuple, by_edges))
+        return tuple((place,) for place in range(len(self.distinct[0])))
+
+    def _adds_up(self, bundles: list[list[int]]) -> bool:
+        """Do windows together cost what they cost apart at the same edges, less one charge for each tree saved?"""
+        several = [bundle for bundle in bundles if len(bundle) > 1]
+        if not several:
+            return True
+        several.append([place for bundle in bundles for place in bundle])  # nor anything across bundles
+        rates = np.array([self.edge_sets[bundle[0]].edges_per_second for bundle in several])
+        lengths = np.array([len(bundle) for bundle in several])
+        exact = self.columns.counts_ranges(int(lengths.sum()))
+        apart = self.columns.load([[place] for bundle in several for place in bundle], exact)
+        together = self.columns.load(several, exact)
+        saved = []
+        for factor in (1.0, 3.7):  # a tree may have more edges than the bundle
+            alone = self.model.tree_cost(apart, np.repeat(rates * factor, lengths))
+            whole = self.model.tree_cost(together, rates * factor)
+            summed = np.add.reduceat(alone, np.cumsum(lengths) - lengths)
+            saved.append((summed - whole) / (lengths - 1))
+        return bool(np.allclose(saved, saved[0][0], rtol=1e-9, atol=1e-9 * float(np.abs(saved[0]).max())))
+
+    @cached_property
+    def bundle_edges(self) -> tuple[EdgeSet, ...]:
+        return tuple(self.edge_sets[bundle[0]] for bundle in self.bundles)
+
+    @cached_property
+    def counter(self) -> EdgeCounter:
+        return choose_counter(self.bundle_edges)
+
+    def load(self, groups: Sequence[Sequence[int]], exact: bool | None = None) -> Load:
+        """Of trees of bundles."""
+        bundles = [np.array(bundle, np.int64) for bundle in self.bundles]
+        return self.columns.load([np.concatenate([bundles[i] for i in group]) for group in groups], exact)
+
+    def trees(self, groups: Iterable[Iterable[int]]) -> Trees:
+        """Trees of queries, of trees of bundles."""
+        tree_of_window = np.empty(len(self.distinct[0]), np.int64)
+        count = 0
+        for number, group in enumerate(groups):
+            for bundle in group:
+                tree_of_window[list(self.bundles[bundle])] = number
+            count = number + 1
+        tree = tree_of_window[self.distinct[1]]
+        order = np.argsort(tree, kind="stable")
+        bounds = np.searchsorted(tree[order], np.arange(1, count))
+        return tuple(sorted(tuple(part.tolist()) for part in np.split(order, bounds)))
+
+    def bundles_of(self, trees: Trees) -> Groups:
+        """The bundles that have a query in each tree; one that the trees pull apart is in several."""
+        bundle_of_window = np.empty(len(self.distinct[0]), np.int64)
+        for number, bundle in enumerate(self.bundles):
+            bundle_of_window[list(bundle)] = number
+        bundle_of = bundle_of_window[self.distinct[1]]
+        return [np.unique(bundle_of[list(tree)]).tolist() for tree in trees]
 
     def cost(self, trees: Trees) -> float:
         """Of a plan, in the model's unit (Weave Share, Eq. 3)."""
-        return sum(self.tree_cost(tree) for tree in trees)
+        return self.once + float(self.tree_costs(trees).sum())
 
     def tree_cost(self, tree: Iterable[int]) -> float:
-        members = list(tree)
-        rate = np.array([EdgeSet.of(_classes(self.edge_sets[i] for i in members)).edges_per_second])
-        return float(self.model.tree_cost(Load.of([[self.windows[i] for i in members]]), rate)[0])
+        return float(self.tree_costs([tuple(tree)])[0])
 
-    def bundle_marks(self) -> tuple[NDArray[np.uint64], float]:
-        """A row of bits a bundle, one bit a counted pane, and the edges per second that one bit stands for."""
-        sets = [self.edge_sets[bundle[0]] for bundle in self.bundles]
-        # Not simplified: a class that another bundle covers still needs its whole period marked.
-        whole = EdgeSet(tuple(sorted(_classes(sets))))
-        pane = whole.pane
-        every = whole.composite_slide // pane.period
-        if every <= COUNTED_PANES:
-            panes = np.arange(every, dtype=np.int64)
-        else:
-            # Always the same sample, so that all candidates are compared on the same panes.
-            panes = np.random.default_rng(2_012).integers(0, 2**62 // pane.period, COUNTED_PANES, dtype=np.int64)
-        marks = np.zeros((len(sets), -(-len(panes) // 64) * 64), np.bool_)
-        for row, edges in enumerate(sets):
-            for one in edges.classes:
-                period, residue = one.period // pane.period, (one.residue - pane.residue) // pane.period
-                marks[row, : len(panes)] |= (panes - residue) % period == 0
-        bits = np.packbits(marks, axis=1).view(np.uint64)
-        return bits, TICKS_PER_SECOND / pane.period / len(panes)
+    def tree_costs(self, trees: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+        """Of each tree by itself, edges counted as well as they can be."""
+        return np.array([self._tree_cost(tuple(sorted(self._window_counts(tree).items()))) for tree in trees])
 
+    def _window_counts(self, tree: Sequence[int]) -> Counter[int]:
+        return Counter(self._window_of[query] for query in tree)
 
-def _classes(sets: Iterable[EdgeSet]) -> set[EdgeClass]:
-    return {one for edges in sets for one in edges.classes}
+    @cached_property
+    def _window_of(self) -> list[int]:
+        return list(self.distinct[1].tolist())
+
+    @cached_property
+    def _tree_cost(self) -> Callable[[tuple[tuple[int, int], ...]], float]:
+        @lru_cache(maxsize=65_536)  # a plan without sharing has the same tree many times
+        def cost(counted: tuple[tuple[int, int], ...]) -> float:
+            windows = [self.distinct[0][place] for place, _ in counted]
+            load = WindowColumns.of(windows, [count for _, count in counted]).load([range(len(windows))])
+            rate = self.union(self.edge_sets[place] for place, _ in counted).edges_per_second
+            return float(self.model.tree_cost(load, np.array([rate]))[0])
+
+        return cost
+
+    @staticmethod
+    def union(sets: Iterable[EdgeSet]) -> EdgeSet:
+        return EdgeSet.of({one for edges in sets for one in edges.classes})
+
+    @cached_property
+    def every_edge(self) -> EdgeSet:
+        """Of all queries together."""
+        return self.union(self.bundle_edges)
+
+    def one_scan(self) -> SharingProblem:
+        """The same with the stream read once, its partials handed to the trees (TriWeave, source C, section 3.1.1).
+
+        A tree then takes every partial of the union of all edges, where it took every event. Only the papers' model
+        reads the stream once a tree; others are taken as they are.
+        """
+        if not isinstance(self.model, PaperCost):
+            return self
+        model = replace(self.model, tree_charge=self.every_edge.edges_per_second)
+        made = replace(self, model=model, once=self.model.events_per_second)
+        # Another charge a tree changes neither the bundles nor their edges.
+        made.__dict__.update(
+            distinct=self.distinct,
+            columns=self.columns,
+            edge_sets=self.edge_sets,
+            bundles=self.bundles,
+            counter=self.counter,
+        )
+        return made
+
+    def require_memory(self, tables: int = 1) -> None:
+        """Before anything is searched: may so many tables with an entry for all pairs of bundles be made?"""
+        bundles = len(self.bundles)
+        needed = 8 * tables * bundles * bundles + 8 * bundles * (len(self.columns.ranges) // 64 + 8) * 3
+        if needed > self.memory_limit:
+            raise WindloomError(
+                f"a plan of {bundles:,} windows with edges of their own takes {needed >> 20:,} MiB to be found",
+                f"{self.memory_limit >> 20:,} MiB are allowed: what all pairs of windows save is kept",
+                "allow more memory, or take the strategy 'shared' or 'insert_then_weave'",
+            )

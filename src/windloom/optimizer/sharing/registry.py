@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import Protocol
 
 from windloom.errors import WindloomError, near_names
+from windloom.optimizer.sharing.exhaustive import Exhaustive
+from windloom.optimizer.sharing.incremental import Incremental
+from windloom.optimizer.sharing.insert_then_weave import InsertThenWeave
+from windloom.optimizer.sharing.local_search import LocalSearch
 from windloom.optimizer.sharing.no_share import NoShare
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.sharing.random_trees import RandomTrees
+from windloom.optimizer.sharing.reweave import Reweave
 from windloom.optimizer.sharing.shared import Shared
+from windloom.optimizer.sharing.tri_weave import TriWeave
 from windloom.optimizer.sharing.weave_share import WeaveShare
 
 
@@ -20,7 +27,19 @@ class Strategy(Protocol):
     def choose(self, problem: SharingProblem) -> Trees: ...
 
 
-STRATEGIES: dict[str, Strategy] = {one.name: one for one in (NoShare(), Shared(), WeaveShare())}
+_ALL: tuple[Strategy, ...] = (
+    NoShare(),
+    Shared(),
+    RandomTrees(),
+    InsertThenWeave(),
+    WeaveShare(),
+    TriWeave(),
+    LocalSearch(),
+    Incremental(),
+    Reweave(),
+    Exhaustive(),
+)
+STRATEGIES: dict[str, Strategy] = {one.name: one for one in _ALL}
 
 
 def find_strategy(name: str) -> Strategy:

@@ -49,8 +49,8 @@ def _text_lines(text: str) -> Iterator[str]:
 
 def _path(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     yield "Path"
-    rate = plan.stream(one.stream).events_per_second
-    events = f"{number(plan.events_per_second(one))} events/s ({'assumed' if rate is None else 'given'})"
+    rate, source = plan.rate_of(plan.stream(one.stream))
+    events = f"{number(rate)} events/s ({source})"
     yield from fact("stream", f"{one_line(one.stream)}, {events}")
     where = "every tuple" if one.where is None else f"tuples where {one_line(one.where.sql)}"
     yield from fact("→ slices", f"set {one.number}: {where}; grouped by {grouping(one)}")

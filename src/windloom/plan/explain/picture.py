@@ -30,7 +30,7 @@ from windloom.plan.explain.layout import (
     used_techniques,
 )
 from windloom.plan.explain.reasons import Sharing, grouping, output_text, sharing, tree_name
-from windloom.plan.explain.sentences import answer_text, shares_text, techniques, tree_cost
+from windloom.plan.explain.sentences import answer_text, shares_text, strategy_name, techniques, tree_cost
 from windloom.plan.explain.slices import about, edge_rate, mean_slice, repeats, slice_id_text
 from windloom.plan.explain.strip import draw_strip
 from windloom.plan.explain.window_lines import TimeAxis, draw_window
@@ -77,7 +77,7 @@ class _Picture:
         canvas.text(MARGIN, 44, title, 20, room=WIDTH - 2 * MARGIN, bold=True)
         approx = "" if all(tree.edges.density.exact for tree in trees) else "≈ "
         cost = (
-            f"strategy {plan.strategy}, slicing {plan.slicing}, technique {plan.technique}  ·  "
+            f"strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}  ·  "
             f"cost {approx}{number(plan.cost)} operations/s of event time: {number(plan.cost - self.combine)} to read "
             f"tuples, {approx}{number(self.combine)} to combine slices"
         )

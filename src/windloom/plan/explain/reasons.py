@@ -87,17 +87,17 @@ def apart(plan: Plan, one: PartialSet, tree: Tree) -> Iterator[Apart]:
     """Everything that the queries of a tree do not share slices with, nearest first."""
     for other in one.trees:
         if other.number != tree.number:
-            yield Apart(tree_name(plan, one, other), len(other.queries), _why_other_tree(plan, tree, other))
+            yield Apart(tree_name(plan, one, other), len(other.queries), _why_other_tree(one.strategy, tree, other))
     for far in plan.sets:
         if far.number != one.number:
             yield Apart(f"set {far.number}", sum(1 for _ in far.queries), _why_other_set(one, far))
 
 
-def _why_other_tree(plan: Plan, tree: Tree, other: Tree) -> str:
-    if plan.strategy == "no_share":
+def _why_other_tree(strategy: str, tree: Tree, other: Tree) -> str:
+    if strategy == "no_share":
         return "strategy no_share puts every query alone"
     common = weaveability(tree.edges, other.edges)
-    return f"{share(common)} of the edges are common, and {plan.strategy} found one tree for both no cheaper"
+    return f"{share(common)} of the edges are common, and {strategy} found one tree for both no cheaper"
 
 
 def _why_other_set(one: PartialSet, other: PartialSet) -> str:

@@ -9,7 +9,7 @@ from windloom.model.aggregate import Component
 from windloom.plan.explain.reasons import Sharing, output_text, spelled_out
 from windloom.plan.explain.slices import about, edge_rate
 from windloom.plan.explain.words import count, listing, number, one_line, shorten
-from windloom.plan.physical import PartialSet, PlannedQuery, Tree
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 
 WIDTH = 110
 _LABEL_WIDTH = 12
@@ -25,6 +25,12 @@ def fact(label: str, text: str, indent: int = 2) -> list[str]:
 
 def wrapped(text: str, head: str, indent: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def strategy_name(plan: Plan) -> str:
+    """With `auto`, also what that was, which may differ from set to set."""
+    chosen = sorted({one.strategy for one in plan.sets} - {plan.strategy})
+    return f"{plan.strategy} ({', '.join(chosen)})" if chosen else plan.strategy
 
 
 def techniques(one: PartialSet, tree: Tree, queries: Iterable[PlannedQuery]) -> str:

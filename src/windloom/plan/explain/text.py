@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.plan.explain.one_query import one_query_text
 from windloom.plan.explain.reasons import Sharing, asked, grouping, sharing, tree_name
 from windloom.plan.explain.sentences import (
@@ -15,6 +14,7 @@ from windloom.plan.explain.sentences import (
     component_name,
     fact,
     shares_text,
+    strategy_name,
     techniques,
     tree_cost,
     wrapped,
@@ -53,7 +53,7 @@ def _header(plan: Plan) -> Iterator[str]:
         count(len(trees), "tree"),
     )
     yield "Plan: " + ", ".join(parts)
-    yield f"  strategy {plan.strategy}, slicing {plan.slicing}, technique {plan.technique}"
+    yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
     if not queries:
         return
     read = sum(len(one.trees) * plan.events_per_second(one) for one in plan.sets)
@@ -63,11 +63,10 @@ def _header(plan: Plan) -> Iterator[str]:
         f"{number(read)} to read tuples, {approx}{number(plan.cost - read)} to combine slices"
     )
     for stream in plan.streams:
-        given = stream.events_per_second is not None
-        rate = stream.events_per_second or DEFAULT_EVENTS_PER_SECOND
+        rate, source = plan.rate_of(stream)
         windows = sum(planned.query.window.overlap for planned in queries if planned.query.stream == stream.name)
         name = shorten(one_line(stream.name), _NAME_WIDTH)
-        yield f"  rate of {name}: {number(rate)} events/s ({'given' if given else 'assumed'})"
+        yield f"  rate of {name}: {number(rate)} events/s ({source})"
         yield f"  a tuple of {name} lies in {number(windows)} windows, all queries together"
 
 

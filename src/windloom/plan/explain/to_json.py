@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import Any
 
 from windloom.model.query import Query
-from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
+from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name
 from windloom.plan.explain.slices import mean_slice_ticks, slice_id_text
@@ -74,8 +74,8 @@ def _stream(plan: Plan, stream: Stream) -> Json:
         "name": stream.name,
         "time": stream.time,
         "delay_ticks": stream.delay_ticks,
-        "events_per_second": stream.events_per_second or DEFAULT_EVENTS_PER_SECOND,
-        "rate": "assumed" if stream.events_per_second is None else "given",
+        "events_per_second": plan.rate_of(stream)[0],
+        "rate": plan.rate_of(stream)[1],
         "windows_per_tuple": sum(
             planned.query.window.overlap for planned in plan.queries if planned.query.stream == stream.name
         ),
@@ -103,6 +103,7 @@ def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
             }
             for part in one.components
         ],
+        "strategy": one.strategy,
         "edges": _edges(one.edges),
         "slice_id": {"way": one.slice_id.way, "text": slice_id_text(one.slice_id), **_slice_id(one.slice_id)},
         "trees": [_tree(plan, one, tree, shared) for tree in one.trees],

@@ -1,12 +1,14 @@
 """The log of one round: the partials that Spark handed over, and what else the step was called with.
 
+A round that ran in shards on executors has no partials here but notes of what its shards wrote.
+
 | bytes | what                                                                       |
 |-------|----------------------------------------------------------------------------|
 | 8     | `WLOOMLOG`                                                                 |
 | 4     | version, little-endian                                                     |
 | 4     | CRC-32 of all that follows                                                 |
 | 4     | length of the JSON that follows, little-endian                             |
-| …     | JSON: round, plan version, watermark, seen, length of each table           |
+| …     | JSON: round, plan version, watermark, seen, length of each table, shards   |
 | rest  | the tables, one Arrow IPC stream a partial set                             |
 """
 
@@ -22,9 +24,11 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.rounds.checkpoint.records import damaged, newer
+from windloom.rounds.shards.notes import ShardNote
 
-VERSION = 1
-READABLE = (1,)
+#: 2 can hold notes of shards.
+VERSION = 2
+READABLE = (1, 2)
 
 _MAGIC = b"WLOOMLOG"
 _HEAD = struct.Struct("<8sII")
@@ -45,6 +49,7 @@ class RoundLog:
     seen: Mapping[str, int]
     partials: Mapping[int, pa.Table]
     untimed: Mapping[str, int] = field(default_factory=dict)
+    shards: tuple[ShardNote, ...] = ()  # by number of the shard
 
     def to_bytes(self) -> bytes:
         tables = {number: _table_bytes(table) for number, table in sorted(self.partials.items())}
@@ -54,6 +59,7 @@ class RoundLog:
             "watermark": self.watermark,
             "seen": dict(self.seen),
             "untimed": dict(self.untimed),
+            "shards": [note.to_json() for note in self.shards],
             "tables": {str(number): len(data) for number, data in tables.items()},
         }
         text = json.dumps(about).encode()
@@ -82,7 +88,8 @@ class RoundLog:
             partials[int(number)] = pa.ipc.open_stream(pa.py_buffer(body[place : place + size])).read_all()
             place += size
         seen, untimed = about["seen"], about.get("untimed", {})
-        return cls(about["round"], about["plan_version"], about["watermark"], seen, partials, untimed)
+        shards = tuple(ShardNote.from_json(note) for note in about.get("shards", []))
+        return cls(about["round"], about["plan_version"], about["watermark"], seen, partials, untimed, shards)
 
 
 def _table_bytes(table: pa.Table) -> pa.Buffer:

@@ -12,6 +12,7 @@ from windloom.rounds.checkpoint.checkpoint import Checkpoint
 from windloom.rounds.checkpoint.logs import RoundLog
 from windloom.rounds.checkpoint.records import DamagedError, PlanRecord
 from windloom.rounds.checkpoint.snapshots import Snapshot
+from windloom.rounds.shards.notes import kept_from_of
 from windloom.rounds.state import State
 from windloom.rounds.step import step
 
@@ -44,6 +45,7 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
                 state = carry(state, old, plan)
         assert plan is not None
         state, _, _ = step(state, log.partials, log.watermark, plan, seen=log.seen, history_ticks=record.history_ticks)
+        state = state.forgetting(kept_from_of(log.shards))
     return Recovered(state, record, plan, last + 1)
 
 

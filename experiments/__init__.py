@@ -1,0 +1,1 @@
+"""The experiments of the papers, repeated: `python -m experiments` writes data, figures and pages."""

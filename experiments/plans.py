@@ -1,0 +1,84 @@
+"""Plans of generated workloads by the papers' cost: what every experiment without data is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from time import perf_counter
+
+from windloom.model.window import Window
+from windloom.optimizer.cost.paper import PaperCost
+from windloom.optimizer.sharing.problem import SharingProblem
+from windloom.optimizer.sharing.registry import find_strategy
+from windloom.slicing.registry import find_slicing
+from windloom.testing.workload import zipf_workload
+
+#: Names in the papers.
+TITLES = {
+    "no_share": "No Share",
+    "shared": "Shared",
+    "random": "Random",
+    "insert_then_weave": "Insert-then-Weave",
+    "local_search": "Local Search",
+    "weave_share": "Weave Share",
+    "tri_weave": "TriWeave",
+    "reweave": "Reweave (ours)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One plan: operations a second, trees, and the seconds it took to find."""
+
+    cost: float
+    trees: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ZipfCase:
+    """Source A's workload, Table 1."""
+
+    queries: int
+    rate: float
+    overlap: float = 50
+    skew: float = 0.6
+    seed: int = 1
+
+    def problem(self) -> SharingProblem:
+        return problem_of(zipf_windows(self.queries, self.overlap, self.skew, self.seed), self.rate)
+
+
+@cache
+def zipf_windows(queries: int, overlap: float, skew: float, seed: int) -> tuple[Window, ...]:
+    return zipf_workload(queries, most_overlap=overlap, skew=skew, seed=seed)
+
+
+def problem_of(windows: tuple[Window, ...], rate: float, technique: str = "recalculate") -> SharingProblem:
+    return SharingProblem(windows, find_slicing("pairs"), PaperCost((technique,), rate))
+
+
+def planned(problem: SharingProblem, strategy: str) -> Planned:
+    begun = perf_counter()
+    trees = find_strategy(strategy).choose(problem)
+    took = perf_counter() - begun
+    costed = problem.one_scan() if strategy == "tri_weave" else problem
+    return Planned(costed.cost(trees), len(trees), took)
+
+
+@cache
+def plan_zipf(case: ZipfCase, strategy: str) -> Planned:
+    """Kept: several figures show the same case."""
+    return planned(case.problem(), strategy)
+
+
+@cache
+def shared_cost(case: ZipfCase) -> float:
+    """One tree at another rate has the same edges: C = λ + E·Ω, so it is counted once for all rates."""
+    base = ZipfCase(case.queries, 1.0, case.overlap, case.skew, case.seed)
+    return plan_zipf(base, "shared").cost - 1.0 + case.rate
+
+
+def saved(case: ZipfCase) -> float:
+    """Weave Share's cost as a share of Shared's."""
+    return plan_zipf(case, "weave_share").cost / shared_cost(case)

@@ -1,0 +1,137 @@
+"""`windloom calibrate`: measure what plans cost on this machine, keep the constants, show how well they predict."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from windloom.cli.options import showing_progress
+from windloom.errors import WindloomError
+
+if TYPE_CHECKING:
+    from windloom.cli.calibrate_clock import Stopwatch
+    from windloom.cli.calibrate_kernels import Tell
+    from windloom.optimizer.cost.constants import Constants
+    from windloom.optimizer.cost.fit import Fit
+
+
+@click.command(
+    epilog="Example: windloom calibrate --quick, then: windloom calibrate --check",
+    short_help="Measure what plans cost on this machine.",
+)
+@click.option("--quick", is_flag=True, help="Smaller inputs and fewer repeats: about a minute.")
+@click.option(
+    "--check", "only_check", is_flag=True, help="Measure nothing anew: compare estimates with measured times."
+)
+@click.option("--no-spark", is_flag=True, help="Keep the constants of scanning; Spark is not started.")
+@click.option("--out", default=None, metavar="FILE", help="Where the constants go, instead of the user's settings.")
+@click.option("--dry-run", is_flag=True, help="Keep nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Constants (or comparisons) as JSON, and nothing else.")
+def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dry_run: bool, as_json: bool) -> None:
+    """Measure the constants that plans are predicted with, and keep them for this user.
+
+    Techniques are measured alone, the rest of the step through the step itself, scanning by a short Spark job.
+    `WINDLOOM_COSTS` names another file to read and write.
+    """
+    from windloom.cli.calibrate_check import as_json as outcomes_json
+    from windloom.cli.calibrate_check import check, lines
+    from windloom.cli.calibrate_clock import Stopwatch
+    from windloom.optimizer.cost.constants import constants_path, load_constants
+
+    if only_check:
+        constants = load_constants()
+        with showing_progress(as_json) as tell:
+            outcomes = check(constants, quick, tell)
+        if as_json:
+            click.echo(json.dumps(outcomes_json(outcomes), indent=2))
+            return
+        click.echo(f"constants: {constants.source}")
+        click.echo("\n".join(lines(outcomes)))
+        return
+    watch = Stopwatch()
+    with showing_progress(as_json) as tell:
+        fits = measure(quick, no_spark, watch, tell)
+    constants = _constants(fits, no_spark, watch.yardstick)
+    if as_json:
+        click.echo(constants.to_json())
+    else:
+        click.echo("\n".join(table(fits)))
+    if not dry_run:
+        path = Path(out) if out else constants_path()
+        _write(path, constants)
+        if not as_json:
+            click.echo(f"\nkept in {path}; plans of strategy 'auto' use them from now on")
+
+
+def measure(quick: bool, no_spark: bool, watch: Stopwatch, tell: Tell) -> dict[str, Fit]:
+    """Every fit, by the name of what it is about."""
+    from windloom.cli.calibrate_check import plan_of, step_seconds
+    from windloom.cli.calibrate_kernels import measure_techniques
+    from windloom.cli.calibrate_spark import measure_spark
+    from windloom.cli.calibrate_step import Synthetic, measure_answering, measure_reading
+    from windloom.optimizer.cost.constants import RUNTIME, Constants
+    from windloom.plan.physical import Plan
+
+    found: dict[str, Fit] = {
+        f"{name} {family}": one for (name, family), one in measure_techniques(quick, watch, tell).items()
+    }
+    alone = Constants(dict.fromkeys(RUNTIME, 0.0), _techniques(found))
+
+    def planned(one: Synthetic) -> Plan:
+        return plan_of(one, "shared", "auto", alone)
+
+    def in_techniques(plan: Plan, one: Synthetic) -> float:
+        return step_seconds(plan, one, alone)
+
+    found.update(measure_reading(planned, quick, watch, tell))
+    found["answers"] = measure_answering(planned, in_techniques, quick, watch, tell)
+    if not no_spark:
+        from windloom.spark.session import local_session
+
+        tell("starting Spark")
+        found["spark"] = measure_spark(local_session(app="windloom calibrate"), quick, tell)
+    return found
+
+
+def _techniques(fits: dict[str, Fit]) -> dict[str, dict[str, dict[str, float]]]:
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, one in fits.items():
+        technique, _, family = name.partition(" ")
+        if family:
+            found.setdefault(technique, {})[family] = one.nanoseconds
+    return found
+
+
+def _constants(fits: dict[str, Fit], no_spark: bool, yardstick: float) -> Constants:
+    from windloom.optimizer.cost.constants import Constants, load_constants
+
+    runtime = dict(load_constants().runtime) if no_spark else {}
+    for name, one in fits.items():
+        if " " not in name:
+            runtime.update(one.nanoseconds)
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+    deviation = {name: round(one.mean_deviation, 4) for name, one in fits.items()}
+    return Constants(runtime, _techniques(fits), machine, "measured", deviation, float(f"{yardstick:.4g}"))
+
+
+def table(fits: dict[str, Fit]) -> Iterator[str]:
+    yield f"{'what':<32}{'mean':>6}{'worst':>7}   nanoseconds (mean, worst: estimated against measured)"
+    for name, one in sorted(fits.items(), key=lambda pair: (" " in pair[0], pair[0])):
+        terms = ", ".join(f"{term} {value:g}" for term, value in one.nanoseconds.items())
+        yield f"{name:<32}{one.mean_deviation:>6.0%}{one.worst_deviation:>7.0%}   {terms}"
+
+
+def _write(path: Path, constants: Constants) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(path.name + ".unfinished")
+        unfinished.write_text(constants.to_json(), encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        raise WindloomError(f"cannot write '{path}'", str(error), "choose another file with --out") from None

@@ -1,0 +1,123 @@
+"""Measuring what every technique takes of each of its terms, on cells and windows made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.cli.calibrate_clock import Stopwatch
+from windloom.kernels.families import COLUMNS, empty_columns
+from windloom.kernels.locate import Lanes, WindowArrays, locate
+from windloom.kernels.registry import TECHNIQUES, allowed
+from windloom.model.aggregate import Family
+from windloom.optimizer.cost.fit import Fit, fit
+from windloom.optimizer.cost.omega import cost_name
+from windloom.optimizer.cost.work import TERMS, Work
+
+Tell = Callable[[str], None]
+
+#: Cells over which answers would cover more than this are not recalculated.
+_MOST_COVERED = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Groups of so many cells; queries with windows around so many cells, which move by so many."""
+
+    groups: int
+    cells: int
+    queries: int
+    length: int
+    slide: int
+
+    def lanes(self) -> tuple[NDArray[np.int64], Lanes]:
+        bounds = np.arange(self.groups + 1, dtype=np.int64) * self.cells
+        starts = np.tile(np.arange(self.cells, dtype=np.int64), self.groups)
+        spread = 0.5 + np.arange(self.queries) / self.queries
+        ranges = np.maximum(1, (self.length * spread).astype(np.int64))
+        slides = np.full(self.queries, self.slide, np.int64)
+        windows = WindowArrays(ranges, slides, np.zeros(self.queries, np.int64))
+        none = np.empty(0, np.int64)
+        lanes = locate(starts, bounds, windows, -(2**62), 2**62, (none, none, np.empty(0, np.int32)))
+        return bounds, lanes
+
+
+_WINDOWS = (
+    *((1, 16, 1), (1, 256, 4), (2, 6, 2), (4, 64, 1), (4, 1000, 10), (8, 4, 1)),
+    *((16, 32, 2), (16, 300, 1), (64, 64, 4), (64, 200, 20)),
+)
+
+
+def _cases(*sizes: tuple[int, int]) -> list[Case]:
+    return [Case(groups, cells, *one) for groups, cells in sizes for one in _WINDOWS if one[1] <= 2 * cells]
+
+
+FULL = [*_cases((1, 20_000), (100, 400), (500, 40)), Case(1, 60_000, 40, 100, 3), Case(1, 100_000, 12, 50, 2)]
+QUICK = _cases((1, 10_000), (50, 200), (200, 40))
+
+
+def work_of(case: Case, lanes: Lanes) -> Work:
+    """The work of the lanes as they are, not as it would be estimated."""
+    length = np.maximum(lanes.hi - lanes.lo, 1).astype(np.float64)
+    amounts = (
+        case.queries,
+        case.groups * case.cells,
+        len(lanes),
+        length.sum(),
+        np.log2(np.maximum(length, 2)).sum(),
+        length.max(),
+        case.cells,
+        len(lanes) / case.groups,
+    )
+    return Work(*(np.array([amount], np.float64) for amount in amounts))
+
+
+def measure_techniques(quick: bool, watch: Stopwatch, tell: Tell) -> dict[tuple[str, str], Fit]:
+    """By (cost name, family). All cases are measured one after another, several times over: see `Stopwatch`."""
+    cases = QUICK if quick else FULL
+    passes = 3 if quick else 5
+    terms: dict[tuple[str, str], dict[Case, dict[str, float]]] = {}
+    took: dict[tuple[str, str], dict[Case, list[float]]] = {}
+    for number in range(passes + 1):
+        tell(f"techniques, {'warming up' if number == 0 else f'pass {number} of {passes}'}")
+        for case in cases:
+            for name, family, work, action in _actions(case):
+                lengths = watch.lengths_of(action)
+                key = (name, family.value)
+                terms.setdefault(key, {})[case] = {k: float(v[0]) for k, v in TERMS[name](work).items()}
+                if number:  # the first pass compiles
+                    took.setdefault(key, {}).setdefault(case, []).append(lengths)
+    return {
+        key: fit([terms[key][case] for case in times], [watch.seconds(each) for each in times.values()])
+        for key, times in took.items()
+    }
+
+
+def _actions(case: Case) -> Iterator[tuple[str, Family, Work, Callable[[], None]]]:
+    bounds, lanes = case.lanes()
+    work = work_of(case, lanes)
+    queries = np.arange(case.queries)
+    for family in Family:
+        cells, out = _values(family, case.groups * case.cells), empty_columns(family, len(lanes))
+        for technique in allowed(family):
+            name = cost_name(technique, family)
+            if name not in TERMS or (technique == "recalculate" and work.covered[0] > _MOST_COVERED):
+                continue
+            evaluate = TECHNIQUES[technique].evaluate
+            yield name, family, work, partial(evaluate, cells, bounds, lanes, queries, out)
+
+
+def _values(family: Family, count: int) -> Any:
+    rng = np.random.default_rng(11)
+    kind = COLUMNS[family]
+    if family in (Family.ADD_INT, Family.MAX_INT):
+        return kind(rng.integers(0, 1_000_000, count))
+    columns = [rng.random(count) * 100 for _ in kind._fields]
+    if family is Family.ADD_FLOAT:
+        columns[1] *= 1e-9  # the rest of a head
+    return kind(*columns)

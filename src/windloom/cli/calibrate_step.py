@@ -1,0 +1,182 @@
+"""Measuring the step around the techniques: partials into cells, cells to a tree's slices, answers into tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.cli.calibrate_clock import Stopwatch
+from windloom.cli.calibrate_kernels import Tell
+from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
+from windloom.model.time import TICK_MAX, TICKS_PER_SECOND
+from windloom.optimizer.cost.calibrated import columns_of
+from windloom.optimizer.cost.fit import Fit, fit
+from windloom.plan.physical import Plan
+from windloom.plan.statistics import Observed
+from windloom.rounds import Answers, State, step
+from windloom.rounds.cells import coarsen, read_partials
+
+_COLUMNS = {"ts": "bigint", "k": "string", "n": "int", "x": "double"}
+
+
+@dataclass(frozen=True, slots=True)
+class Synthetic:
+    """Partials of a stream that never was: every group holds a tuple in a share of the slices, by chance.
+
+    Slices last a second. `aggregates` are functions and columns, as in `sum n`.
+    """
+
+    groups: int
+    slices: int
+    windows: tuple[tuple[int, int], ...]  # range and slide in seconds
+    aggregates: tuple[str, ...]
+    filled: float = 1.0
+
+    @property
+    def stream(self) -> Stream:
+        columns = {name: DataType.parse(kind) for name, kind in _COLUMNS.items()}
+        return Stream("s", columns, "ts", time_unit="us", events_per_second=self.tuples / self.slices)
+
+    @property
+    def tuples(self) -> float:
+        # The rate at which this share of the slices would hold a tuple if tuples came by chance; dense: four a cell.
+        mean = 4.0 if self.filled == 1.0 else -float(np.log1p(-self.filled))
+        return self.groups * self.slices * mean
+
+    @property
+    def observed(self) -> Observed:
+        return Observed(int(self.tuples), self.groups, float(self.slices))
+
+    def queries(self) -> list[Query]:
+        pairs = [one.split() for one in self.aggregates]
+        made = tuple(Aggregate(name, Expression.of_column(column)) for name, column in pairs)
+        outputs = tuple(Output(f"a{i}", i) for i in range(len(made)))
+        grouping = (Grouping("k", Expression.of_column("k")),) if self.groups > 1 else ()
+        return [
+            Query(f"q{i}", "s", Window(*(t * TICKS_PER_SECOND for t in one)), None, grouping, made, outputs, None, "")
+            for i, one in enumerate(self.windows)
+        ]
+
+    @property
+    def types(self) -> dict[tuple[str, str], DataType]:
+        return {("s", name): DataType.parse(kind) for name, kind in _COLUMNS.items()}
+
+    def partials(self, plan: Plan) -> pa.Table:
+        """A table as Spark hands it over: groups in no order, strings as keys."""
+        rng = np.random.default_rng(17)
+        there = rng.random(self.slices * self.groups) < self.filled
+        places = np.flatnonzero(there)
+        starts = plan.sets[0].edges.last_edge((places // self.groups) * TICKS_PER_SECOND)
+        keys = pa.array([f"key {i:06d}" for i in range(self.groups)]).take(pa.array(places % self.groups))
+        columns: dict[str, object] = {"slice": starts}
+        if self.groups > 1:
+            columns["g0"] = keys
+        fields = [field for one in plan.sets[0].components for field in one.fields]
+        for i, one in enumerate(f for part in plan.sets[0].components for f in [part] * len(part.fields)):
+            values = rng.integers(1, 1000, len(places))
+            is_float = one.argument_type is not None and one.argument_type.name == "double"
+            columns[f"c{i}"] = values / 8 if is_float and fields[i] != "count" else values
+        return pa.table(columns)
+
+
+def read_all(plan: Plan, table: pa.Table) -> int:
+    """The step and all its answers; how many rows they have."""
+    _, answers, _ = step(State(), {0: table}, TICK_MAX, plan)
+    return sum(block.table.num_rows for block in answers.blocks())
+
+
+def _windows(queries: int, slide: int, length: int) -> tuple[tuple[int, int], ...]:
+    return tuple((slide * (length + i), slide) for i in range(queries))
+
+
+_ONE, _TWO, _FIVE = ("sum n",), ("sum x", "max n"), ("sum n", "sum x", "max n", "min x", "count n")
+
+READING = (
+    Synthetic(1, 50_000, _windows(1, 1, 1), _ONE),
+    Synthetic(1, 50_000, _windows(1, 1, 1), _FIVE),
+    Synthetic(100, 1_000, _windows(1, 1, 1), _ONE),
+    Synthetic(100, 1_000, _windows(1, 1, 1), _FIVE),
+    Synthetic(5_000, 60, _windows(1, 1, 1), _ONE, 0.5),
+    Synthetic(5_000, 60, _windows(1, 1, 1), _FIVE, 0.5),
+)
+ANSWERING = (
+    Synthetic(1, 60_000, _windows(1, 1, 60), _ONE),
+    Synthetic(1, 60_000, _windows(30, 2, 60), _ONE),
+    Synthetic(100, 1_500, _windows(10, 1, 30), _ONE),
+    Synthetic(100, 1_500, _windows(20, 5, 10), _FIVE),
+    Synthetic(1_000, 100, _windows(8, 2, 8), _TWO),
+    Synthetic(1, 40_000, _windows(20, 1, 30), _FIVE),
+    Synthetic(10, 200, _windows(1, 10, 3), _ONE),
+    Synthetic(1, 300, _windows(100, 10, 3), _ONE),
+    Synthetic(1, 2_000, _windows(200, 10, 3), _FIVE),
+    Synthetic(1_000, 400, _windows(20, 2, 8), _ONE, 0.1),
+    Synthetic(500, 800, _windows(10, 5, 6), _TWO, 0.3),
+    Synthetic(20, 8_000, _windows(6, 1, 30), _ONE, 0.5),
+    Synthetic(2_000, 60, _windows(10, 30, 2), _ONE),
+    Synthetic(300, 1_000, _windows(10, 10, 5), _ONE, 0.5),
+    Synthetic(1_500, 200, _windows(15, 1, 4), _ONE, 0.2),
+)
+
+
+def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, watch: Stopwatch, tell: Tell) -> dict[str, Fit]:
+    """`read` and `coarsen`: partials to cells, cells to slices of ten seconds."""
+    cases = []
+    for one in READING:
+        plan = plan_of(one)
+        cases.append((one, plan, one.partials(plan)))
+    coarse = plan_of(Synthetic(1, 1, _windows(1, 10, 1), _ONE)).sets[0].edges
+    terms: dict[str, list[dict[str, float]]] = {"read": [], "coarsen": []}
+    for one, plan, table in cases:
+        columns = table.num_rows * columns_of(plan.sets[0].components)
+        keyed = table.num_rows if one.groups > 1 else 0
+        terms["read"].append({"read": table.num_rows, "read_key": keyed, "read_column": columns})
+        terms["coarsen"].append({"coarsen": table.num_rows, "coarsen_column": columns})
+    took: dict[str, list[list[float]]] = {name: [[] for _ in cases] for name in terms}
+    for number in range((3 if quick else 8) + 1):
+        tell("partials into cells")
+        for i, (_, plan, table) in enumerate(cases):
+            cells = read_partials(plan.sets[0], table)
+            read = watch.lengths_of(partial(read_partials, plan.sets[0], table))
+            merged = watch.lengths_of(partial(coarsen, cells, coarse))
+            if number:  # the first pass compiles
+                took["read"][i].append(read)
+                took["coarsen"][i].append(merged)
+    return {name: fit(terms[name], [watch.seconds(each) for each in took[name]]) for name in terms}
+
+
+def measure_answering(
+    plan_of: Callable[[Synthetic], Plan],
+    techniques_seconds: Callable[[Plan, Synthetic], float],
+    quick: bool,
+    watch: Stopwatch,
+    tell: Tell,
+) -> Fit:
+    """What remains of reading all answers when the techniques are taken off: rows, trees, queries."""
+    cases = []
+    for one in ANSWERING:
+        plan = plan_of(one)
+        _, answers, _ = step(State(), {0: one.partials(plan)}, TICK_MAX, plan)
+        cases.append((one, plan, answers))
+    took: list[list[float]] = [[] for _ in cases]
+    rows = [sum(block.table.num_rows for block in answers.blocks()) for _, _, answers in cases]
+    for _ in range(3 if quick else 8):
+        tell("cells into answers")
+        for i, (_, _, answers) in enumerate(cases):
+            took[i].append(watch.lengths_of(partial(_exhaust, answers)))
+    terms, left = [], []
+    for i, (one, plan, _) in enumerate(cases):
+        moves = (1 - one.filled) * float(np.log2(1 + one.filled * one.windows[0][1]))
+        row = {"row": rows[i], "row_value": rows[i] * len(one.aggregates), "row_sparse": rows[i] * moves}
+        terms.append({**row, "tree": 1.0, "query": len(one.windows), "lane": len(one.windows) * one.groups})
+        measured = watch.seconds(took[i])
+        left.append(max(measured - techniques_seconds(plan, one), 0.1 * measured))
+    return fit(terms, left)
+
+
+def _exhaust(answers: Answers) -> None:
+    for _ in answers.blocks():
+        pass

@@ -1,0 +1,185 @@
+"""`windloom plan`: which queries would share trees, and what that costs; for a catalog or a generated workload."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from windloom.cli.options import check_plan_options, name_value_pairs, open_loom, plan_options
+from windloom.errors import WindloomError, near_names
+
+if TYPE_CHECKING:
+    from windloom.cli.plan_report import Sharing
+    from windloom.model.window import Window
+
+#: What each generated workload takes for the options that are not given.
+_DEFAULTS: dict[str, dict[str, float | str]] = {
+    "divisors": {"smax": 1_000, "skew": 0.0, "unit": "1 s"},
+    "zipf": {"smax": 100_000, "skew": 0.6, "unit": "10 ms"},
+}
+_FOR_BOTH: dict[str, float | str] = {"queries": 1_000, "overlap": 50, "seed": 1, "aggregate": "sum"}
+
+
+@click.command(
+    epilog="Example: windloom plan --workload zipf --queries 250 --rate 100 --skew 0.7 --overlap 10",
+    short_help="Show what queries would share, and its cost.",
+)
+@click.argument("catalog", required=False, type=click.Path())
+@click.option(
+    "--rate",
+    "rates",
+    multiple=True,
+    metavar="[STREAM=]N",
+    help="Events a second: of a stream of the catalog, or of the workload.",
+)
+@click.option("--workload", type=click.Choice(list(_DEFAULTS)), help="Generate windows as the papers do.")
+@click.option("--queries", type=click.IntRange(1), metavar="N", help="How many. [1000]")
+@click.option("--smax", type=click.IntRange(1), metavar="S", help="Longest slide, in units. [1000; zipf: 100000]")
+@click.option("--overlap", type=click.FloatRange(1), metavar="O", help="Most windows that hold one event. [50]")
+@click.option("--skew", type=float, metavar="Z", help="Zipf skew toward long slides. [0; zipf: 0.6]")
+@click.option("--seed", type=click.IntRange(0), metavar="K", help="Another one, other windows. [1]")
+@click.option("--unit", metavar="TIME", help="What a slide of 1 lasts. [1 s; zipf: 10 ms]")
+@click.option("--aggregate", type=click.Choice(["sum", "max"]), help="What the workload asks for. [sum]")
+@click.option("--epsilon", type=float, metavar="E", help="Tolerance of the strategy 'incremental'. [0.1]")
+@click.option("--memory", default="4g", metavar="SIZE", help="What finding a plan may take. [4g]")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@plan_options
+def plan(
+    catalog: str | None,
+    rates: tuple[str, ...],
+    workload: str | None,
+    epsilon: float | None,
+    memory: str,
+    as_json: bool,
+    strategy: str,
+    slicing: str,
+    technique: str,
+    **given: Any,
+) -> None:
+    """Show which queries would share trees, what every tree and the plan cost, and how long finding it took.
+
+    Costs are the papers': operations a second of event time. A generated workload has no data and no types; it is
+    planned as windows, a million if you like.
+    """
+    from windloom.cli.plan_report import find_sharing, to_json, to_text
+
+    given = {name: value for name, value in given.items() if value is not None}
+    _check_form(catalog, workload, given)
+    if epsilon is not None and strategy != "incremental":
+        raise WindloomError(
+            f"--epsilon does not go with --strategy {strategy}",
+            "it is the tolerance of an incremental plan",
+            "leave it out, or take --strategy incremental",
+        )
+    strategy = "weave_share" if strategy == "auto" else strategy
+    check_plan_options(strategy, slicing, technique)
+    limit = _bytes(memory)
+    if workload is None:
+        problems = _of_catalog(str(catalog), rates, slicing, technique)
+    else:
+        problems = [_of_workload(workload, given, rates, slicing, technique)]
+    found = find_sharing(problems, strategy, epsilon, limit)
+    options = {"strategy": strategy, "slicing": slicing, "technique": technique}
+    click.echo(json.dumps(to_json(found, options), indent=2) if as_json else to_text(found, options))
+
+
+def _check_form(catalog: str | None, workload: str | None, given: dict[str, Any]) -> None:
+    if (catalog is None) == (workload is None):
+        fact = "neither a catalog nor a workload is given" if catalog is None else "both are given"
+        raise WindloomError("there are two things that can be planned, one at a time", fact, "windloom plan --help")
+    if workload is None and given:
+        raise WindloomError(
+            f"--{next(iter(given))} does not go with a catalog",
+            "it describes a generated workload",
+            "leave it out, or give --workload instead of the catalog",
+        )
+
+
+def _of_workload(workload: str, given: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str) -> Sharing:
+    from windloom.cli.plan_report import Sharing
+    from windloom.kernels.registry import find_technique, permits
+    from windloom.model import Family
+    from windloom.optimizer.cost.omega import cost_name
+
+    options = _FOR_BOTH | _DEFAULTS[workload] | given
+    if len(rates) > 1 or any("=" in one for one in rates):
+        raise WindloomError(
+            f"cannot read --rate '{rates[-1]}'", "a generated workload is one stream", "write --rate N, once"
+        )
+    rate, rate_from = _rate(rates[0], workload) if rates else (None, "default")
+    family = Family.ADD_INT if options["aggregate"] == "sum" else Family.MAX_INT
+    # The papers' own: Panes.
+    name = "recalculate" if technique == "auto" else technique
+    if not permits(find_technique(name), family):
+        raise WindloomError(
+            f"technique '{name}' cannot answer --aggregate {options['aggregate']}",
+            "it needs an operation that can be undone",
+            "use --aggregate sum, or another technique",
+        )
+    return Sharing(workload, None, _windows(workload, options), slicing, (cost_name(name, family),), rate, rate_from)
+
+
+def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
+    from windloom.model.time import parse_duration
+    from windloom.testing.workload import divisors_workload, zipf_workload
+
+    unit = parse_duration(str(options["unit"]))
+    if unit <= 0:
+        raise WindloomError(f"--unit '{options['unit']}' is no length of time", "it must be positive", "--unit '1 s'")
+    made = divisors_workload if workload == "divisors" else zipf_workload
+    overlap = options["overlap"]
+    if workload == "divisors":
+        if overlap != int(overlap):
+            raise WindloomError(
+                f"--overlap {overlap:g} does not go with --workload divisors", "ranges are whole slides", "round it"
+            )
+        overlap = int(overlap)
+    return made(options["queries"], options["smax"], overlap, options["skew"], options["seed"], unit)
+
+
+def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str) -> list[Sharing]:
+    from windloom.cli.plan_report import sharing_of_set
+
+    loom = open_loom(catalog, (), "*", None, ())
+    given = name_value_pairs(rates, "--rate", "STREAM=N")
+    for name in given:
+        if name not in loom.streams:
+            raise WindloomError(
+                f"the catalog has no stream '{name}'", f"--rate {name}={given[name]}", near_names(name, [*loom.streams])
+            )
+    read = {name: _rate(text, name) for name, text in given.items()}
+    # One tree a set, to learn sets, components and techniques; what they share is found afterwards.
+    base = loom.plan("shared", slicing, technique)
+    found = []
+    for one in base.sets:
+        declared = loom.streams[one.stream].events_per_second
+        rate, rate_from = read.get(one.stream, (declared, "catalog" if declared else "default"))
+        found.append(sharing_of_set(one, slicing, rate, rate_from))
+    return found
+
+
+def _rate(text: str, name: str) -> tuple[float | None, str]:
+    """Zero is taken as unknown, and the report says so."""
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate < float("inf"):
+        raise WindloomError(
+            f"the rate of '{name}' cannot be '{text}'", "it is events a second", "give a number above 0, such as 1000"
+        )
+    return (rate, "given") if rate else (None, "default, as 0 was given")
+
+
+def _bytes(text: str) -> int:
+    factors = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+    number, factor = (text[:-1], factors[text[-1].lower()]) if text[-1:].lower() in factors else (text, 1)
+    try:
+        size = int(float(number) * factor)
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise WindloomError(f"cannot read --memory '{text}'", "it is a number of bytes", "for example --memory 4g")
+    return size

@@ -1,0 +1,215 @@
+"""Rounds of a stream as they are shown: a live table on a terminal, else a line a round, or JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from windloom.engine.streaming.progress import RoundProgress
+
+_RECENT = 10
+#: A terminal narrower than this shows the essential columns only.
+_WIDE = 140
+
+
+class Totals:
+    """Figures of all rounds of this process, as one line."""
+
+    def __init__(self) -> None:
+        self.rounds = self.events = self.late = self.untimed = self.results = 0
+        self.last: RoundProgress | None = None
+        self.watermark: str | None = None  # the last that was an instant: a finished stream has none
+
+    def add(self, done: RoundProgress) -> None:
+        self.rounds += 1
+        self.events += done.events
+        self.late += done.late_partly + done.late_dropped
+        self.untimed += done.untimed
+        self.results += done.results
+        self.last = done
+        self.watermark = done.watermark or self.watermark
+
+    def __str__(self) -> str:
+        if self.last is None:
+            return "no round yet"
+        last = self.last
+        odd = [f"{self.late:,} late"] if self.late else []
+        odd += [f"{self.untimed:,} without a time"] if self.untimed else []
+        return (
+            f"{_counted(self.rounds, 'round')}, {self.events:,} events{_bracketed(odd)} → {self.results:,} rows"
+            f" of {_counted(last.queries, 'query', 'queries')} in {_counted(last.trees, 'tree')};"
+            f" watermark {_watermark(self.watermark)}"
+        )
+
+
+class RoundView(Protocol):
+    """What a round is shown to. `show` is called by the thread that ran the round."""
+
+    totals: Totals
+    is_read: bool  # False when whoever read the lines has gone
+
+    def show(self, done: RoundProgress) -> None: ...
+
+    def say(self, line: str) -> None: ...
+
+
+@contextmanager
+def view_of(as_json: bool) -> Iterator[RoundView]:
+    """The view that suits the terminal, or its absence."""
+    console = Console(highlight=False)
+    if as_json or not console.is_terminal:
+        yield _LineView(_json_line if as_json else round_line)
+        return
+    # Drawn when there is something new: the thread of a round does it, no other.
+    with Live(console=console, auto_refresh=False) as live:
+        view = _LiveView(live, console.width >= _WIDE)
+        try:
+            yield view
+        finally:
+            view.say("")
+
+
+class _LineView:
+    def __init__(self, line: Callable[[RoundProgress], str]) -> None:
+        self.totals, self.is_read = Totals(), True
+        self._line = line
+
+    def show(self, done: RoundProgress) -> None:
+        self.totals.add(done)
+        try:
+            click.echo(self._line(done))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self.is_read = False
+            # Else Python complains when it flushes what is left, at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def say(self, line: str) -> None:
+        click.echo(f"… {line}", err=True)
+
+
+class _LiveView:
+    def __init__(self, live: Live, is_wide: bool) -> None:
+        self.totals, self.is_read = Totals(), True
+        self._live, self._is_wide = live, is_wide
+        self._recent: deque[RoundProgress] = deque(maxlen=_RECENT)
+        self._said = "Ctrl-C stops after the round that runs"
+        self._draw()
+
+    def show(self, done: RoundProgress) -> None:
+        self.totals.add(done)
+        self._recent.append(done)
+        self._draw()
+
+    def say(self, line: str) -> None:
+        self._said = line
+        self._draw()
+
+    def _draw(self) -> None:
+        parts = [round_table(list(self._recent), self._is_wide)] if self._recent else []
+        said = [Text(f"{self._said} …", style="dim")] if self._said else []
+        self._live.update(Group(Text(str(self.totals)), *parts, *said), refresh=True)
+
+
+def round_table(recent: list[RoundProgress], is_wide: bool) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    columns = [one for one in _COLUMNS if is_wide or one[2]]
+    for name, _, _ in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for done in recent:
+        table.add_row(*(text(done) for _, text, _ in columns))
+    return table
+
+
+def round_line(done: RoundProgress) -> str:
+    odd = [f"{done.late_partly:,} partly late"] if done.late_partly else []
+    odd += [f"{done.late_dropped:,} dropped as late"] if done.late_dropped else []
+    odd += [f"{done.untimed:,} without a time"] if done.untimed else []
+    stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in done.seconds.items())
+    return (
+        f"round {done.round}: {done.events:,} events{_bracketed(odd)} → {done.partials:,} partials"
+        f" → {done.results:,} rows; watermark {_watermark(done.watermark)}, lag {_lag(done)};"
+        f" {done.total_seconds:.2f} s ({stages});"
+        f" state {size_text(done.state_bytes)}, {_counted(done.trees, 'tree')}, plan {done.plan_version}"
+    )
+
+
+def _json_line(done: RoundProgress) -> str:
+    return json.dumps(done.as_dict())
+
+
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _bracketed(facts: list[str]) -> str:
+    return f" ({', '.join(facts)})" if facts else ""
+
+
+def _watermark(instant: str | None) -> str:
+    return "–" if instant is None else instant.replace("T", " ").removesuffix("+00:00")
+
+
+def _lag(done: RoundProgress) -> str:
+    return "–" if done.lag is None else duration_text(done.lag)
+
+
+def _stage(*names: str) -> Callable[[RoundProgress], str]:
+    return lambda done: f"{sum(done.seconds.get(name, 0.0) for name in names):.2f}"
+
+
+def duration_text(seconds: float) -> str:
+    """Seconds in the unit people would use.
+
+    >>> duration_text(3.21), duration_text(-90), duration_text(86400 * 12)
+    ('3.2 s', '-1.5 min', '12.0 d')
+    """
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if abs(seconds) >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def size_text(size: int) -> str:
+    """Bytes in the unit people would use.
+
+    >>> size_text(512), size_text(1536), size_text(3 << 30)
+    ('512 B', '1.5 KiB', '3.0 GiB')
+    """
+    number, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while number >= 1024 and len(units) > 1:
+        number, units = number / 1024, units[1:]
+    return f"{size} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
+
+
+#: Header, text, and whether a narrow terminal shows it. Stages are in the order in which a round passes them.
+_COLUMNS: tuple[tuple[str, Callable[[RoundProgress], str], bool], ...] = (
+    ("round", lambda done: f"{done.round:,}", True),
+    ("events", lambda done: f"{done.events:,}", True),
+    ("late", lambda done: f"{done.late_partly + done.late_dropped:,}", True),
+    ("partials", lambda done: f"{done.partials:,}", False),
+    ("rows", lambda done: f"{done.results:,}", True),
+    ("watermark", lambda done: _watermark(done.watermark)[:19], True),  # to the second
+    ("lag", _lag, True),
+    ("seconds", lambda done: f"{done.total_seconds:.2f}", True),
+    ("= spark", _stage("partials"), False),
+    ("+ log", _stage("log"), False),
+    ("+ step", _stage("step", "shards"), False),
+    ("+ answers", _stage("answers"), False),
+    ("+ commit", _stage("commit", "snapshot"), False),
+    ("state", lambda done: size_text(done.state_bytes), True),
+    ("trees", lambda done: f"{done.trees:,}", False),
+    ("plan", lambda done: f"{done.plan_version:,}", False),
+)

@@ -1,0 +1,58 @@
+"""The step on the driver: a round's partials come over as Arrow and are its log; the state stays in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from windloom.engine.streaming.options import StreamOptions
+from windloom.engine.streaming.placement.placement import Intake, Outcome, Round, Stopwatch
+from windloom.engine.streaming.watermark import Watermarks
+from windloom.model.stream import Stream
+from windloom.rounds import State, step
+from windloom.rounds.checkpoint import Checkpoint, RoundLog
+from windloom.spark.round_job import Taken, take_in
+
+
+class DriverPlacement:
+    description = "driver"
+    parts_outlive_rounds = True
+
+    def __init__(
+        self, streams: Mapping[str, Stream], checkpoint: Checkpoint, watermarks: Watermarks, options: StreamOptions
+    ) -> None:
+        self._streams, self._checkpoint, self._watermarks, self._options = streams, checkpoint, watermarks, options
+
+    def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
+        log = self._checkpoint.read_log(round.number)
+        if log is None:
+            with watch("partials"):
+                taken = self._take(round, intake)
+            with watch("log"):
+                seen, watermark = self._watermarks.after(round.plan, round.state.seen, taken.largest_ticks)
+                if intake.watermark is not None:
+                    watermark = intake.watermark
+                log = RoundLog(round.number, round.record.version, watermark, seen, taken.partials, dict(taken.untimed))
+                self._checkpoint.write_log(log)
+        with watch("step"):
+            state, answers, counts = step(
+                round.state,
+                log.partials,
+                log.watermark,
+                round.plan,
+                seen=log.seen,
+                history_ticks=round.record.history_ticks,
+            )
+        return Outcome(state, state.nbytes, counts, log.untimed, answers.blocks())
+
+    def committed(self, round: int, state: State) -> None:
+        """The state needs no file of its own: it is made again from snapshot and log."""
+
+    def parts(self, state: State) -> Iterable[State]:
+        return [state]
+
+    def _take(self, round: Round, intake: Intake) -> Taken:
+        if not intake.frames:
+            return Taken({}, {}, {})
+        streams = [self._streams[name] for name in intake.frames]
+        skip_untimed = self._options.untimed == "skip"
+        return take_in(round.plan, streams, intake.frames, intake.batch, skip_untimed=skip_untimed)

@@ -1,0 +1,138 @@
+"""The step on executors: every group belongs to one shard, by hash, and each shard's state is a file on shared storage.
+
+A round, and what a crash right after each of its parts leaves:
+
+| part                                                       | after a crash the round …                       |
+|------------------------------------------------------------|-------------------------------------------------|
+| `begun`: the plan version                                  | runs again, with the same plan                  |
+| job 1: partials, on the executors; the watermark           | runs again, from the same micro-batch           |
+| job 2: every shard reads its state of the last committed   | runs again; files that were written are         |
+| round, steps, writes its new state and its answers, and    | leftovers                                       |
+| hands back their names                                     |                                                 |
+| log: watermark, names of all files, counts                 | reads the names: no job runs, the rows are      |
+|                                                            | those of the recorded files, bit for bit        |
+| sinks                                                      | writes the same rows again                      |
+| commit                                                     | is done; the next one reads the recorded states |
+| retention: files of no use to the next round               | is done; the next start deletes them            |
+
+So the log is the truth here too. It holds no partials: the state after the last committed round is in the files that
+its log names. A task may fail, be repeated, or run twice at once: each attempt writes files of its own, Spark hands
+back the names of one attempt a shard, and only those are recorded. Files that are recorded are never written again, and
+deleted only when a later round is committed.
+
+What holds for all shards together is the driver's: watermark, plan, which queries are fresh, what is kept of the past.
+It folds the step over the logs, without cells, as recovery does for the driver placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+
+from windloom.engine.streaming.options import StreamOptions
+from windloom.engine.streaming.placement.placement import Intake, Outcome, Round, Stopwatch
+from windloom.engine.streaming.watermark import Watermarks
+from windloom.errors import WindloomError
+from windloom.model.stream import Stream
+from windloom.rounds import Block, State, step
+from windloom.rounds.checkpoint import Checkpoint, RoundLog
+from windloom.rounds.shards.blocks import joined, read_blocks
+from windloom.rounds.shards.files import ShardFiles
+from windloom.rounds.shards.notes import ShardNote, counts_of, kept_from_of
+from windloom.rounds.shards.run import ShardRound, shard_state
+from windloom.spark.api import SparkSession
+from windloom.spark.shard_job import Gathered, gathered, run_shards
+
+
+class ExecutorPlacement:
+    parts_outlive_rounds = False
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        streams: Mapping[str, Stream],
+        checkpoint: Checkpoint,
+        files: ShardFiles,
+        shards: int,
+        watermarks: Watermarks,
+        options: StreamOptions,
+    ) -> None:
+        self._spark, self._streams, self._checkpoint, self._files = spark, streams, checkpoint, files
+        self._shards, self._watermarks, self._options = shards, watermarks, options
+        self.description = f"executors, {shards} shards"
+        self._ran: tuple[ShardNote, ...] = ()  # of the round that is not committed yet
+        self._notes = self._recorded(checkpoint.last_committed)
+        if len(self._notes) != (shards if checkpoint.last_committed >= 0 else 0):
+            raise WindloomError(
+                f"the log of round {checkpoint.last_committed} does not name the states of {shards} shards",
+                "the round is committed, and its log is missing or of another checkpoint",
+                "restore the log from a copy, or start over with a new checkpoint",
+            )
+        logged = self._recorded(checkpoint.last_committed + 1)  # of a round that was interrupted
+        files.keep_only({*self._states, *(name for note in logged for name in note.files)})
+
+    def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
+        log = self._checkpoint.read_log(round.number)
+        if log is None:
+            log = self._run_job(round, intake, watch)
+            with watch("log"):
+                self._checkpoint.write_log(log)
+        with watch("step"):
+            state, _, _ = step(
+                round.state, {}, log.watermark, round.plan, seen=log.seen, history_ticks=round.record.history_ticks
+            )
+        state = state.forgetting(kept_from_of(log.shards))
+        self._ran = log.shards
+        state_bytes = sum(note.state_bytes for note in log.shards)
+        return Outcome(state, state_bytes, counts_of(log.shards), log.untimed, joined(self._blocks(log.shards)))
+
+    def committed(self, round: int, state: State) -> None:
+        self._notes = self._ran
+        self._files.keep_only(set(self._states))
+
+    def parts(self, state: State) -> Iterable[State]:
+        return (shard_state(self._files, name, state) for name in self._states)
+
+    def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
+        with ExitStack() as scope:
+            taken: Gathered | None = None
+            if intake.frames:
+                streams = [self._streams[name] for name in intake.frames]
+                skip_untimed = self._options.untimed == "skip"
+                job = gathered(round.plan, streams, intake.frames, intake.batch, skip_untimed=skip_untimed)
+                with watch("partials"):
+                    taken = scope.enter_context(job)
+            largest = {} if taken is None else taken.largest_ticks
+            seen, watermark = self._watermarks.after(round.plan, round.state.seen, largest)
+            if intake.watermark is not None:
+                watermark = intake.watermark
+            told = ShardRound(
+                round.number,
+                round.plan,
+                watermark,
+                seen,
+                round.record.history_ticks,
+                round.left,
+                None if round.previous is round.plan else round.previous,
+                self._states,
+                self._files,
+            )
+            with watch("shards"):
+                notes = run_shards(self._spark, told, None if taken is None else taken.partials, self._shards)
+            untimed = {} if taken is None else dict(taken.untimed)
+        return RoundLog(round.number, round.record.version, watermark, seen, {}, untimed, tuple(notes))
+
+    def _blocks(self, notes: Iterable[ShardNote]) -> Iterator[Block]:
+        """Shard after shard: the driver holds the answers of one at a time."""
+        for note in notes:
+            if note.answers is not None:
+                yield from read_blocks(note.answers, self._files.read(note.answers))
+
+    def _recorded(self, round: int) -> tuple[ShardNote, ...]:
+        log = self._checkpoint.read_log(round) if round >= 0 else None
+        return () if log is None else log.shards
+
+    @property
+    def _states(self) -> tuple[str, ...]:
+        """Where each shard's state after the last committed round is."""
+        return tuple(note.state for note in self._notes)

@@ -1,0 +1,92 @@
+"""What a placement is: it takes in a round's tuples, logs, runs the step, and keeps the state for the next round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Protocol
+
+from windloom.plan.physical import Plan
+from windloom.rounds import Block, State
+from windloom.rounds.checkpoint import PlanRecord
+from windloom.rounds.step import StepCounts
+from windloom.spark.api import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """The tuples of a round, by stream; none for the round that finishes a stream, which brings its own watermark.
+
+    `batch` is the micro-batch that all frames are parts of, if there is one.
+    """
+
+    frames: Mapping[str, DataFrame] = field(default_factory=dict)
+    batch: DataFrame | None = None
+    watermark: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round about to run with `plan`. `state` is what the last round left, in terms of `plan`.
+
+    `left` is the same in terms of `previous`, the plan of that last round; None before the first.
+    """
+
+    number: int
+    record: PlanRecord
+    plan: Plan
+    state: State
+    previous: Plan | None
+    left: State
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a round came to, logged already. `blocks` can be read once, before the round is committed."""
+
+    state: State
+    state_bytes: int
+    counts: StepCounts
+    untimed: Mapping[str, int]
+    blocks: Iterable[Block]
+
+
+class Stopwatch:
+    """Seconds of each stage of a round."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        begun = perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + perf_counter() - begun
+
+
+class Placement(Protocol):
+    """`run` leaves a log, after which a repeated round gives the same rows without asking Spark for tuples again.
+
+    States that a placement hands out may lack their cells, where these live elsewhere; all that decides what a query
+    reports, and from which window on, is in them.
+    """
+
+    #: "driver", or "executors" with their number of shards: for people.
+    description: str
+
+    def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome: ...
+
+    def committed(self, round: int, state: State) -> None:
+        """The round is done: forget what only it needed."""
+        ...
+
+    #: Whether `parts` may still be read when the next round has begun.
+    parts_outlive_rounds: bool
+
+    def parts(self, state: State) -> Iterable[State]:
+        """The state with its cells, in the parts it is kept in; called between two rounds."""
+        ...

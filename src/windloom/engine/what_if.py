@@ -1,0 +1,86 @@
+"""What one more query would cost: two plans, compared before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from windloom.model.query import Query
+from windloom.optimizer import report_sharing
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.estimate import estimate_plan
+from windloom.plan.explain.reasons import tree_name
+from windloom.plan.explain.sharing import work
+from windloom.plan.explain.words import count, number, share
+from windloom.plan.physical import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """Seconds of work a second of event time: of the plan without the query and with it, and of the query alone."""
+
+    query: str  # its text
+    before: float
+    after: float
+    alone: float
+    tree: str  # that it would join, or form
+    partners: int  # other queries of that tree
+    new_set: bool  # nobody else has its stream, predicate and grouping
+    added_edges_per_second: float
+    exact: bool  # were the edges counted exactly?
+
+    @property
+    def added(self) -> float:
+        """Its marginal cost."""
+        return self.after - self.before
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "added": self.added}
+
+    def __repr__(self) -> str:
+        grows = f", {share(self.added / self.before)} of the plan so far" if self.before > 0 else ""
+        lines = [f"WhatIf: adds {work(self.added)} of work a second of event time{grows}", f"  query   {self.query}"]
+        lines.append(f"  plan    {work(self.before)} without it, {work(self.after)} with it")
+        saved = 1 - self.added / self.alone if self.alone > 0 else 0.0
+        spared = f": sharing spares {share(saved)}" if saved > 0 else ""
+        lines.append(f"  alone   {work(self.alone)}{spared}")
+        lines.append(f"  place   {self.place}")
+        edges = "no edges" if self.added_edges_per_second <= 0 else f"{number(self.added_edges_per_second)} edges/s"
+        lines.append(f"  slices  adds {'' if self.exact else '≈ '}{edges} to its set's")
+        return "\n".join(lines)
+
+    @property
+    def place(self) -> str:
+        if self.new_set:
+            return f"{self.tree}, of a set of its own: no other query has its stream, predicate and grouping"
+        if not self.partners:
+            return f"{self.tree}, by itself"
+        return f"{self.tree}, with {count(self.partners, 'other query', 'other queries')}"
+
+
+def unused_name(names: Collection[str]) -> str:
+    name = "what if"
+    while name in names:
+        name += "?"
+    return name
+
+
+def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
+    one, tree, _ = after.find(query.name)
+    edges = one.edges.edges_per_second
+    without = None
+    if before is not None:
+        key = (one.stream, one.where, one.group_by)
+        without = next((each for each in before.sets if (each.stream, each.where, each.group_by) == key), None)
+    return WhatIf(
+        " ".join(query.text.split()),
+        0.0 if before is None else estimate_plan(before, constants).total,
+        estimate_plan(after, constants).total,
+        report_sharing(after, constants).queries[query.name].alone,
+        tree_name(after, one, tree),
+        len(tree.queries) - 1,
+        without is None,
+        edges - (0.0 if without is None else without.edges.edges_per_second),
+        one.edges.density.exact and (without is None or without.edges.density.exact),
+    )

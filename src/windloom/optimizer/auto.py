@@ -1,0 +1,192 @@
+"""What `auto` takes: the strategy and the techniques that the calibrated cost predicts to be fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from windloom.errors import WindloomError
+from windloom.kernels.registry import allowed, choose_technique
+from windloom.model.aggregate import Family
+from windloom.model.query import Query
+from windloom.model.window import Window
+from windloom.optimizer.cost.calibrated import (
+    Asked,
+    CalibratedCost,
+    columns_of,
+    known_techniques,
+    parts_of,
+    scanning_cost,
+    technique_cost,
+)
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.cost.omega import cost_name
+from windloom.optimizer.cost.work import Demand, Work
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.sharing.registry import find_strategy
+from windloom.plan.physical import PlannedComponent
+from windloom.plan.statistics import Statistics
+from windloom.slicing.edges import EdgeSet
+from windloom.slicing.identify import choose_slice_id
+from windloom.slicing.registry import Slicing
+
+#: What looks for better where one tree for all may not be best: the most thorough search while bundles are few.
+THOROUGH, QUICK = "reweave", "weave_share"
+FEW_BUNDLES = 64
+#: Where no other plan could save a larger share of the set's cost, none is looked for.
+WORTH_SEARCHING = 0.02
+#: A technique takes the place of the family's usual one where it is predicted to be faster by this share of that one,
+#: and by this share of what writing the answers takes in any case.
+CLEARLY, NOTICEABLY = 0.2, 0.1
+#: Never taken unless asked for: where a rate or a number of groups is wrong, its cost has no bound.
+RISKY = "recalculate"
+
+
+def calibrated_problem(
+    queries: Sequence[Query],
+    components: tuple[PlannedComponent, ...],
+    groupings: int,
+    technique: str,
+    slicing: Slicing,
+    statistics: Statistics,
+    constants: Constants,
+) -> SharingProblem:
+    """What to share among the queries of a set, with costs predicted in seconds."""
+    windows = tuple(query.window for query in queries)
+    edges = EdgeSet.of(one for each in set(windows) for one in (*slicing.edges(each), *slicing.marks(each)))
+    rate = edges.edges_per_second
+    model = CalibratedCost(
+        constants,
+        statistics,
+        _asked(queries, components, technique, constants),
+        rate,
+        columns_of(components),
+        float(np.mean([len(query.aggregates) for query in queries])),
+        _answered(windows, statistics),
+        any(slicing.marks(window) for window in set(windows)),
+    )
+    once = scanning_cost(constants, statistics, rate, choose_slice_id(edges), groupings, components).total
+    return SharingProblem(windows, slicing, model, once)
+
+
+def _asked(
+    queries: Sequence[Query], components: tuple[PlannedComponent, ...], technique: str, constants: Constants
+) -> tuple[Asked, ...]:
+    kinds: dict[tuple[Family, float], int] = {}
+    for part in components:
+        asking = sum(part.component in query.components for query in queries)
+        if asking:
+            key = (part.family, asking / len(queries))
+            kinds[key] = kinds.get(key, 0) + parts_of(part)
+    return tuple(
+        Asked(family, parts, share, _cost_names(family, technique, constants))
+        for (family, share), parts in kinds.items()
+    )
+
+
+def _answered(windows: Sequence[Window], statistics: Statistics) -> float:
+    dense = replace(statistics, events_per_second=float("inf"))
+    return float((Demand.of([windows], statistics).rows / Demand.of([windows], dense).rows)[0])
+
+
+def _cost_names(family: Family, technique: str, constants: Constants) -> tuple[str, ...]:
+    if technique != "auto":
+        return (cost_name(technique, family),)
+    return contenders(constants, family)
+
+
+@lru_cache(maxsize=64)
+def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
+    """Cost names of the techniques that are fastest for something, the usual one first: no others need be looked at.
+
+    The probes are trees of 1 to 4,096 queries whose windows cover 1 to 65,536 cells and move by a cell or by many.
+    """
+    usual = cost_name(choose_technique(family), family)
+    names = known_techniques(constants, [cost_name(one, family) for one in allowed(family) if one != RISKY], family)
+    if usual not in names:
+        return (usual,)
+    queries, length, slide = (
+        axis.ravel() for axis in np.meshgrid(4.0 ** np.arange(7), 4.0 ** np.arange(9), 4.0 ** np.arange(6))
+    )
+    rows, length = queries / slide, np.maximum(length, slide)
+    demand = Demand(queries, rows, rows * length, length, rows * np.log2(length))
+    work = Work.of(demand, np.ones(len(queries)), Statistics(1e6))
+    costs = np.array([technique_cost(constants, name, family, work) for name in names])
+    fastest = {names[i] for i in np.unique(costs.argmin(axis=0))} - {usual}
+    return (usual, *sorted(fastest))
+
+
+def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
+    """One tree for all, or what a search finds where that may be cheaper; by name, and its trees."""
+    model = problem.model
+    assert isinstance(model, CalibratedCost), "`auto` decides by predicted seconds"
+    best, trees = "shared", find_strategy("shared").choose(problem)
+    cost = problem.cost(trees)
+    if cost <= least_apart(problem, model) * (1 + WORTH_SEARCHING):
+        return best, trees
+    name = THOROUGH if len(problem.bundles) <= FEW_BUNDLES else QUICK
+    try:
+        found = find_strategy(name).choose(problem)
+    except WindloomError:
+        return best, trees  # more memory than it may take: where nobody has asked for it, no reason to refuse
+    return (name, found) if problem.cost(found) < cost * (1 - 1e-9) else (best, trees)
+
+
+def least_apart(problem: SharingProblem, model: CalibratedCost) -> float:
+    """Less than this, a plan of two trees or more cannot cost.
+
+    At least one of them has fewer edges than the set and must merge cells. Beyond that every query is taken to read no
+    cells at all and to be answered by the technique that writes answers fastest.
+    """
+    none = np.full(len(problem.distinct[0]), 1e-9 * model.set_edges_per_second)
+    each = model.tree_cost(problem.columns.load([[i] for i in range(len(none))]), none) - model.own_cost(none)
+    whole = np.array([model.set_edges_per_second])
+    return problem.once + float(each.sum() + model.own_cost(none)[0] + model.own_cost(whole)[0])
+
+
+def choose_techniques(
+    components: tuple[PlannedComponent, ...],
+    queries: Sequence[Query],
+    edges_per_second: float,
+    statistics: Statistics,
+    constants: Constants,
+) -> tuple[str, ...]:
+    """For each component of the set the technique that is fastest for those queries of a tree that ask for it."""
+    work: dict[tuple[Window, ...], Work] = {}
+    chosen = []
+    for part in components:
+        asking = tuple(query.window for query in queries if part.component in query.components)
+        if not asking:
+            chosen.append(choose_technique(part.family))
+            continue
+        if asking not in work:
+            work[asking] = Work.of(Demand.of([asking], statistics), np.array([edges_per_second]), statistics)
+        chosen.append(_fastest(constants, part.family, work[asking]))
+    return tuple(chosen)
+
+
+def _fastest(constants: Constants, family: Family, work: Work) -> str:
+    names = contenders(constants, family)
+    if len(names) == 1:
+        return choose_technique(family)
+    usual, *others = (float(technique_cost(constants, name, family, work)[0]) for name in names)
+    writing = float(work.rows[0]) * constants.seconds("row")
+    if usual - min(others) < max(CLEARLY * usual, NOTICEABLY * writing):
+        return choose_technique(family)
+    return _technique_of(names[1 + int(np.argmin(others))], family)
+
+
+def _technique_of(name: str, family: Family) -> str:
+    return next(one for one in allowed(family) if cost_name(one, family) == name)
+
+
+def costed_techniques(
+    components: Iterable[PlannedComponent], techniques: Iterable[str], queries: Sequence[Query]
+) -> tuple[str, ...]:
+    """Cost names of the techniques that answer something; of all where none does: COUNT(*) is kept in any case."""
+    pairs = list(zip(components, techniques, strict=True))
+    asked = [(one, name) for one, name in pairs if any(one.component in query.components for query in queries)]
+    return tuple(cost_name(name, one.family) for one, name in asked or pairs)

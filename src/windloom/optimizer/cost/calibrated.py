@@ -1,0 +1,151 @@
+"""The calibrated cost: seconds of work for every second of event time, as this runtime spends them on this machine.
+
+A set is scanned once, on the union of its trees' edges (TriWeave's way), so scanning, bringing partials over and
+sorting them costs the same however its queries form trees. What a tree costs by itself is merging the set's cells to
+slices of its own, unless it has all edges of the set. Then come finding windows, the techniques, and writing answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.families import COLUMNS
+from windloom.model.aggregate import ComponentKind, Family
+from windloom.model.types import TypeKind
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.cost.omega import Load
+from windloom.optimizer.cost.work import TERMS, Demand, Work
+from windloom.plan.physical import PlannedComponent
+from windloom.plan.statistics import Statistics
+from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, SliceId
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Equal kinds of components: what a share of the queries asks to be combined, and by which techniques it may be."""
+
+    family: Family
+    parts: int  # combined independently of each other
+    share: float  # of the queries
+    techniques: tuple[str, ...]  # cost names
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedCost:
+    """Of one set; every tree takes the technique that is cheapest for it."""
+
+    constants: Constants
+    statistics: Statistics
+    asked: tuple[Asked, ...]
+    set_edges_per_second: float
+    columns: int  # of all components of the set
+    values: float  # columns of an answer, on average
+    answered: float  # share of windows that hold something
+    has_marks: bool = False
+    name: str = "calibrated"
+    unit: str = "seconds per second"
+
+    def tree_cost(self, load: Load, edges_per_second: Floats) -> Floats:
+        work = Work.of(Demand.of_load(load, self.statistics, self.answered), edges_per_second, self.statistics)
+        cost = self.own_cost(edges_per_second) + self.answer_cost(work, edges_per_second, self.values)
+        for one in self.asked:
+            part = work.share(one.share)
+            each = [technique_cost(self.constants, name, one.family, part) for name in one.techniques]
+            cost = cost + one.parts * (np.minimum.reduce(each) if len(each) > 1 else each[0])
+        return cost
+
+    def own_cost(self, edges_per_second: Floats) -> Floats:
+        """What a tree costs before it answers anything: its charge for itself."""
+        cells = self.statistics.cells_per_second(np.array([self.set_edges_per_second]))[0]
+        merging = cells * (self.constants.seconds("coarsen") + self.columns * self.constants.seconds("coarsen_column"))
+        is_coarser = edges_per_second < self.set_edges_per_second * (1 - 1e-9)
+        # With marks, cells are merged twice: to edges and marks, and from there to edges.
+        times = is_coarser.astype(np.float64) + (1.0 if self.has_marks else 0.0)
+        return np.asarray(times * merging + self.constants.seconds("tree") / self.statistics.round_seconds)
+
+    def answer_cost(self, work: Work, edges_per_second: Floats, values: Floats | float) -> Floats:
+        """Finding windows and writing answers."""
+        a_row = self.constants.seconds("row") + values * self.constants.seconds("row_value")
+        # Where slices are often empty, how many cells a window moves by cannot be guessed from the last one.
+        empty = np.exp(-self.statistics.tuples_per_cell(edges_per_second))
+        moves = np.log2(1 + work.cells * work.queries / np.maximum(work.rows, 1e-300))
+        a_row = a_row + empty * moves * self.constants.seconds("row_sparse")
+        a_query = self.constants.seconds("query") + self.statistics.groups * self.constants.seconds("lane")
+        return work.rows * a_row + work.queries * (a_query / self.statistics.round_seconds)
+
+
+def technique_cost(constants: Constants, technique: str, family: Family, work: Work) -> Floats:
+    """Seconds a second to combine one part of one component by a technique (its cost name)."""
+    nanoseconds = constants.of(technique, family.value)
+    total = np.zeros_like(work.rows)
+    for name, amount in TERMS[technique](work).items():
+        total = total + amount * (1e-9 * nanoseconds.get(name, 0.0))
+    return total
+
+
+def known_techniques(constants: Constants, names: list[str], family: Family) -> list[str]:
+    """Those of the cost names that the constants and the terms know."""
+    return [name for name in names if name in TERMS and family.value in constants.techniques.get(name, {})]
+
+
+@dataclass(frozen=True, slots=True)
+class Scanning:
+    """Seconds a second that a set costs before any tree: the same for every way to share."""
+
+    scan: float  # tuples read, sliced and aggregated
+    partials: float  # partials shuffled and brought over from the JVM
+    merge: float  # partials put in order as cells
+
+    @property
+    def total(self) -> float:
+        return self.scan + self.partials + self.merge
+
+
+def scanning_cost(
+    constants: Constants,
+    statistics: Statistics,
+    edges_per_second: float,
+    slice_id: SliceId,
+    groupings: int,
+    components: tuple[PlannedComponent, ...],
+) -> Scanning:
+    fields = sum(len(one.fields) for one in components)
+    rate = edges_per_second if not isinstance(slice_id, PaneSlice) else 1e6 / slice_id.edges.period
+    partials = float(statistics.cells_per_second(np.array([rate]))[0])
+    a_tuple = constants.seconds("tuple") + fields * constants.seconds("tuple_field")
+    a_tuple += groupings * constants.seconds("tuple_key")
+    a_tuple += compared_classes(slice_id) * constants.seconds("tuple_class")
+    a_partial = constants.seconds("partial") + (fields + groupings) * constants.seconds("partial_field")
+    a_cell = constants.seconds("read") + (groupings > 0) * constants.seconds("read_key")
+    a_cell += columns_of(components) * constants.seconds("read_column")
+    return Scanning(statistics.events_per_second * a_tuple, partials * a_partial, partials * a_cell)
+
+
+def compared_classes(slice_id: SliceId) -> int:
+    """Remainders beyond the first that a slice id takes of every tuple."""
+    match slice_id:
+        case GreatestSlice(classes=classes):
+            return len(classes) - 1
+        case LookupSlice():
+            return 1
+    return 0
+
+
+def parts_of(one: PlannedComponent) -> int:
+    """How many columns of the component's family are combined independently: see `lift`."""
+    if one.component.kind is ComponentKind.SUM and one.argument_type is not None:
+        if one.argument_type.kind is TypeKind.DECIMAL:
+            return 4
+        if one.argument_type.kind is TypeKind.INTEGER:
+            return len(one.fields)
+    return 1
+
+
+def columns_of(components: tuple[PlannedComponent, ...]) -> int:
+    """Columns that the cells of a set have."""
+    return sum(parts_of(one) * len(COLUMNS[one.family]._fields) for one in components)

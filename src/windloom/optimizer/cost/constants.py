@@ -1,0 +1,157 @@
+"""The constants of the calibrated cost model: shipped, or measured on this machine by `windloom calibrate`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from windloom.errors import WindloomError
+
+#: The number grows when constants change their meaning.
+FORMAT = "windloom-costs/1"
+#: Environment variable with the path of the constants to use.
+VARIABLE = "WINDLOOM_COSTS"
+
+#: Nanoseconds of what every plan does, whatever its techniques.
+RUNTIME = (
+    "job",  # one Spark job, before it has done anything
+    "tuple",  # scanned, sliced and aggregated
+    "tuple_field",  # for each column of partials computed
+    "tuple_key",  # for each grouping column
+    "tuple_class",  # for each edge class that the slice id compares
+    "partial",  # shuffled and brought over from the JVM
+    "partial_field",
+    "read",  # a partial put in its place among the cells
+    "read_key",  # its group found by key
+    "read_column",
+    "coarsen",  # a cell of the set merged into a slice of a tree
+    "coarsen_column",
+    "row",  # an answer: its window found, its time and group written
+    "row_value",  # a value of it
+    "row_sparse",  # more for finding its window among empty slices, for each doubling of the cells it moves by
+    "lane",  # a query in a group, before it has answered anything
+    "query",  # a query, before it has answered anything
+    "tree",  # a tree, before it has answered anything
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """`techniques[cost name][family][term]` and `runtime[name]`, in nanoseconds."""
+
+    runtime: Mapping[str, float]
+    techniques: Mapping[str, Mapping[str, Mapping[str, float]]]
+    machine: str = ""
+    source: str = "shipped"
+    deviation: Mapping[str, float] = field(default_factory=dict)  # of each fit, mean
+    yardstick: float = 0.0  # seconds that the yardstick of the measurements took; 0: not known
+
+    def seconds(self, name: str) -> float:
+        return self.runtime[name] * 1e-9
+
+    def of(self, technique: str, family: str) -> Mapping[str, float]:
+        try:
+            return self.techniques[technique][family]
+        except KeyError:
+            raise WindloomError(
+                f"the cost of technique '{technique}' on {family} is not known",
+                f"the constants ({self.source}) do not have it",
+                "measure it: windloom calibrate",
+            ) from None
+
+    def to_json(self) -> str:
+        found = {
+            "format": FORMAT,
+            "machine": self.machine,
+            "runtime": dict(self.runtime),
+            "techniques": self.techniques,
+            "deviation": dict(self.deviation),
+            "yardstick": self.yardstick,
+        }
+        return json.dumps(found, indent=1, sort_keys=True) + "\n"
+
+
+def constants_path() -> Path:
+    """Where `windloom calibrate` keeps this user's constants."""
+    if os.environ.get(VARIABLE):
+        return Path(os.environ[VARIABLE])
+    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(base) / "windloom" / "costs.json"
+
+
+def load_constants() -> Constants:
+    """Those of the environment variable, else this user's, else those that ship."""
+    path = constants_path()
+    if not os.environ.get(VARIABLE) and not path.exists():
+        return shipped_constants()
+    try:
+        stamp = path.stat().st_mtime_ns
+    except OSError as error:
+        raise WindloomError(
+            f"cannot read the cost constants '{path}'", str(error), f"set {VARIABLE} to a file, or unset it"
+        ) from None
+    return _load(path, stamp)
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path, stamp: int) -> Constants:
+    try:
+        return read_constants(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise WindloomError(f"cannot read the cost constants '{path}'", str(error), _AGAIN) from None
+
+
+@lru_cache(maxsize=1)
+def shipped_constants() -> Constants:
+    text = files("windloom.optimizer.cost").joinpath("constants.json").read_text(encoding="utf-8")
+    return read_constants(text, "shipped")
+
+
+_AGAIN = "make them anew with `windloom calibrate`, or remove the file to use those that ship"
+
+
+def read_constants(text: str, source: str) -> Constants:
+    def damaged(fact: str) -> WindloomError:
+        return WindloomError(f"the cost constants '{source}' are damaged", fact, _AGAIN)
+
+    try:
+        found: Any = json.loads(text)
+    except ValueError as error:
+        raise damaged(f"they are no JSON: {error}") from None
+    if not isinstance(found, dict) or not str(found.get("format", "")).startswith("windloom-costs/"):
+        raise damaged("they do not begin with a format of windloom-costs")
+    if found["format"] != FORMAT:
+        raise WindloomError(
+            f"the cost constants '{source}' are of another version of windloom",
+            f"they are {found['format']}, this one reads {FORMAT}",
+            _AGAIN,
+        )
+    runtime: Any = found.get("runtime")
+    techniques: Any = found.get("techniques")
+    if not _are_costs(runtime):
+        raise damaged("'runtime' must be numbers of nanoseconds, none negative")
+    missing = [name for name in RUNTIME if name not in runtime]
+    if missing:
+        raise damaged(f"'runtime' lacks '{missing[0]}'")
+    if not isinstance(techniques, dict) or not all(
+        isinstance(families, dict) and all(_are_costs(terms) for terms in families.values())
+        for families in techniques.values()
+    ):
+        raise damaged("'techniques' must be numbers of nanoseconds by technique, family and term, none negative")
+    yardstick, deviation = found.get("yardstick", 0.0), found.get("deviation", {})
+    if not _are_costs({"yardstick": yardstick}) or not _are_costs(deviation):
+        raise damaged("'yardstick' must be a number, and 'deviation' numbers, none negative")
+    return Constants(runtime, techniques, str(found.get("machine", "")), source, deviation, yardstick)
+
+
+def _are_costs(values: Any) -> bool:
+    return isinstance(values, dict) and all(
+        isinstance(one, int | float) and not isinstance(one, bool) and 0 <= one < float("inf")
+        for one in values.values()
+    )

@@ -1,0 +1,186 @@
+"""Work: what answering the queries of a tree asks of a technique, and the terms each technique's time is made of.
+
+Ω counts operations; time also goes into reading cells, sorting answers and jumping through memory. So a technique has
+a few terms, quantities that follow from its algorithm, and a constant in nanoseconds for each of them, which
+`windloom calibrate` measures.
+
+| technique            | terms                                                                       |
+|----------------------|-----------------------------------------------------------------------------|
+| recalculate          | cells covered by answers; answers                                           |
+| prefix_ring          | cells; answers                                                              |
+| block_decomposition  | few queries: cells a query; answers. Many: cells · log2(longest); answers   |
+| subtract_on_evict, two_stacks, daba, slick_deque_inv | cells a query; answers                      |
+| slick_deque_non_inv  | cells; answers; for several queries more of both, as answers are sorted, and |
+|                      | jumps between answers that are far apart                                    |
+| flat_fit             | the same                                                                    |
+| flat_fat             | cells · log2(longest); answers · log2(cells covered); answers that are sorted |
+| b_int                | cells; answers · log2(cells covered); answers                               |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.model.window import Window
+from windloom.optimizer.cost.omega import Load
+from windloom.plan.statistics import Statistics
+
+#: Rows (times, positions, values: some 40 bytes) that a second-level cache holds; rows of a block (see `rounds`).
+CACHED_ROWS = 1 << 15
+BLOCK_ROWS = 1 << 20
+
+Floats = NDArray[np.float64]
+Terms = dict[str, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What the queries of trees ask for, whatever their slices: arrays of one entry a tree."""
+
+    queries: Floats
+    rows: Floats  # answers a second, over all groups
+    overlap: Floats  # Σ range/slide: windows that a cell lies in
+    longest_seconds: Floats
+    log_rows: Floats  # Σ over those answers of log2 of the seconds that one covers
+
+    @classmethod
+    def of(cls, trees: Iterable[Iterable[Window]], statistics: Statistics) -> Demand:
+        """A tree without windows asks for nothing."""
+        totals = []
+        for tree in trees:
+            ticks = np.array([(one.range_ticks, one.slide_ticks) for one in tree], np.float64).reshape(-1, 2)
+            ranges, slides = ticks[:, 0] / TICKS_PER_SECOND, ticks[:, 1] / TICKS_PER_SECOND
+            # A round also answers windows that reach past its ends; windows that hold nothing have no answer.
+            rows = statistics.groups * (1 + ranges / statistics.round_seconds) / slides
+            rows = rows * -np.expm1(-ranges * statistics.events_per_second / statistics.groups)
+            logs = np.log2(ranges / (1 + ranges / statistics.round_seconds))
+            overlap = (ranges / slides).sum()
+            totals.append((len(ticks), rows.sum(), overlap, ranges.max(initial=0.0), (rows * logs).sum()))
+        return cls(*np.array(totals, np.float64).reshape(-1, 5).T.copy())
+
+    @classmethod
+    def of_load(cls, load: Load, statistics: Statistics, answered: float) -> Demand:
+        """Nearly the same, of what a sharing strategy keeps of its trees; `answered` is the share of windows that
+        hold something, of all queries together, so that what trees answer adds up to the same in every plan."""
+        rows = statistics.groups * (load.answers_per_second + load.overlap / statistics.round_seconds) * answered
+        logs = rows * load.log_seconds / np.maximum(load.queries, 1.0)  # strategies also ask about empty trees
+        return cls(load.queries, rows, load.overlap, load.longest_seconds, logs)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Per second of event time, over all groups: arrays of one entry a tree."""
+
+    queries: Floats
+    cells: Floats
+    rows: Floats  # answers
+    covered: Floats  # cells covered, Σ over answers
+    doublings: Floats  # log2 of the cells covered, at least 1, Σ over answers
+    longest: Floats  # cells of the longest window
+    group_cells: Floats  # cells of one group in one round
+    group_rows: Floats  # answers of one group in one round
+
+    @classmethod
+    def of(cls, demand: Demand, edges_per_second: Floats, statistics: Statistics) -> Work:
+        cells = statistics.cells_per_second(edges_per_second)
+        in_group = np.maximum(cells / statistics.groups, 1e-300)
+        return cls(
+            demand.queries,
+            cells,
+            demand.rows,
+            cells * demand.overlap,
+            np.maximum(demand.rows, demand.log_rows + demand.rows * np.log2(in_group)),
+            np.maximum(1.0, np.minimum(demand.longest_seconds, statistics.round_seconds) * in_group),
+            np.maximum(1.0, in_group * statistics.round_seconds),
+            np.maximum(1.0, demand.rows / statistics.groups * statistics.round_seconds),
+        )
+
+    def share(self, of_queries: float) -> Work:
+        """The work for only a share of the queries."""
+        if of_queries == 1.0:
+            return self
+        return Work(
+            np.maximum(1.0, self.queries * of_queries),
+            self.cells,
+            self.rows * of_queries,
+            self.covered * of_queries,
+            self.doublings * of_queries,
+            self.longest,
+            self.group_cells,
+            self.group_rows * of_queries,
+        )
+
+
+def _recalculate(work: Work) -> Terms:
+    return {"covered": work.covered, "row": work.rows}
+
+
+def _prefix(work: Work) -> Terms:
+    return {"cell": work.cells, "row": work.rows}
+
+
+def _a_query(work: Work) -> Terms:
+    return {"cell_query": work.cells * work.queries, "row": work.rows}
+
+
+def _blocks(work: Work) -> Terms:
+    few = 2 * work.queries <= np.floor(np.log2(np.maximum(work.group_cells - 1, 1))) + 1
+    return {
+        "cell_query": np.where(few, work.cells * work.queries, 0.0),
+        "row": np.where(few, work.rows, 0.0),
+        "level": np.where(few, 0.0, work.cells * np.log2(np.maximum(work.longest, 2.0))),
+        "row_of_many": np.where(few, 0.0, work.rows),
+    }
+
+
+def _sorting(work: Work) -> Terms:
+    several = work.queries > 1
+    return {
+        "cell": work.cells,
+        "row": work.rows,
+        "cell_of_many": np.where(several, work.cells, 0.0),
+        "row_of_many": np.where(several, work.rows, 0.0),
+        "row_far": np.where(several, work.rows * _beyond_cache(work.group_rows), 0.0),
+    }
+
+
+def _beyond_cache(group_rows: Floats) -> Floats:
+    """Doublings of the rows of a group beyond those that a processor keeps near while it jumps between them.
+
+    A block holds no more than a million rows, so it ends there.
+    """
+    return np.clip(np.log2(np.maximum(group_rows, 1.0) / CACHED_ROWS), 0.0, np.log2(BLOCK_ROWS / CACHED_ROWS))
+
+
+def _tree(work: Work) -> Terms:
+    return {
+        "level": work.cells * np.log2(np.maximum(work.longest, 2.0)),
+        "doubling": work.doublings,
+        "row": work.rows,
+        "row_of_many": np.where(work.queries > 1, work.rows, 0.0),
+    }
+
+
+def _intervals(work: Work) -> Terms:
+    return {"cell": work.cells, "doubling": work.doublings, "row": work.rows}
+
+
+#: By the technique's `cost_name`.
+TERMS: dict[str, Callable[[Work], Terms]] = {
+    "recalculate": _recalculate,
+    "prefix_ring": _prefix,
+    "block_decomposition": _blocks,
+    "subtract_on_evict": _a_query,
+    "slick_deque_inv": _a_query,
+    "two_stacks": _a_query,
+    "daba": _a_query,
+    "slick_deque_non_inv": _sorting,
+    "flat_fit": _sorting,
+    "flat_fat": _tree,
+    "b_int": _intervals,
+}

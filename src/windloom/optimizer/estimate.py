@@ -1,0 +1,94 @@
+"""Predicting a whole plan with the calibrated constants: what no single tree knows is counted here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.model.query import Query
+from windloom.optimizer.cost.calibrated import CalibratedCost, columns_of, parts_of, scanning_cost, technique_cost
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.cost.omega import cost_name
+from windloom.optimizer.cost.work import Demand, Work
+from windloom.plan.costs import PlanSeconds, SetSeconds, TreeSeconds
+from windloom.plan.physical import PartialSet, Plan
+
+Floats = NDArray[np.float64]
+
+
+def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
+    """Seconds a second of event time, with the statistics that the plan carries."""
+    longest = max((one.statistics.round_seconds for one in plan.sets), default=1.0)
+    sets = tuple(estimate_set(one, constants) for one in plan.sets)
+    return PlanSeconds(constants.seconds("job") / longest if sets else 0.0, sets, constants.source)
+
+
+def estimate_set(one: PartialSet, constants: Constants) -> SetSeconds:
+    scanning = scanning_cost(
+        constants, one.statistics, one.edges.edges_per_second, one.slice_id, len(one.group_by), one.components
+    )
+    members = [[planned.query for planned in tree.queries] for tree in one.trees]
+    edges = np.array([tree.edges_per_second for tree in one.trees])
+    answering = estimate_answering(one, members, edges, [tree.techniques for tree in one.trees], constants)
+    own = _own_costs(one, constants)
+    trees = tuple(
+        TreeSeconds(float(own[i]), float(answering.answers[i]), tuple(float(each) for each in answering.techniques[i]))
+        for i in range(len(one.trees))
+    )
+    return SetSeconds(scanning.scan, scanning.partials, scanning.merge, trees)
+
+
+def _own_costs(one: PartialSet, constants: Constants) -> Floats:
+    model = set_model(one, constants)
+    own = model.own_cost(np.array([tree.fine_edges.edges_per_second for tree in one.trees]))
+    # Where there are marks, cells are merged once more, from edges and marks to edges.
+    merging = model.own_cost(np.zeros(1))[0] - model.own_cost(np.full(1, np.inf))[0]
+    return np.asarray(own + merging * np.array([bool(tree.marks.classes) for tree in one.trees]))
+
+
+def set_model(one: PartialSet, constants: Constants) -> CalibratedCost:
+    """For the costs that do not depend on techniques."""
+    columns = columns_of(one.components)
+    return CalibratedCost(constants, one.statistics, (), one.edges.edges_per_second, columns, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Seconds a second of finding windows and writing answers, and of each component's technique: a row a tree."""
+
+    answers: Floats
+    techniques: Floats
+
+    @property
+    def total(self) -> Floats:
+        return np.asarray(self.answers + self.techniques.sum(axis=1))
+
+
+def estimate_answering(
+    one: PartialSet,
+    trees: Sequence[Sequence[Query]],
+    edges_per_second: Floats,
+    techniques: Sequence[tuple[str, ...]],
+    constants: Constants,
+) -> Answering:
+    """Any trees of the set's queries, all at once, so that a thousand of them are a few arrays."""
+    statistics = one.statistics
+    every = Work.of(
+        Demand.of(([query.window for query in tree] for tree in trees), statistics), edges_per_second, statistics
+    )
+    values = np.array([np.mean([len(query.aggregates) for query in tree]) for tree in trees])
+    answers = set_model(one, constants).answer_cost(every, edges_per_second, values)
+    costs = np.zeros((len(trees), len(one.components)))
+    for index, part in enumerate(one.components):
+        asking = [[query.window for query in tree if part.component in query.components] for tree in trees]
+        work = Work.of(Demand.of(asking, statistics), edges_per_second, statistics)
+        names = np.array([each[index] for each in techniques])
+        for name in np.unique(names):
+            has = (names == name) & (work.queries > 0)
+            if has.any():
+                cost = technique_cost(constants, cost_name(str(name), part.family), part.family, work)
+                costs[has, index] = parts_of(part) * cost[has]
+    return Answering(answers, costs)

@@ -1,0 +1,100 @@
+"""Trees of a running loom: queries that come are woven in, queries that go are taken out (source A, section 5.2).
+
+Where the trees of a set cost more than a tolerance above what a full plan is expected to cost, they are planned anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.optimizer.auto import choose_trees
+from windloom.optimizer.sharing.incremental import DEFAULT_TOLERANCE
+from windloom.optimizer.sharing.incremental_plan import IncrementalPlan
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.sharing.registry import find_strategy
+from windloom.optimizer.stages import Known, PlanOptions, Types, by_partial_set, sharing_problem
+
+#: Stream, predicate, grouping and components of a set: while these are the same, so is what its trees cost.
+_Kind = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """A set's plan, and the queries by their numbers in it."""
+
+    plan: IncrementalPlan
+    names: dict[int, str]
+
+    @property
+    def trees(self) -> list[list[str]]:
+        return [[self.names[number] for number in tree] for tree in self.plan.trees.values()]
+
+
+class LiveTrees:
+    """Remembers what full plans cost, by set; after a restart that is learnt from the trees that are there."""
+
+    def __init__(self, streams: Mapping[str, Stream], options: PlanOptions, epsilon: float = DEFAULT_TOLERANCE) -> None:
+        self._streams, self.options, self._epsilon = streams, options, epsilon
+        self._followed: dict[_Kind, _Followed] = {}
+
+    def follow(self, before: Sequence[Collection[str]], queries: Iterable[Query], types: Types) -> list[list[str]]:
+        """Trees of `queries`; `before` are those of the queries that were there, some of which may be gone."""
+        found: list[list[str]] = []
+        followed: dict[_Kind, _Followed] = {}
+        for members in by_partial_set(queries):
+            kind = (members[0].stream, members[0].where, tuple(one.expression for one in members[0].group_by))
+            one = self._follow_set(kind, before, members, types)
+            followed[kind] = one
+            found += one.trees
+        self._followed = followed
+        return found
+
+    def _follow_set(
+        self, kind: _Kind, before: Sequence[Collection[str]], members: Sequence[Query], types: Types
+    ) -> _Followed:
+        problem = sharing_problem(self._streams[members[0].stream], members, types, self.options, Known())
+        wanted = {query.name: query for query in members}
+        kept = [[name for name in tree if name in wanted] for tree in before]
+        kept = [tree for tree in kept if tree]
+        if not kept:
+            return self._full(problem, members)
+        known = self._followed.get(kind)
+        if known is None or not _holds(known, before, wanted):
+            known = self._taken_up(problem, kept, wanted)
+        for number in [number for number, name in known.names.items() if name not in wanted]:
+            known.plan.remove(number)
+            del known.names[number]
+        there = set(known.names.values())
+        for query in members:
+            if query.name not in there:
+                known.names[known.plan.next_query] = query.name
+                known.plan.add(query.window)
+        return known
+
+    def _full(self, problem: SharingProblem, members: Sequence[Query]) -> _Followed:
+        plan = IncrementalPlan.of(problem, self._choose(problem), self._epsilon, self._choose)
+        return _Followed(plan, {number: query.name for number, query in enumerate(members)})
+
+    def _taken_up(self, problem: SharingProblem, kept: list[list[str]], wanted: Mapping[str, Query]) -> _Followed:
+        """A plan that goes on from trees made elsewhere: before a restart, or by other options."""
+        names = [name for tree in kept for name in tree]
+        place = {name: i for i, name in enumerate(names)}
+        there = SharingProblem(tuple(wanted[name].window for name in names), problem.slicing, problem.model)
+        trees: Trees = tuple(tuple(place[name] for name in tree) for tree in kept)
+        return _Followed(IncrementalPlan.of(there, trees, self._epsilon, self._choose), dict(enumerate(names)))
+
+    def _choose(self, problem: SharingProblem) -> Trees:
+        if self.options.strategy == "auto":
+            return choose_trees(problem)[1]
+        return find_strategy(self.options.strategy).choose(problem)
+
+
+def _holds(followed: _Followed, before: Sequence[Collection[str]], wanted: Mapping[str, Query]) -> bool:
+    """Is this the plan whose trees were recorded, with the windows the queries still have?"""
+    recorded = {frozenset(tree) for tree in before}
+    windows = followed.plan.windows
+    same = all(wanted[name].window == windows[number] for number, name in followed.names.items() if name in wanted)
+    return same and all(frozenset(tree) in recorded for tree in followed.trees)

@@ -1,0 +1,229 @@
+"""What sharing saves whom, and what would save more: the figures behind EXPLAIN SHARING."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.model.query import Query
+from windloom.model.window import Window
+from windloom.optimizer.cost.calibrated import scanning_cost
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.estimate import estimate_answering, estimate_plan, set_model
+from windloom.plan.costs import Advice, Merger, QueryShare, SetSeconds, SharingReport
+from windloom.plan.physical import PartialSet, Plan, Tree
+from windloom.slicing.edges import EdgeSet, weaveability
+from windloom.slicing.identify import choose_slice_id
+from windloom.slicing.registry import Slicing, find_slicing
+
+Floats = NDArray[np.float64]
+
+#: Trees of a set that are compared with one another; a plan with more compares the largest ones.
+_COMPARED_TREES = 12
+#: Queries of a set for which other slides are tried: those whose part of the cost is largest. Trying means counting
+#: the edges of all windows again, so the more there are, the fewer are tried.
+_ADVISED_QUERIES = 24
+_COUNTED_WINDOWS = 1_000
+#: Slides tried for each of them, and kept.
+_TRIED_SLIDES, _KEPT_SLIDES = 6, 2
+#: Savings below this share of the query's own cost are not worth a change.
+_WORTH = 0.05
+
+
+def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
+    seconds = estimate_plan(plan, constants)
+    slicing = find_slicing(plan.slicing)
+    queries: dict[str, QueryShare] = {}
+    mergers: dict[tuple[int, int], tuple[Merger, ...]] = {}
+    count = sum(1 for _ in plan.queries)
+    for one, costs in zip(plan.sets, seconds.sets, strict=True):
+        queries.update(_shares(one, costs, seconds.job, count, slicing, constants))
+        queries.update(_advised(one, costs, queries, slicing, constants))
+        mergers.update(_mergers(one, costs, constants))
+    return SharingReport(seconds, queries, mergers)
+
+
+def _shares(
+    one: PartialSet, costs: SetSeconds, job: float, count: int, slicing: Slicing, constants: Constants
+) -> dict[str, QueryShare]:
+    """Each cost is divided among those who cause it, in proportion to what each would cause alone."""
+    members = [planned.query for planned in one.queries]
+    own_edges = _edge_rates([query.window for query in members], slicing)
+    scans, partials = _scanned_alone(one, members, own_edges, constants)
+    shared = job / count + costs.scan * _parts(scans) + (costs.partials + costs.merge) * _parts(partials)
+    techniques = [tree.techniques for tree in one.trees for _ in tree.queries]
+    answering = estimate_answering(one, [[query] for query in members], own_edges, techniques, constants)
+    alone = job + scans + partials + answering.total + set_model(one, constants).own_cost(np.full(1, np.inf))
+    found: dict[str, QueryShare] = {}
+    first = 0
+    for tree, part in zip(one.trees, costs.trees, strict=True):
+        last = first + len(tree.queries)
+        each = estimate_answering(
+            one,
+            [[planned.query] for planned in tree.queries],
+            np.full(len(tree.queries), tree.edges_per_second),
+            [tree.techniques] * len(tree.queries),
+            constants,
+        )
+        seconds = shared[first:last] + part.own / len(tree.queries) + part.answers * _parts(each.answers)
+        for index, cost in enumerate(part.techniques):
+            if cost:
+                seconds = seconds + cost * _parts(each.techniques[:, index])
+        for i, planned in enumerate(tree.queries):
+            found[planned.name] = QueryShare(float(seconds[i]), float(alone[first + i]), 0.0)
+        first = last
+    return found
+
+
+def _parts(weights: Floats) -> Floats:
+    total = weights.sum()
+    return np.asarray(weights / total) if total > 0 else np.full(len(weights), 1 / len(weights))
+
+
+def _edge_rates(windows: Iterable[Window], slicing: Slicing) -> Floats:
+    known: dict[Window, float] = {}
+    rates = []
+    for window in windows:
+        if window not in known:
+            known[window] = _edges([window], slicing).edges_per_second
+        rates.append(known[window])
+    return np.array(rates)
+
+
+def _edges(windows: Iterable[Window], slicing: Slicing) -> EdgeSet:
+    return EdgeSet.of(part for window in windows for part in (*slicing.edges(window), *slicing.marks(window)))
+
+
+def _scanned_alone(one: PartialSet, queries: list[Query], edges: Floats, constants: Constants) -> tuple[Floats, Floats]:
+    """Scanning, and bringing partials over and sorting them, for each query as the only one."""
+    found = []
+    for query, rate in zip(queries, edges, strict=True):
+        needed = tuple(part for i, part in enumerate(one.components) if i == 0 or part.component in query.components)
+        cost = scanning_cost(constants, one.statistics, float(rate), _REGULAR, len(one.group_by), needed)
+        found.append((cost.scan, cost.partials + cost.merge))
+    scans, partials = np.array(found).T
+    return scans, partials
+
+
+_REGULAR = choose_slice_id(EdgeSet.of(find_slicing("pairs").edges(Window(1, 1))))
+
+
+def _mergers(one: PartialSet, costs: SetSeconds, constants: Constants) -> dict[tuple[int, int], tuple[Merger, ...]]:
+    """Each tree with each other one of the set, as far as they are compared."""
+    if len(one.trees) == 1:
+        return {}
+    compared = sorted(one.trees, key=lambda tree: (-len(tree.queries), tree.number))[:_COMPARED_TREES]
+    found: dict[tuple[int, int], list[Merger]] = {}
+    model = set_model(one, constants)
+    for i, tree in enumerate(compared):
+        for other in compared[i + 1 :]:
+            edges = tree.edges.union(other.edges)
+            rate = np.array([edges.edges_per_second])
+            queries = [planned.query for both in (tree, other) for planned in both.queries]
+            techniques = _better(one, tree, other, queries, rate, constants)
+            together = float(techniques + model.own_cost(np.array([_fine_rate(tree, other)]))[0])
+            apart = costs.trees[tree.number].total + costs.trees[other.number].total
+            common = weaveability(tree.edges, other.edges)
+            found.setdefault((one.number, tree.number), []).append(Merger(other.number, common, together - apart))
+            found.setdefault((one.number, other.number), []).append(Merger(tree.number, common, together - apart))
+    return {key: tuple(sorted(each, key=lambda one: (one.more, one.other))) for key, each in found.items()}
+
+
+def _fine_rate(tree: Tree, other: Tree) -> float:
+    return tree.fine_edges.union(other.fine_edges).edges_per_second
+
+
+def _better(
+    one: PartialSet, tree: Tree, other: Tree, queries: list[Query], rate: Floats, constants: Constants
+) -> float:
+    """Answering both from one tree, with the techniques of either."""
+    each = [estimate_answering(one, [queries], rate, [both.techniques], constants).total[0] for both in (tree, other)]
+    return float(min(each))
+
+
+def _advised(
+    one: PartialSet, costs: SetSeconds, shares: dict[str, QueryShare], slicing: Slicing, constants: Constants
+) -> dict[str, QueryShare]:
+    """The dearest queries of a set with what they add to its slices, and slides that would add less."""
+    members = {planned.name: planned.query for planned in one.queries}
+    if len(members) == 1:
+        return {}
+    windows = len({query.window for query in members.values()})
+    names = sorted(members, key=lambda name: (-shares[name].seconds, name))
+    names = names[: min(_ADVISED_QUERIES, _COUNTED_WINDOWS // windows)]
+    found = {}
+    for name in names:
+        window = members[name].window
+        others = {query.window for query in members.values() if query.name != name}
+        rest = _edges(others, slicing).edges_per_second
+        added = max(0.0, one.edges.edges_per_second - rest)
+        if added <= 1e-12 * one.edges.edges_per_second:
+            found[name] = replace(shares[name], added_edges_per_second=0.0)
+            continue
+        near = _nearest(members, name)
+        advice = _other_slides(one, members[name], others, shares[name], slicing, constants)
+        hindrance = None if near is None else (near, gcd(window.slide_ticks, members[near].window.slide_ticks))
+        found[name] = replace(shares[name], added_edges_per_second=added, hindrance=hindrance, advice=advice)
+    return found
+
+
+def _nearest(members: dict[str, Query], name: str) -> str | None:
+    """The query whose slide has least in common with this one's, of those nearest in length."""
+    slide = members[name].window.slide_ticks
+    strange = [
+        (gcd(slide, one.window.slide_ticks) / min(slide, one.window.slide_ticks), one.name)
+        for one in members.values()
+        if slide % one.window.slide_ticks and one.window.slide_ticks % slide
+    ]
+    return min(strange)[1] if strange else None
+
+
+def _other_slides(
+    one: PartialSet, query: Query, others: set[Window], share: QueryShare, slicing: Slicing, constants: Constants
+) -> tuple[Advice, ...]:
+    """Slides of other queries, their halves, doubles and the like, close to the query's own, that save most."""
+    window = query.window
+    candidates = set()
+    for slide in {other.slide_ticks for other in others}:
+        for fitting in (slide, *_fractions(slide, window.slide_ticks)):
+            if fitting != window.slide_ticks and 0.5 <= fitting / window.slide_ticks <= 2:
+                candidates.add(fitting)
+    tried = sorted(candidates, key=lambda ticks: (abs(np.log(ticks / window.slide_ticks)), ticks))[:_TRIED_SLIDES]
+    tree = next(tree for tree in one.trees if any(planned.name == query.name for planned in tree.queries))
+    now = _set_and_query(one, tree, query, one.edges, constants)
+    kept = []
+    for slide in tried:
+        changed = replace(query, window=_with_slide(window, slide))
+        edges = _edges({*others, changed.window}, slicing)
+        saves = now - _set_and_query(one, tree, changed, edges, constants)
+        if saves > _WORTH * share.seconds:
+            kept.append(Advice(slide, saves))
+    best = sorted(kept, key=lambda advice: (-advice.saves, advice.slide_ticks))[:_KEPT_SLIDES]
+    return tuple(sorted(best, key=lambda advice: advice.slide_ticks))
+
+
+def _fractions(slide: int, wanted: int) -> list[int]:
+    """Divisors and multiples of a slide next to the wanted one: 10 s gives 5 s for 7 s, and 20 s for 18 s."""
+    parts = {max(1, slide // wanted), -(-slide // wanted)}
+    times = {max(1, wanted // slide), -(-wanted // slide)}
+    return [slide // each for each in parts if slide % each == 0] + [slide * each for each in times]
+
+
+def _with_slide(window: Window, slide: int) -> Window:
+    """A range of whole slides stays one, as near as it can."""
+    length = window.range_ticks
+    if length % window.slide_ticks == 0:
+        length = max(1, round(length / slide)) * slide
+    return Window(length, slide, window.offset_ticks % slide if window.offset_ticks else 0)
+
+
+def _set_and_query(one: PartialSet, tree: Tree, query: Query, edges: EdgeSet, constants: Constants) -> float:
+    """What depends on the query's window: the set's partials on these edges, and answering the query."""
+    rate = edges.edges_per_second
+    scanning = scanning_cost(constants, one.statistics, rate, choose_slice_id(edges), len(one.group_by), one.components)
+    answering = estimate_answering(one, [[query]], np.array([rate]), [tree.techniques], constants)
+    return scanning.total + float(answering.total[0])

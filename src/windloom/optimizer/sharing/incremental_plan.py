@@ -1,0 +1,288 @@
+"""Incremental Weave Share (source A, section 5.2): a plan that follows queries as they come and go.
+
+A new query starts as a tree of its own and is merged while that saves; a tree that lost a query is tried with all
+others. Edges are not counted anew: what the query adds to a tree, or took from it, is judged by a sample of its edges.
+When the plan costs more than ε above what a full plan is expected to cost, a full plan takes its place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.errors import WindloomError
+from windloom.model.window import Window
+from windloom.optimizer.cost.model import CostModel
+from windloom.optimizer.cost.omega import Load
+from windloom.optimizer.sharing.changes import keep_numbers
+from windloom.optimizer.sharing.coverage import EdgeSample, class_rows
+from windloom.optimizer.sharing.curve import PlanCurve
+from windloom.optimizer.sharing.greedy import TOLERANCE
+from windloom.optimizer.sharing.loads import WindowColumns
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
+from windloom.optimizer.sharing.weave_share import WeaveShare
+from windloom.slicing.edges import EdgeClass
+from windloom.slicing.registry import Slicing
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Queries that changed trees: the number of the tree before and after, None where there is none."""
+
+    moved: Mapping[int, tuple[int | None, int | None]]
+    cost: float
+    expected: float  # of a full plan
+    replanned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FullPlan:
+    """A full plan of the queries there were when it was begun."""
+
+    queries: tuple[int, ...]
+    trees: Trees  # positions in `queries`
+
+
+class IncrementalPlan:
+    """Queries by number, trees by number. With `in_background`, a full plan is only asked for (`wants_full_plan`):
+    the caller makes it with `full_plan`, elsewhere if it likes, and hands it to `adopt` between two rounds.
+    """
+
+    def __init__(
+        self,
+        slicing: Slicing,
+        model: CostModel,
+        epsilon: float,
+        choose: Callable[[SharingProblem], Trees] | None = None,
+        in_background: bool = False,
+    ) -> None:
+        if not epsilon >= 0:
+            raise WindloomError(
+                f"the tolerance of an incremental plan cannot be {epsilon:g}",
+                "it is the share by which the plan may cost more than a full one is expected to",
+                "give a number from 0 (always plan anew) up, or infinity (never)",
+            )
+        self._slicing, self._model, self._epsilon = slicing, model, epsilon
+        self._choose, self._in_background = choose or WeaveShare().choose, in_background
+        self._windows: dict[int, Window] = {}
+        self._next_query = self._next_tree = 0
+        self._members: list[set[int]] = []
+        self._numbers: list[int] = []
+        self._classes: list[Counter[EdgeClass]] = []
+        self._rows: list[NDArray[np.int64]] = []  # the same, for samples
+        self._rates = np.zeros(0)
+        self._unions = np.zeros((0, 0))  # edges per second of every two trees together
+        self._curve = PlanCurve()
+        self._cost: float | None = None  # None until it is asked for again
+        self.wants_full_plan = False
+        self.full_plans = 0
+
+    @classmethod
+    def of(
+        cls,
+        problem: SharingProblem,
+        trees: Trees,
+        epsilon: float,
+        choose: Callable[[SharingProblem], Trees] | None = None,
+        in_background: bool = False,
+    ) -> IncrementalPlan:
+        """Go on from a full plan; queries keep their positions as numbers."""
+        made = cls(problem.slicing, problem.model, epsilon, choose, in_background)
+        made._windows = dict(enumerate(problem.windows))
+        made._next_query = len(problem.windows)
+        made._take(FullPlan(tuple(range(len(problem.windows))), trees), problem)
+        return made
+
+    @property
+    def trees(self) -> dict[int, tuple[int, ...]]:
+        """Queries of each tree, by number."""
+        return {number: tuple(sorted(one)) for number, one in sorted(zip(self._numbers, self._members, strict=True))}
+
+    @property
+    def windows(self) -> Mapping[int, Window]:
+        return self._windows
+
+    @property
+    def next_query(self) -> int:
+        """The number of the query that is added next."""
+        return self._next_query
+
+    @property
+    def cost(self) -> float:
+        if self._cost is None:
+            self._cost = float(self._model.tree_cost(self._load(), self._rates).sum()) if self._members else 0.0
+        return self._cost
+
+    @property
+    def expected(self) -> float:
+        return self._curve.expected(len(self._windows))
+
+    def add(self, window: Window) -> Change:
+        """A new query; its number is the next one."""
+        before = self._tree_numbers()
+        query, self._next_query = self._next_query, self._next_query + 1
+        self._windows[query] = window
+        classes = self._slicing.edges(window)
+        sample = EdgeSample.of(classes)
+        rate = float(sample.weights.sum())
+        unions = self._rates + sample.missing(self._rows) if self._members else np.zeros(0)
+        self._append({query}, Counter(classes), rate, unions)
+        self._merge_from(len(self._members) - 1)
+        return self._settle(before)
+
+    def remove(self, query: int) -> Change:
+        """A query goes; a tree without queries goes with it."""
+        if query not in self._windows:
+            raise WindloomError(
+                f"the plan has no query {query}", f"it has {len(self._windows)}", "remove a query that was added"
+            )
+        before = self._tree_numbers()
+        tree = next(i for i, members in enumerate(self._members) if query in members)
+        window = self._windows.pop(query)
+        self._members[tree].remove(query)
+        classes = self._slicing.edges(window)
+        self._classes[tree] -= Counter(classes)
+        self._rows[tree] = class_rows(self._classes[tree])
+        self._cost = None
+        if not self._members[tree]:
+            self._drop(tree)
+        else:
+            sample = EdgeSample.of(classes)
+            missing = sample.missing(self._rows, tree)
+            self._rates[tree] -= missing[tree]
+            unions = self._unions[tree] - missing
+            self._unions[tree, :] = self._unions[:, tree] = unions
+            self._merge_from(tree)
+        return self._settle(before)
+
+    def full_plan(self) -> FullPlan:
+        """A full plan of the present queries; changes nothing, so it may run beside rounds."""
+        queries = tuple(self._windows)
+        return FullPlan(queries, self._choose(self._problem(queries)))
+
+    def adopt(self, plan: FullPlan) -> Change:
+        """Put a full plan in place, with the queries that came and without those that went since it was begun."""
+        before = self._tree_numbers()
+        came = {query: self._windows[query] for query in self._windows if query not in set(plan.queries)}
+        kept = [[plan.queries[i] for i in tree if plan.queries[i] in self._windows] for tree in plan.trees]
+        self._windows = {query: self._windows[query] for tree in kept for query in tree}
+        queries = tuple(sorted(self._windows))
+        place = {query: i for i, query in enumerate(queries)}
+        trees = tuple(tuple(place[query] for query in tree) for tree in kept if tree)
+        if queries:
+            self._take(FullPlan(queries, trees), self._problem(queries))
+        for query, window in came.items():
+            self._rejoin(query, window)
+        self.wants_full_plan = False
+        return self._change(before, replanned=True)
+
+    def _rejoin(self, query: int, window: Window) -> None:
+        following, self._next_query = self._next_query, query
+        tolerance, self._epsilon = self._epsilon, math.inf
+        self.add(window)
+        self._next_query, self._epsilon = following, tolerance
+
+    def _problem(self, queries: tuple[int, ...]) -> SharingProblem:
+        return SharingProblem(tuple(self._windows[query] for query in queries), self._slicing, self._model)
+
+    def _take(self, plan: FullPlan, problem: SharingProblem) -> None:
+        trees = [[plan.queries[i] for i in tree] for tree in plan.trees]
+        self._numbers = keep_numbers(self.trees, trees, self._next_tree)
+        self._next_tree = max([self._next_tree, *(number + 1 for number in self._numbers)])
+        self._members = [set(tree) for tree in trees]
+        self._classes = [Counter(one for q in tree for one in self._slicing.edges(self._windows[q])) for tree in trees]
+        self._rows = [class_rows(classes) for classes in self._classes]
+        self._cost = None
+        forest = problem.counter.forest(problem.bundles_of(plan.trees))
+        self._rates = forest.rates.copy()
+        self._unions = np.array([forest.unions(tree) for tree in range(len(trees))])
+        self._curve.add(len(self._windows), self.cost)
+        self.full_plans += 1
+
+    def _load(self) -> Load:
+        queries = list(self._windows)
+        place = {query: i for i, query in enumerate(queries)}
+        columns = WindowColumns.of(list(self._windows.values()), np.ones(len(queries), np.int64))
+        return columns.load([[place[query] for query in members] for members in self._members])
+
+    def _merge_from(self, tree: int) -> None:
+        """Merge the tree with the one that saves most, and go on with the two of them, while that saves."""
+        load = self._load()
+        while len(self._members) > 1:
+            costs = self._model.tree_cost(load, self._rates)
+            gains = costs + costs[tree] - self._model.tree_cost(load.merged(tree), self._unions[tree])
+            gains[tree] = -np.inf
+            best = int(np.argmax(gains))
+            if gains[best] <= TOLERANCE * float(costs.sum()):
+                return
+            tree = self._merge(tree, best)
+            load = self._load()
+
+    def _merge(self, one: int, other: int) -> int:
+        """The larger tree takes the smaller one in, so that few queries move; its place is returned."""
+        small, large = sorted((one, other), key=lambda tree: (len(self._members[tree]), tree))
+        sample = EdgeSample.of(self._classes[small])
+        share = self._rates[small] / max(float(sample.weights.sum()), 1e-300)
+        unions = self._unions[large] + share * sample.missing(self._rows, large)
+        unions[small] = self._unions[large, small]
+        self._rates[large] = self._unions[large, small]
+        unions = np.maximum(unions, np.maximum(self._rates, self._rates[large]))
+        self._unions[large, :] = self._unions[:, large] = unions
+        self._members[large] |= self._members[small]
+        self._classes[large] += self._classes[small]
+        self._rows[large] = class_rows(self._classes[large])
+        self._cost = None
+        self._drop(small)
+        return large - (small < large)
+
+    def _append(self, members: set[int], classes: Counter[EdgeClass], rate: float, unions: NDArray[np.float64]) -> None:
+        self._members.append(members)
+        self._classes.append(classes)
+        self._rows.append(class_rows(classes))
+        self._cost = None
+        self._numbers.append(self._next_tree)
+        self._next_tree += 1
+        self._rates = np.append(self._rates, rate)
+        grown = np.full((len(self._rates), len(self._rates)), rate)
+        grown[:-1, :-1] = self._unions
+        grown[-1, :-1] = grown[:-1, -1] = unions
+        self._unions = grown
+
+    def _drop(self, tree: int) -> None:
+        del self._members[tree], self._classes[tree], self._rows[tree], self._numbers[tree]
+        self._rates = np.delete(self._rates, tree)
+        self._unions = np.delete(np.delete(self._unions, tree, 0), tree, 1)
+
+    def _settle(self, before: dict[int, int]) -> Change:
+        """Is the plan still good enough? Else a full one."""
+        if not self._windows or math.isinf(self._epsilon):
+            return self._change(before, replanned=False)
+        is_worse = self.cost > self.expected * (1 + self._epsilon)
+        if not is_worse and self._epsilon > 0:
+            return self._change(before, replanned=False)
+        if self._in_background:
+            self.wants_full_plan = True
+            return self._change(before, replanned=False)
+        queries = tuple(self._windows)
+        problem = self._problem(queries)
+        self._take(FullPlan(queries, self._choose(problem)), problem)
+        return self._change(before, replanned=True)
+
+    def _tree_numbers(self) -> dict[int, int]:
+        return {
+            query: number for number, members in zip(self._numbers, self._members, strict=True) for query in members
+        }
+
+    def _change(self, before: dict[int, int], replanned: bool) -> Change:
+        after = self._tree_numbers()
+        moved = {
+            query: (before.get(query), after.get(query))
+            for query in sorted(before.keys() | after.keys())
+            if before.get(query) != after.get(query)
+        }
+        return Change(moved, self.cost, self.expected, replanned)

@@ -1,0 +1,23 @@
+"""Insert-then-Weave (source A, section 6): queries one by one into the tree they save most with, then trees merged."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windloom.optimizer.sharing.greedy import Merging, merge_trees
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
+
+
+class InsertThenWeave:
+    name = "insert_then_weave"
+
+    def choose(self, problem: SharingProblem) -> Trees:
+        merging = Merging(problem, [[bundle] for bundle in range(len(problem.bundles))])
+        merging.alive[:] = False
+        for bundle in range(len(problem.bundles)):
+            gains = merging.gains_of(bundle)
+            merging.alive[bundle] = True
+            best = int(np.argmax(gains))
+            if gains[best] > merging.no_gain:
+                merging.merge(best, bundle)
+        return problem.trees(merge_trees(problem, merging.groups))

@@ -1,0 +1,22 @@
+"""Local Search (source A, section 6): from No Share, always the best move of one query, a bounded number of times."""
+
+from __future__ import annotations
+
+from windloom.optimizer.sharing.greedy import merge_trees
+from windloom.optimizer.sharing.moves import Moving
+from windloom.optimizer.sharing.problem import SharingProblem, Trees
+
+#: Moves for every merger of Weave Share on the same queries: LS-NS 10x, the best of the paper's.
+MOVES_A_MERGER = 10
+
+
+class LocalSearch:
+    name = "local_search"
+
+    def choose(self, problem: SharingProblem) -> Trees:
+        problem.require_memory(tables=4)
+        alone = [[bundle] for bundle in range(len(problem.bundles))]
+        mergers = len(alone) - len(merge_trees(problem, alone))
+        moving = Moving(problem, alone)
+        moving.descend(MOVES_A_MERGER * mergers)
+        return problem.trees(moving.groups)

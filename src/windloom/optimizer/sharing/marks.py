@@ -1,0 +1,232 @@
+"""Edge counting on marks: positions that stand for edges, each with a weight, and for every bundle those it has.
+
+Where the composite slide is short, the marks are all of its edges, and counts are exact: the bit set of the Weave
+Share paper, kept sparse. Where it is too long to enumerate, edges are drawn from every bundle, as many from a rare one
+as from a frequent one, and weighted by how often they could have been drawn; all candidates are judged on the same
+marks. The lists are probed against one bit set, that of the tree in question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.compiled import compiled
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.slicing.drawn import holders, run_begins
+from windloom.slicing.edges import EdgeSet
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Places = NDArray[np.int32]
+
+#: Composite slides up to this many panes are marked whole, while all marks together stay below MOST_MARKS.
+WHOLE_PANES = 1 << 22
+MOST_MARKS = 1 << 23
+#: Edges drawn from all bundles together, and the fewest and most from one.
+DRAWN_MARKS = 1 << 18
+FEWEST_DRAWN, MOST_DRAWN = 64, 1_024
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Bundle i has the marks `places[bounds[i]:bounds[i + 1]]`.
+
+    Its edge rate is the sum of their weights times `scale`, plus `rest[i]`: what the drawn marks miss of the rate of
+    the bundle alone, which is known.
+    """
+
+    weights: Floats
+    places: Places
+    bounds: Ints
+    scale: float
+    rest: Floats
+    exact: bool
+
+    @property
+    def bundles(self) -> int:
+        return len(self.bounds) - 1
+
+    def forest(self, trees: Sequence[Sequence[int]]) -> MarkedForest:
+        return MarkedForest(self, trees)
+
+    def rates(self, trees: Sequence[Sequence[int]]) -> Floats:
+        """Edges per second of each tree."""
+        return self.forest(trees).rates
+
+    def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]:
+        """Edges per second of the tree; and of it with each bundle it lacks, and without each it has."""
+        has = np.zeros(self.bundles, np.bool_)
+        has[list(tree)] = True
+        added, whole = _toggle(has, self.places, self.bounds, self.weights)
+        own = self.rest[has].sum()
+        toggled = (whole + added) * self.scale + np.where(has, -self.rest, self.rest) + own
+        return whole * self.scale + own, np.asarray(toggled)
+
+
+class MarkedForest:
+    """Trees of bundles that are merged; each has a list of its own marks in one pool."""
+
+    def __init__(self, marks: Marks, trees: Sequence[Sequence[int]]) -> None:
+        self._marks = marks
+        self._bits = np.zeros(len(marks.weights) // 64 + 1, np.uint64)
+        lists = [self._united([_list_of(marks, one) for one in tree]) for tree in trees]
+        self._lengths = np.array([len(one) for one in lists], np.int64)
+        self._begins = np.cumsum(self._lengths) - self._lengths
+        self._used = int(self._lengths.sum())
+        self._pool = np.zeros(2 * self._used + 1, np.int32)
+        self._pool[: self._used] = np.concatenate(lists)
+        self._weights = np.array([marks.weights[one].sum() for one in lists])
+        self._rest = np.array([marks.rest[list(tree)].sum() for tree in trees])
+
+    def _united(self, lists: list[Places]) -> Places:
+        united = lists[0]
+        for one in lists[1:]:
+            united = _unite(united, one, self._bits)
+        return united
+
+    @property
+    def rates(self) -> Floats:
+        """Edges per second of each tree; of one that was merged into another, nothing of meaning."""
+        return np.asarray(self._weights * self._marks.scale + self._rest)
+
+    def unions(self, tree: int) -> Floats:
+        """Edges per second of `tree` together with each tree."""
+        common = _common(tree, self._pool, self._begins, self._lengths, self._bits, self._marks.weights)
+        rates = self.rates
+        both = (self._weights + self._weights[tree] - common) * self._marks.scale + self._rest + self._rest[tree]
+        # What a drawn estimate misses must not make a union smaller than its parts.
+        return np.asarray(both if self._marks.exact else np.maximum(both, np.maximum(rates, rates[tree])))
+
+    def merge(self, left: int, right: int) -> None:
+        """Make `left` the union of the two; `right` is empty from now on."""
+        united = _unite(self._list(left), self._list(right), self._bits)
+        self._lengths[left] = self._lengths[right] = 0
+        if self._used + len(united) > len(self._pool):
+            self._compact()
+        self._begins[left], self._lengths[left] = self._used, len(united)
+        self._pool[self._used : self._used + len(united)] = united
+        self._used += len(united)
+        self._weights[left], self._weights[right] = self._marks.weights[united].sum(), 0.0
+        self._rest[left] += self._rest[right]
+        self._rest[right] = 0.0
+
+    def _list(self, tree: int) -> Places:
+        return self._pool[self._begins[tree] : self._begins[tree] + self._lengths[tree]]
+
+    def _compact(self) -> None:
+        kept = np.zeros_like(self._pool)
+        at = 0
+        for tree in np.nonzero(self._lengths)[0]:
+            one = self._list(int(tree))
+            kept[at : at + len(one)] = one
+            self._begins[tree] = at
+            at += len(one)
+        self._pool, self._used = kept, at
+
+
+def whole_marks(sets: Sequence[EdgeSet]) -> Marks | None:
+    """Every edge of one composite slide, or None where that is too long."""
+    whole = EdgeSet(tuple(sorted({one for edges in sets for one in edges.classes})))
+    pane = whole.pane
+    every = whole.composite_slide // pane.period
+    if every > WHOLE_PANES:
+        return None
+    if sum(every * pane.period // one.period for edges in sets for one in edges.classes) > MOST_MARKS:
+        return None
+    lists = []
+    for edges in sets:
+        runs = [
+            np.arange((one.residue - pane.residue) // pane.period % (one.period // pane.period), every,
+                      one.period // pane.period, dtype=np.int32)
+            for one in edges.classes
+        ]  # fmt: skip
+        lists.append(np.concatenate(runs))  # classes of one bundle never meet
+    bounds = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
+    scale = TICKS_PER_SECOND / pane.period / every
+    return Marks(np.ones(every), np.concatenate(lists), bounds, scale, np.zeros(len(sets)), True)
+
+
+def drawn_marks(sets: Sequence[EdgeSet]) -> Marks:
+    """Edges drawn from every bundle, with the balance heuristic's weights: 1 / (expected draws of this very edge)."""
+    each = int(np.clip(DRAWN_MARKS // len(sets), FEWEST_DRAWN, MOST_DRAWN))
+    classes = [(one.period, one.residue) for edges in sets for one in edges.classes]
+    owner = np.repeat(np.arange(len(sets)), [len(edges.classes) for edges in sets])
+    periods, residues = (np.array(column, np.int64) for column in zip(*classes, strict=True))
+    known = np.bincount(owner, 1.0 / periods, len(sets))
+    lengths = np.maximum(1, each / periods / known[owner]).astype(np.int64)
+    drawn = np.bincount(owner, lengths, len(sets))
+    holding, places = holders(periods, residues, run_begins(classes), lengths)
+    bundle = owner[holding]
+    weights = 1.0 / np.bincount(places, (drawn / known)[bundle], int(lengths.sum()))
+    order = np.lexsort((places, bundle))
+    bundle, places = bundle[order], places[order].astype(np.int32)
+    bounds = np.searchsorted(bundle, np.arange(len(sets) + 1)).astype(np.int64)
+    rest = (known - np.bincount(bundle, weights[places], len(sets))) * TICKS_PER_SECOND
+    return Marks(weights, places, bounds, float(TICKS_PER_SECOND), np.asarray(rest, np.float64), False)
+
+
+def _list_of(marks: Marks, bundle: int) -> Places:
+    return marks.places[marks.bounds[bundle] : marks.bounds[bundle + 1]]
+
+
+@compiled
+def _common(tree: int, pool: Places, begins: Ints, lengths: Ints, bits: NDArray[np.uint64], weights: Floats) -> Floats:
+    """Weight of the marks that `tree` has in common with each tree."""
+    one = np.uint64(1)
+    own = pool[begins[tree] : begins[tree] + lengths[tree]]
+    for place in own:
+        bits[place >> 6] |= one << np.uint64(place & 63)
+    found = np.zeros(len(begins))
+    for other in range(len(begins)):
+        total = 0.0
+        for at in range(begins[other], begins[other] + lengths[other]):
+            place = pool[at]
+            if bits[place >> 6] >> np.uint64(place & 63) & one:
+                total += weights[place]
+        found[other] = total
+    for place in own:
+        bits[place >> 6] = np.uint64(0)
+    return found
+
+
+@compiled
+def _unite(left: Places, right: Places, bits: NDArray[np.uint64]) -> Places:
+    """All marks of the two, the left ones first."""
+    one = np.uint64(1)
+    for place in left:
+        bits[place >> 6] |= one << np.uint64(place & 63)
+    united, count = np.empty(len(left) + len(right), np.int32), len(left)
+    united[:count] = left
+    for place in right:
+        if not bits[place >> 6] >> np.uint64(place & 63) & one:
+            united[count] = place
+            count += 1
+    for place in left:
+        bits[place >> 6] = np.uint64(0)
+    return united[:count].copy()
+
+
+@compiled
+def _toggle(has: NDArray[np.bool_], places: Places, bounds: Ints, weights: Floats) -> tuple[Floats, float]:
+    """What each bundle adds to the weight of the marked tree, or takes from it; and that weight."""
+    held = np.zeros(len(weights), np.int32)
+    whole = 0.0
+    for bundle in range(len(has)):
+        if has[bundle]:
+            for place in places[bounds[bundle] : bounds[bundle + 1]]:
+                if held[place] == 0:
+                    whole += weights[place]
+                held[place] += 1
+    found = np.zeros(len(has))
+    for bundle in range(len(has)):
+        total = 0.0
+        wanted = 1 if has[bundle] else 0
+        for place in places[bounds[bundle] : bounds[bundle + 1]]:
+            if held[place] == wanted:
+                total += weights[place]
+        found[bundle] = -total if has[bundle] else total
+    return found, whole

@@ -1,0 +1,166 @@
+"""Trees under moves: what every bundle would save by going to every other tree, or to one of its own.
+
+A move changes two trees; only these are counted anew, against all bundles at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.optimizer.cost.omega import Load
+from windloom.optimizer.sharing.greedy import TOLERANCE
+from windloom.optimizer.sharing.problem import Groups, SharingProblem
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    bundle: int
+    source: int
+    target: int
+    gain: float
+
+
+class Moving:
+    """`home[b]` is the tree of bundle b; a tree without bundles is there to be moved to, and costs nothing."""
+
+    def __init__(self, problem: SharingProblem, groups: Groups) -> None:
+        self._problem = problem
+        bundles = len(problem.bundles)
+        self._counts_ranges = problem.columns.counts_ranges(bundles)
+        self._alone = problem.load([[bundle] for bundle in range(bundles)], self._counts_ranges)
+        rates = problem.counter.rates([[bundle] for bundle in range(bundles)])
+        self._cost_alone = problem.model.tree_cost(self._alone, rates)
+        self.home = np.zeros(bundles, np.int64)
+        self._members = [set(group) for group in groups] + [set()]
+        self._costs = np.zeros(len(groups) + 1)
+        self._with = np.zeros((bundles, len(groups) + 1))  # cost of each tree with each bundle that it lacks
+        self._without = np.zeros(bundles)  # cost of the bundle's tree without it
+        for tree in range(len(self._members)):
+            self._count(tree)
+
+    @property
+    def groups(self) -> Groups:
+        return sorted(sorted(tree) for tree in self._members if tree)
+
+    @property
+    def cost(self) -> float:
+        return float(self._costs.sum())
+
+    def best(self, allowed: NDArray[np.bool_] | None = None) -> Move | None:
+        """The move that saves most, of the bundles allowed to move; it may save less than nothing."""
+        gains = (self._costs[self.home] - self._without)[:, None] + self._costs[None, :] - self._with
+        gains[np.arange(len(self.home)), self.home] = -np.inf
+        if allowed is not None:
+            gains[~allowed] = -np.inf
+        bundle, target = divmod(int(np.argmax(gains)), gains.shape[1])
+        if gains[bundle, target] == -np.inf:
+            return None
+        return Move(bundle, int(self.home[bundle]), target, float(gains[bundle, target]))
+
+    def apply(self, move: Move) -> None:
+        self._members[move.source].remove(move.bundle)
+        self._members[move.target].add(move.bundle)
+        if all(self._members):  # there is always one empty tree
+            self._members.append(set())
+            self._costs = np.append(self._costs, 0.0)
+            self._with = np.hstack([self._with, np.zeros((len(self.home), 1))])
+            self._count(len(self._members) - 1)
+        self._count(move.source)
+        self._count(move.target)
+
+    def kept(self) -> tuple[Any, ...]:
+        """What `restore` needs to come back here."""
+        arrays = (self.home, self._costs, self._with, self._without)
+        return ([set(tree) for tree in self._members], *(one.copy() for one in arrays))
+
+    def restore(self, kept: tuple[Any, ...]) -> None:
+        self._members, self.home, self._costs, self._with, self._without = kept
+
+    def descend(self, most: int) -> int:
+        """Moves while they save anything, the best first; how many there were."""
+        for done in range(most):
+            move = self.best()
+            if move is None or move.gain <= TOLERANCE * self.cost:
+                return done
+            self.apply(move)
+        return most
+
+    def _count(self, tree: int) -> None:
+        members = sorted(self._members[tree])
+        if not members:
+            self._costs[tree] = 0.0
+            self._with[:, tree] = self._cost_alone
+            return
+        inside = np.zeros(len(self.home), np.bool_)
+        inside[members] = True
+        self.home[members] = tree
+        rate, rates = self._problem.counter.toggled(members)
+        load = self._problem.load([members], self._counts_ranges)
+        self._costs[tree] = self._problem.model.tree_cost(load, np.array([rate]))[0]
+        if len(members) == 1:
+            rates[members] = rate  # nothing would be left, and costs nothing
+        toggled = self._problem.model.tree_cost(_toggled(load, self._alone, inside), rates)
+        self._with[:, tree] = toggled
+        self._without[members] = toggled[members] if len(members) > 1 else 0.0
+
+
+def _toggled(tree: Load, alone: Load, inside: NDArray[np.bool_]) -> Load:
+    """The load of the tree with each bundle that it lacks, and without each that it has."""
+    sign = np.where(inside, -1.0, 1.0)
+    return Load(
+        np.maximum(tree.overlap + sign * alone.overlap, 0.0),
+        np.maximum(tree.answers_per_second + sign * alone.answers_per_second, 0.0),
+        _longest(tree.longest_seconds[0], alone.longest_seconds, inside),
+        tree.queries + sign * alone.queries,
+        tree.log_seconds + sign * alone.log_seconds,
+        _ranges(tree.distinct[0], alone.distinct, inside),
+        tree.seconds,
+        tree.having + sign[:, None] * alone.having,
+    )
+
+
+def _longest(whole: float, each: Floats, inside: NDArray[np.bool_]) -> Floats:
+    longest = np.maximum(whole, each)
+    members = each[inside]
+    if np.count_nonzero(members == whole) == 1 and len(members) > 1:
+        longest[inside & (each == whole)] = np.partition(members, -2)[-2]
+    return longest
+
+
+def _ranges(whole: NDArray[np.uint64], each: NDArray[np.uint64], inside: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    ranges = each | whole
+    once, twice = np.zeros_like(whole), np.zeros_like(whole)
+    for row in each[inside]:
+        twice |= once & row
+        once |= row
+    ranges[inside] = whole & ~(each[inside] & ~twice)
+    return ranges
+
+
+def improvements(moving: Moving, length: int) -> Iterator[float]:
+    """Chains of moves (Kernighan and Lin): each bundle at most once, the best move next even where it costs.
+
+    A chain ends where its sum was best, and is given up when it has not been better for `length` moves. Swaps, and
+    groups that leave a tree together, are chains.
+    """
+    while True:
+        free = np.ones(len(moving.home), np.bool_)
+        total, best, kept, since = 0.0, TOLERANCE * moving.cost, moving.kept(), 0
+        improved = False
+        while since < length and (move := moving.best(free)) is not None:
+            moving.apply(move)
+            free[move.bundle] = False
+            total, since = total + move.gain, since + 1
+            if total > best:
+                best, kept, since, improved = total, moving.kept(), 0, True
+        moving.restore(kept)
+        if not improved:
+            return
+        yield best

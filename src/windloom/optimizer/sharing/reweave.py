@@ -1,0 +1,50 @@
+"""Reweave, ours: Weave Share, then moves, chains of moves and mergers while they save; exhaustive for few windows.
+
+Weave Share never takes a merger back. Here a bundle may leave its tree once better company has grown elsewhere, and a
+whole group may leave by a chain of moves that pays only at its end.
+"""
+
+from __future__ import annotations
+
+from windloom.optimizer.sharing.exhaustive import cheapest_partition
+from windloom.optimizer.sharing.greedy import merge_trees
+from windloom.optimizer.sharing.moves import Moving, improvements
+from windloom.optimizer.sharing.problem import Groups, SharingProblem, Trees
+from windloom.optimizer.sharing.weave_share import WeaveShare
+from windloom.slicing.algebra import TABLE_SETS
+
+#: Rounds of moves, chains and mergers; moves of a chain that may pass without being better than before.
+ROUNDS = 8
+CHAIN = 12
+#: Work of one start: bundles times trees times moves; beyond, a search ends early, at the same place every time.
+WORK = 40_000_000
+
+
+class Reweave:
+    name = "reweave"
+
+    def choose(self, problem: SharingProblem) -> Trees:
+        if len(problem.bundles) <= TABLE_SETS:
+            return problem.trees(cheapest_partition(problem))
+        woven = WeaveShare().choose(problem)
+        moved = problem.trees(refined(problem, problem.bundles_of(woven)))
+        return min((woven, moved), key=problem.cost)  # on equal costs what Weave Share found
+
+
+def refined(problem: SharingProblem, groups: Groups) -> Groups:
+    """The trees after moves, chains and mergers, while they save anything."""
+    for _ in range(ROUNDS):
+        before = _cost(problem, groups)
+        moving = Moving(problem, groups)
+        most = max(1, WORK // (len(moving.home) * (len(groups) + 1)))
+        moving.descend(min(most, 4 * len(moving.home)))
+        for _ in improvements(moving, CHAIN):
+            moving.descend(len(moving.home))
+        groups = merge_trees(problem, moving.groups)
+        if _cost(problem, groups) >= before * (1 - 1e-9):
+            break
+    return groups
+
+
+def _cost(problem: SharingProblem, groups: Groups) -> float:
+    return float(problem.model.tree_cost(problem.load(groups), problem.counter.rates(groups)).sum())

@@ -1,0 +1,94 @@
+"""What a plan is predicted to cost: seconds of work for every second of event time, and where they go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSeconds:
+    """Of one tree; `techniques` has an entry for each component of the set, 0 where the tree does not need it."""
+
+    own: float  # merging the set's cells to slices of its own
+    answers: float  # finding windows and writing answers
+    techniques: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        return self.own + self.answers + sum(self.techniques)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSeconds:
+    scan: float  # tuples read, sliced and aggregated, once for all trees
+    partials: float  # partials shuffled and brought over from the JVM
+    merge: float  # partials put in order as cells
+    trees: tuple[TreeSeconds, ...]
+
+    @property
+    def shared(self) -> float:
+        """What is paid once, however the queries form trees."""
+        return self.scan + self.partials + self.merge
+
+    @property
+    def total(self) -> float:
+        return self.shared + sum(tree.total for tree in self.trees)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSeconds:
+    """`job` is the one Spark job of a round, spread over the round."""
+
+    job: float
+    sets: tuple[SetSeconds, ...]
+    source: str  # of the constants
+
+    @property
+    def total(self) -> float:
+        return self.job + sum(one.total for one in self.sets)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Another slide for a query, and what the plan would cost less with it."""
+
+    slide_ticks: int
+    saves: float  # seconds a second
+
+
+@dataclass(frozen=True, slots=True)
+class QueryShare:
+    """One query's part of the plan's cost. The parts of all queries add up to the whole.
+
+    Each cost is divided among the queries that cause it, in proportion to what each would cause alone.
+    """
+
+    seconds: float
+    alone: float  # what the query would cost as the only one
+    added_edges_per_second: float  # slices of its set that exist for this query only; 0 where that was not asked
+    hindrance: tuple[str, int] | None = None  # a query of its set, and how little the slides have in common, in ticks
+    advice: tuple[Advice, ...] = ()
+
+    @property
+    def saved(self) -> float:
+        """The share of what it would cost alone that sharing saves."""
+        return 1 - self.seconds / self.alone if self.alone > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Merger:
+    """Two trees of a set as one: what would be common, and what the plan would cost more."""
+
+    other: int
+    weaveability: float
+    more: float  # seconds a second; negative where together would be cheaper
+
+
+@dataclass(frozen=True, slots=True)
+class SharingReport:
+    """What EXPLAIN SHARING words: predicted seconds, each query's part, and what other trees would cost."""
+
+    seconds: PlanSeconds
+    queries: Mapping[str, QueryShare]
+    mergers: Mapping[tuple[int, int], tuple[Merger, ...]]  # by set and tree, nearest first

@@ -1,0 +1,72 @@
+"""What a plan's cost depends on beside its queries: rates, groups, the length of a round; and who said so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
+
+Floats = NDArray[np.float64]
+
+#: Groups assumed of a GROUP BY that nobody has counted.
+DEFAULT_GROUPS = 100.0
+#: Seconds of event time that one round is assumed to hold: a batch run of a day.
+DEFAULT_ROUND_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Of one partial set. A source is `given`, `measured` (by the last run) or `assumed`."""
+
+    events_per_second: float
+    groups: float = 1.0
+    round_seconds: float = DEFAULT_ROUND_SECONDS
+    rate_source: str = "assumed"
+    groups_source: str = "assumed"
+    round_source: str = "assumed"
+
+    def tuples_per_cell(self, edges_per_second: Floats) -> Floats:
+        """Tuples that a slice holds for one group, on average, empty slices included."""
+        return np.asarray(self.events_per_second / (edges_per_second * self.groups))
+
+    def cells_per_second(self, edges_per_second: Floats) -> Floats:
+        """Cells of all groups: slices that hold a tuple, if tuples come by chance; never more than there are tuples.
+
+        >>> one = Statistics(1000.0, groups=100.0)
+        >>> one.cells_per_second(np.array([0.001, 1.0, 1e6])).round(1).tolist()
+        [0.1, 100.0, 999.9]
+        """
+        return np.asarray(edges_per_second * self.groups * -np.expm1(-self.tuples_per_cell(edges_per_second)))
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a run saw of one partial set."""
+
+    tuples: int
+    groups: int
+    seconds: float  # of event time, from its first slice to its last
+
+
+def statistics_of(
+    given_rate: float | None, is_filtered: bool, is_grouped: bool, observed: Observed | None
+) -> Statistics:
+    """What was given goes before what a run measured, and that before what is assumed.
+
+    The rate that was given is the stream's: behind a predicate a measured one is nearer to the truth.
+    """
+    measured = observed is not None and observed.tuples > 0 and observed.seconds > 0
+    rate, rate_source = DEFAULT_EVENTS_PER_SECOND, "assumed"
+    if given_rate is not None and not (is_filtered and measured):
+        rate, rate_source = given_rate, "given"
+    elif observed is not None and measured:
+        rate, rate_source = observed.tuples / observed.seconds, "measured"
+    groups, groups_source = (DEFAULT_GROUPS, "assumed") if is_grouped else (1.0, "given")
+    if observed is not None and observed.groups > 0 and is_grouped:
+        groups, groups_source = float(observed.groups), "measured"
+    if observed is not None and measured:
+        return Statistics(rate, groups, observed.seconds, rate_source, groups_source, "measured")
+    return Statistics(rate, groups, DEFAULT_ROUND_SECONDS, rate_source, groups_source)

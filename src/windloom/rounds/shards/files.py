@@ -1,0 +1,107 @@
+"""Files of shards, on storage that the driver and every executor reach; written once, under a name nobody else has.
+
+`shards/000000042-0003-5f1c….state` is what shard 3 keeps after round 42, `….answers` what it answered in it. The last
+part of the name is drawn anew by every attempt of a task, so attempts never meet: only the names that the log of the
+round holds count, and every other file is a leftover. No rename is needed for that, only that a file is complete when
+its task says so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from pathlib import PurePosixPath
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import fs
+
+from windloom.errors import WindloomError
+
+FOLDER = "shards"
+
+
+class ShardFiles:
+    """Opened by the driver and, anew, by every task: it holds nothing that could not travel but its place."""
+
+    def __init__(self, place: str) -> None:
+        """`place` is the checkpoint: an absolute path that all machines share, or a URL that pyarrow can open."""
+        self.place = place
+        # Hadoop's name for S3 and everybody else's.
+        url = re.sub(r"^s3[an]:", "s3:", place)
+        try:
+            self._system, root = fs.FileSystem.from_uri(url)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise WindloomError(
+                f"shards cannot be kept at '{place}'",
+                f"executors read and write them with pyarrow, which cannot open it: {str(error).splitlines()[0]}",
+                "use a path that all machines share, or a file system that pyarrow knows, such as s3:// or gs://",
+            ) from None
+        self._folder = f"{root.rstrip('/')}/{FOLDER}"
+        self._is_local = isinstance(self._system, fs.LocalFileSystem)
+
+    def __reduce__(self) -> tuple[type[ShardFiles], tuple[str]]:
+        return ShardFiles, (self.place,)
+
+    @staticmethod
+    def new_names(round: int, shard: int) -> tuple[str, str]:
+        """Names for a state and for answers, of one attempt."""
+        stem = f"{round:09d}-{shard:04d}-{uuid4().hex}"
+        return f"{stem}.state", f"{stem}.answers"
+
+    def write(self, name: str, pieces: Iterable[bytes | pa.Buffer]) -> None:
+        """Complete and durable when it returns."""
+        path = f"{self._folder}/{name}"
+        try:
+            if self._is_local:
+                self._system.create_dir(self._folder, recursive=True)
+            with self._system.open_output_stream(path) as stream:
+                for piece in pieces:
+                    stream.write(piece)
+            if self._is_local:
+                for one in (path, self._folder):
+                    _sync(one)
+        except OSError as error:
+            raise self._failed("write", name, error) from error
+
+    def read(self, name: str) -> bytes:
+        try:
+            with self._system.open_input_stream(f"{self._folder}/{name}") as stream:
+                data: bytes = stream.read()
+                return data
+        except FileNotFoundError:
+            raise WindloomError(
+                f"the shard file '{name}' is missing",
+                f"it was recorded, and is not under '{self.place}'",
+                "keep the checkpoint where the driver and every executor reach it under the same name",
+            ) from None
+        except OSError as error:
+            raise self._failed("read", name, error) from error
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Delete every other file: those of rounds gone by, and what failed or slower attempts have left."""
+        try:
+            found = self._system.get_file_info(fs.FileSelector(self._folder, allow_not_found=True))
+            for one in found:
+                if PurePosixPath(one.path).name not in names:
+                    with suppress(FileNotFoundError):
+                        self._system.delete_file(one.path)
+        except OSError as error:
+            raise self._failed("delete", "", error) from error
+
+    def _failed(self, what: str, name: str, error: OSError) -> WindloomError:
+        return WindloomError(
+            f"cannot {what} '{self.place}/{FOLDER}/{name}'",
+            str(error.strerror or error),
+            "make room or mend access to it, then start again with the same checkpoint: nothing is lost",
+        )
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

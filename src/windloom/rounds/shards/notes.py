@@ -1,0 +1,84 @@
+"""What a shard's task hands back: the files it wrote and what it counted. The log of the round keeps these notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from windloom.rounds.lateness import Late
+from windloom.rounds.step import StepCounts
+
+
+@dataclass(frozen=True, slots=True)
+class ShardNote:
+    """`state` and `answers` name files; there is no file of answers where there are none.
+
+    `kept_from` is what the shard still holds of a set, where it has dropped cells of the past.
+    """
+
+    shard: int
+    state: str
+    state_bytes: int
+    answers: str | None
+    counts: StepCounts
+    kept_from: Mapping[int, int]  # by number of the partial set
+
+    @property
+    def files(self) -> list[str]:
+        return [self.state] if self.answers is None else [self.state, self.answers]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "shard": self.shard,
+            "state": self.state,
+            "state_bytes": self.state_bytes,
+            "answers": self.answers,
+            "tuples": _named(self.counts.tuples),
+            "partials": _named(self.counts.partials),
+            "late": {str(number): [one.partly, one.dropped] for number, one in self.counts.late.items()},
+            "kept_from": _named(self.kept_from),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> ShardNote:
+        late = {int(number): Late(*one) for number, one in values["late"].items()}
+        counts = StepCounts(_numbered(values["tuples"]), _numbered(values["partials"]), late)
+        kept_from = _numbered(values["kept_from"])
+        return cls(values["shard"], values["state"], values["state_bytes"], values["answers"], counts, kept_from)
+
+
+def counts_of(notes: Sequence[ShardNote]) -> StepCounts:
+    """What all shards counted together."""
+    late: dict[int, Late] = {}
+    for note in notes:
+        for number, one in note.counts.late.items():
+            late[number] = late.get(number, Late()) + one
+    return StepCounts(
+        _added(note.counts.tuples for note in notes), _added(note.counts.partials for note in notes), late
+    )
+
+
+def kept_from_of(notes: Iterable[ShardNote]) -> dict[int, int]:
+    """From which tick on every shard still holds every tuple of a set, for sets of which any has dropped some."""
+    found: dict[int, int] = {}
+    for note in notes:
+        for number, tick in note.kept_from.items():
+            found[number] = max(tick, found.get(number, tick))
+    return found
+
+
+def _added(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for one in counts:
+        for number, value in one.items():
+            total[number] = total.get(number, 0) + value
+    return total
+
+
+def _named(values: Mapping[int, int]) -> dict[str, int]:
+    return {str(number): value for number, value in values.items()}
+
+
+def _numbered(values: Mapping[str, int]) -> dict[int, int]:
+    return {int(number): value for number, value in values.items()}

@@ -1,0 +1,25 @@
+"""`windloom plan` of a catalog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from support.command import Command
+
+
+def test_a_catalog_is_planned_at_the_rate_given(windloom: Command, desk: Path) -> None:
+    outcome = windloom("plan", desk / "desk.cql", "--rate", "trades=50", "--strategy", "no_share", "--json")
+    assert outcome.code == 0
+    told = json.loads(outcome.out)
+    assert {one["rate"] for one in told["sets"]} == {50.0}
+    assert sorted(name for one in told["sets"] for tree in one["trees"] for name in tree["names"]) == [
+        "busy",
+        "flow",
+        "high",
+    ]
+
+
+def test_a_rate_of_a_stream_that_is_not_there_is_refused(refused: Callable[..., str], desk: Path) -> None:
+    assert "no stream 'trade'" in refused("plan", desk / "desk.cql", "--rate", "trade=5")

@@ -1,0 +1,132 @@
+"""Edge counting by every method against brute force: unions, mergers, bundles added and taken, with offsets."""
+
+from __future__ import annotations
+
+from math import lcm
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windloom.model import Window
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.optimizer.sharing.counting import EdgeCounter, Table, choose_counter
+from windloom.optimizer.sharing.coverage import EdgeSample, class_rows
+from windloom.optimizer.sharing.marks import Marks, drawn_marks, whole_marks
+from windloom.slicing import SLICINGS, EdgeSet
+from windloom.slicing.algebra import union_table
+from windloom.testing.workload import zipf_workload
+
+WINDOWS = st.lists(
+    st.builds(Window, st.integers(1, 30), st.integers(1, 14), st.integers(0, 20)), min_size=2, max_size=6
+)
+
+
+def edges_of(name: str, windows: list[Window]) -> list[EdgeSet]:
+    return [EdgeSet.of(SLICINGS[name].edges(window)) for window in windows]
+
+
+def true_rate(sets: list[EdgeSet]) -> float:
+    """Edges per second, tick by tick."""
+    composite = lcm(*(one.period for edges in sets for one in edges.classes))
+    is_edge = np.zeros(composite, np.bool_)
+    for edges in sets:
+        for one in edges.classes:
+            is_edge[one.residue :: one.period] = True
+    return float(is_edge.mean()) * TICKS_PER_SECOND
+
+
+def counters(sets: list[EdgeSet]) -> list[EdgeCounter]:
+    marks = whole_marks(sets)
+    assert marks is not None
+    return [Table(sets), marks]
+
+
+@pytest.mark.parametrize("slicing", SLICINGS)
+@given(windows=WINDOWS)
+@settings(deadline=None)
+def test_algebra_counts_every_union_as_brute_force_does(slicing: str, windows: list[Window]) -> None:
+    sets = edges_of(slicing, windows)
+    table = union_table(sets)
+    for subset in range(1, len(table)):
+        chosen = [edges for i, edges in enumerate(sets) if subset >> i & 1]
+        assert table[subset] * TICKS_PER_SECOND == pytest.approx(true_rate(chosen))
+
+
+@pytest.mark.parametrize("slicing", SLICINGS)
+@given(windows=WINDOWS, data=st.data())
+@settings(deadline=None)
+def test_exact_counters_follow_mergers_and_moves(slicing: str, windows: list[Window], data: st.DataObject) -> None:
+    sets = edges_of(slicing, windows)
+    trees = [[i] for i in range(len(sets))]
+    tree = data.draw(st.sets(st.sampled_from(range(len(sets))), min_size=1))
+    for counter in counters(sets):
+        assert counter.exact
+        rate, toggled = counter.toggled(sorted(tree))
+        assert rate == pytest.approx(true_rate([sets[i] for i in tree]))
+        for i in range(len(sets)):
+            if tree != {i}:
+                assert toggled[i] == pytest.approx(true_rate([sets[k] for k in tree ^ {i}]))
+        forest = counter.forest(trees)
+        forest.merge(0, 1)
+        merged = [sets[0], sets[1]]
+        assert forest.rates[0] == pytest.approx(true_rate(merged))
+        for i in range(2, len(sets)):
+            assert forest.unions(0)[i] == pytest.approx(true_rate([*merged, sets[i]]))
+
+
+@given(windows=WINDOWS)
+@settings(deadline=None)
+def test_a_sample_of_edges_tells_what_a_window_adds_to_trees(windows: list[Window]) -> None:
+    first, *others = edges_of("pairs", windows)
+    sample = EdgeSample.of(first.classes)
+    missing = sample.missing([class_rows(one.classes) for one in others], also=0)
+    for i, edges in enumerate(others):
+        both = [others[0], edges]
+        added = true_rate([*both, first]) - true_rate(both)
+        # A sample of 2,048 edges sees 2,048/m whole turns of a pattern of m, and a part of one.
+        assert missing[i] == pytest.approx(added, abs=0.1 * true_rate([first]))
+
+
+def test_drawn_marks_are_close_to_exact_counts_where_those_can_be_had() -> None:
+    sets = [EdgeSet.of(SLICINGS["pairs"].edges(window)) for window in zipf_workload(60, seed=3)]
+    drawn = drawn_marks(sets)
+    assert not drawn.exact
+    rng = np.random.default_rng(1)
+    for size in (1, 2, 5, 12):
+        tree = sorted(rng.choice(len(sets), size, replace=False).tolist())
+        exact = EdgeSet.of({one for i in tree for one in sets[i].classes})
+        assert exact.density.exact
+        assert drawn.rates([tree])[0] == pytest.approx(exact.edges_per_second, rel=1e-3)
+
+
+def test_edges_drawn_are_always_the_same() -> None:
+    sets = [EdgeSet.of(SLICINGS["pairs"].edges(window)) for window in zipf_workload(30, seed=4)]
+    one, other = drawn_marks(sets), drawn_marks(sets)
+    assert np.array_equal(one.places, other.places)
+    assert np.array_equal(one.weights, other.weights)
+
+
+def test_the_method_is_chosen_by_size() -> None:
+    def counter(windows: list[Window]) -> EdgeCounter:
+        return choose_counter(edges_of("pairs", windows))
+
+    assert isinstance(counter([Window(10, 7), Window(9, 4)]), Table)
+    short = counter([Window(100 + i, 100) for i in range(1, 40)])
+    long = counter([Window(100_003 + 7 * i, 99_991 + i) for i in range(40)])
+    assert isinstance(short, Marks)
+    assert short.exact
+    assert isinstance(long, Marks)
+    assert not long.exact
+
+
+def test_windows_of_years_beside_windows_of_seconds_are_drawn_alike() -> None:
+    second = TICKS_PER_SECOND
+    years = [Window((400 + i) * 86_400 * second, (90 + i) * 86_400 * second, i) for i in range(10)]
+    seconds = [Window((30 + i) * second, (7 + i) * second) for i in range(10)]
+    sets = edges_of("pairs", years + seconds)
+    drawn = drawn_marks(sets)
+    rates = drawn.rates([[i] for i in range(20)])
+    assert rates == pytest.approx([edges.edges_per_second for edges in sets])
+    assert (drawn.forest([[i] for i in range(20)]).unions(0) >= rates).all()

@@ -1,0 +1,105 @@
+"""Shards: however groups are divided, rounds, states, counts and what is said of the past are those of one step."""
+
+from __future__ import annotations
+
+import tempfile
+import zlib
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.catalogs import ROWS, catalogs
+from support.compare import rows_of
+from support.native import partials_of_plan
+from support.rounds import plan_of
+from windloom.model import Query
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.plan import Plan
+from windloom.rounds import Block, State, carry, step
+from windloom.rounds.shards.blocks import joined, read_blocks
+from windloom.rounds.shards.files import ShardFiles
+from windloom.rounds.shards.notes import ShardNote, counts_of, kept_from_of
+from windloom.rounds.shards.run import ShardRound, run_shard, shard_state
+
+Row = dict[str, Any]
+
+ROUNDS = st.lists(st.tuples(ROWS, st.integers(0, 30), st.booleans()), min_size=1, max_size=5)
+
+
+def of_shard(plan: Plan, partials: Mapping[int, pa.Table], shard: int, shards: int) -> dict[int, pa.Table]:
+    found = {}
+    for one in plan.sets:
+        table = partials[one.number]
+        keys = zip(*(column.to_pylist() for column in table.columns[1 : 1 + len(one.group_by)]), strict=True)
+        hashes = [zlib.crc32(repr(key).encode()) % shards for key in keys] if one.group_by else [0] * table.num_rows
+        mine = table.filter(pa.array([number == shard for number in hashes], pa.bool_()))
+        if mine.num_rows:
+            found[one.number] = mine
+    return found
+
+
+def reported(blocks: list[Block], queries: list[Query]) -> list[list[str]]:
+    return [sorted(map(repr, rows_of(blocks, query))) for query in queries]
+
+
+def run_all(told: ShardRound, partials: Mapping[int, pa.Table], shards: int) -> list[ShardNote]:
+    """Every shard, and the first one twice: what another attempt wrote does not matter."""
+    run_shard(told, 0, of_shard(told.plan, partials, 0, shards))
+    notes = [run_shard(told, shard, of_shard(told.plan, partials, shard, shards)) for shard in range(shards)]
+    return [ShardNote.from_json(note.to_json()) for note in notes]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    first=catalogs(3),
+    second=catalogs(3),
+    rounds=ROUNDS,
+    shards=st.integers(1, 4),
+    history_ticks=st.sampled_from([0, 20]),
+)
+def test_shards_together_are_one_step(
+    first: list[Query], second: list[Query], rounds: list[Any], shards: int, history_ticks: int
+) -> None:
+    whole = facts = State()
+    previous: Plan | None = None
+    states: tuple[str, ...] = ()
+    watermark = TICK_MIN
+    with tempfile.TemporaryDirectory() as place:
+        files = ShardFiles(place)
+        for number, (rows, ahead, changed) in enumerate([*rounds, ([], None, False)]):
+            queries = second if changed else first
+            plan = plan_of({query.name: query for query in queries})
+            largest = max([row["tick"] for row in rows], default=0)
+            watermark = TICK_MAX if ahead is None else max(watermark, largest - 20 + ahead)
+            seen = {"s": max(largest, facts.seen.get("s", largest))}
+            other = previous if previous is not None and previous != plan else None
+            told = ShardRound(number, plan, watermark, seen, history_ticks, facts, other, states, files)
+            partials = partials_of_plan(plan, rows)
+            notes = run_all(told, partials, shards)
+            if other is not None:
+                whole, facts = carry(whole, other, plan), carry(facts, other, plan)
+                assert (facts.since, facts.fresh, facts.history) == (whole.since, whole.fresh, whole.history)
+            whole, answers, counts = step(whole, partials, watermark, plan, seen=seen, history_ticks=history_ticks)
+            facts, _, _ = step(facts, {}, watermark, plan, seen=seen, history_ticks=history_ticks)
+            facts = facts.forgetting(kept_from_of(notes))
+            assert (facts.since, facts.seen, facts.history) == (whole.since, whole.seen, whole.history)
+            made = [read_blocks("a", files.read(note.answers)) for note in notes if note.answers]
+            blocks = list(joined(chain.from_iterable(made), rows=4))
+            assert reported(blocks, queries) == reported(list(answers.blocks()), queries)
+            together = counts_of(notes)
+            for one in plan.sets:
+                for left, right in ((together.tuples, counts.tuples), (together.partials, counts.partials)):
+                    assert left.get(one.number, 0) == right[one.number]
+                late = together.late.get(one.number)
+                assert late == counts.late[one.number] or (late is None and counts.tuples[one.number] == 0)
+            states = tuple(note.state for note in notes)
+            parts = [shard_state(files, name, facts) for name in states]
+            for one in plan.sets:
+                held = [part.cells[one.number] for part in parts if one.number in part.cells]
+                assert sum(map(len, held)) == len(whole.cells[one.number])
+            files.keep_only(states)
+            previous = plan

@@ -1,0 +1,126 @@
+"""kill -9 at named fault points and at random instants: the answers are those of an undisturbed run.
+
+Every kill costs a start of Spark. WINDLOOM_KILLS says how many there are; with 30 or more every fault point is among
+them, and `make kill` is that run.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support import stream_program
+from support.files import put
+from windloom.rounds.faults import FAULT_POINTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KILLS = int(os.environ.get("WINDLOOM_KILLS", "2"))
+TESTS = Path(__file__).resolve().parents[1]
+_MIDNIGHT = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
+
+
+def files(rng: random.Random) -> Iterator[list[tuple[Any, ...]]]:
+    """Half a minute of trades a file, in disorder within the delay, and now and then one that is too late.
+
+    Late ones come when the query that is added while the stream runs is there for certain: what it answers from
+    history holds all tuples that have come by then.
+    """
+    for number in range(10_000):
+        rows = []
+        for i in range(12):
+            late = 300 if number >= 12 and rng.random() < 0.05 else 0
+            second = number * 30 + rng.randrange(30) - rng.randrange(25) * (i % 3 == 0) - late
+            rows.append(
+                (
+                    _MIDNIGHT + datetime.timedelta(seconds=second),
+                    rng.choice("ABC"),
+                    rng.randrange(1000) / 8,
+                    rng.randrange(1, 100),
+                )
+            )
+        yield rows
+
+
+def plan_of_kills(rng: random.Random) -> list[str | None]:
+    """Fault points (with which passing), and None for a random instant; a third of all are random."""
+    points: list[str | None] = [f"{point}:{rng.randint(1, 3)}" for point in FAULT_POINTS]
+    rng.shuffle(points)
+    chosen = (points * (1 + KILLS // len(points)))[: KILLS - KILLS // 3]
+    chosen += [None] * (KILLS - len(chosen))
+    rng.shuffle(chosen)
+    return chosen
+
+
+def run_until_killed(folder: Path, fault: str | None, rng: random.Random) -> bool:
+    """Was the process killed; it may also have come to the end of its files first."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
+    if fault is not None:
+        environment["WINDLOOM_FAULT"] = fault
+    before = len(list((folder / "checkpoint" / "begun").glob("*")))
+    process = subprocess.Popen([sys.executable, "-m", "support.stream_program", str(folder)], env=environment)
+    moments = rng.randrange(40)
+    deadline = time.monotonic() + 180
+    while fault is None and process.poll() is None and time.monotonic() < deadline:
+        if len(list((folder / "checkpoint" / "begun").glob("*"))) > before:
+            moments -= 1
+        if moments < 0:
+            process.kill()
+        time.sleep(0.02)
+    return process.wait(timeout=180) < 0
+
+
+def answers(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows by query; a row that was written twice is there twice."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for file in sorted((folder / "out").glob("*/*.parquet")):
+        table: pa.Table = pq.read_table(file)
+        for row in table.to_pylist():
+            found.setdefault(row.pop("query"), []).append(tuple(row.values()))
+    return {name: sorted(rows, key=repr) for name, rows in found.items()}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be killed")
+def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rng = random.Random(20_260_105)
+    coming = files(random.Random(7))
+    disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
+    number = kills = 0
+
+    def more(count: int) -> None:
+        nonlocal number
+        for _ in range(count):
+            rows = next(coming)
+            put(disturbed / "in", f"{number:04d}", rows)
+            put(undisturbed / "in", f"{number:04d}", rows)
+            number += 1
+
+    more(3)
+    for fault in plan_of_kills(rng):
+        more(3)
+        kills += run_until_killed(disturbed, fault, rng)
+    more(4)
+    stream_program.start(spark, disturbed, finish=True).await_termination(300)
+    stream_program.start(spark, undisturbed, finish=True).await_termination(300)
+    assert kills >= KILLS // 2, "most of the kills must have hit a running stream"
+    left, right = answers(disturbed), answers(undisturbed)
+    for name in ("avg", "high", "odd", "added"):
+        assert left[name] == right[name], name
+    # When a query goes depends on the round its removal was recorded in: no row twice, none that differs.
+    assert len(set(left["gone"])) == len(left["gone"])
+    longer, shorter = sorted((left["gone"], right["gone"]), key=len, reverse=True)
+    assert set(shorter) <= set(longer)

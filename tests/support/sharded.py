@@ -1,0 +1,92 @@
+"""A stream of trades with many groups and its queries, for every placement: what it tells must not depend on it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from support.files import follow, put
+from support.trades import ROWS
+from windloom import Loom
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from windloom.engine.streaming import Handle
+
+QUERIES = {
+    "avg": "SELECT symbol, avg(price) AS p FROM trades [RANGE 30 seconds SLIDE 10 seconds] GROUP BY symbol",
+    "max": "SELECT symbol, max(price) AS p FROM trades [RANGE 50 seconds SLIDE 20 seconds] GROUP BY symbol",
+    "big": "SELECT count(*) AS n, sum(volume) AS v FROM trades [TUMBLE 40 seconds] WHERE volume > 5",
+    "ratio": "SELECT symbol, sum(price)/count(*) AS r FROM trades [TUMBLE 60 s] GROUP BY symbol HAVING count(*) > 1",
+}
+ADDED = "SELECT symbol, sum(volume) AS v FROM trades [RANGE 40 seconds SLIDE 15 seconds] GROUP BY symbol"
+SHARDS = 3
+
+
+def random_trades(seed: int, count: int = 160) -> list[tuple[Any, ...]]:
+    """Many symbols and none, disorder beyond the delay, prices that add up without rounding."""
+    rng = random.Random(seed)
+    start, second = ROWS[0][0], (ROWS[1][0] - ROWS[0][0]) / 7
+    return [
+        (
+            start + second * (7 * (i // 3) - rng.choice([0, 0, 0, 5, 40])),
+            rng.choice([None, "", *"ABCDEFG"]),
+            None if rng.random() < 0.1 else rng.randint(1, 400) / 4,
+            i % 9,
+        )
+        for i in range(count)
+    ]
+
+
+def start(
+    spark: SparkSession,
+    source: Path,
+    place: Path,
+    placement: str,
+    queries: Mapping[str, str] = QUERIES,
+    **options: Any,
+) -> Handle:
+    loom = Loom(spark)
+    loom.stream("trades", follow(spark, source), time="ts", delay="10 seconds")
+    for name, text in queries.items():
+        loom.query(name, text)
+    if placement == "executors":
+        options.setdefault("shards", SHARDS)
+    options.setdefault("trigger", {"availableNow": True})
+    return loom.start(
+        "parquet",
+        path=place / "out",
+        checkpoint=place / "c",
+        placement=placement,
+        snapshot_rounds=2,
+        **options,
+    )
+
+
+def rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
+
+
+def told(handle: Handle) -> list[tuple[Any, ...]]:
+    """What rounds say of themselves, but for what depends on the placement."""
+    return [
+        (one.round, one.events, one.late, one.untimed, one.partials, one.results, one.watermark, one.plan_version)
+        for one in handle.recent_progress
+    ]
+
+
+def two_lives(spark: SparkSession, folder: Path, placement: str) -> dict[str, list[list[str]]]:
+    """A round, then another life with a round of one more query and the end; the rows of every query."""
+    made, source, place = random_trades(5, 60), folder / "in", folder / placement
+    put(source, "000", made[:40])
+    first = start(spark, source, place, placement)
+    assert first.await_termination(300)
+    put(source, "001", made[40:])
+    handle = start(spark, source, place, placement, {**QUERIES, "added": ADDED}, finish=True)
+    assert handle.await_termination(300)
+    return {name: [list(map(str, row)) for row in rows(handle.arrow(name))] for name in handle.queries}

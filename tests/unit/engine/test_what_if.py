@@ -1,0 +1,83 @@
+"""`loom.what_if`: what a query would cost, before it is added, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from support.trades import WINDOW, catalog
+from windloom import Loom, WindloomError
+
+
+def no_session() -> NoReturn:
+    raise AssertionError("Spark is not needed for this")
+
+
+@pytest.fixture
+def loom(tmp_path: Path) -> Loom:
+    path = tmp_path / "c.cql"
+    path.write_text(catalog(a="SELECT symbol, sum(volume) AS v … GROUP BY symbol"), encoding="utf-8")
+    loom = Loom(no_session)
+    loom.load(path)
+    return loom
+
+
+def test_a_query_that_needs_what_is_there_adds_little(loom: Loom) -> None:
+    same = loom.what_if(f"SELECT symbol, sum(volume) AS v2 {WINDOW} GROUP BY symbol")
+    finer = loom.what_if("SELECT symbol, sum(volume) AS v FROM trades [RANGE 30 s SLIDE 1 s] GROUP BY symbol")
+    assert 0 < same.added < 0.2 * same.alone
+    assert same.added_edges_per_second == 0
+    assert finer.added > 2 * same.added
+    assert finer.added_edges_per_second == pytest.approx(0.9)
+    assert (same.partners, same.new_set) == (1, False)
+
+
+def test_nothing_is_registered_by_asking(loom: Loom) -> None:
+    before = loom.plan()
+    loom.what_if(f"SELECT max(price) AS m {WINDOW}")
+    assert list(loom.queries) == ["a"]
+    assert loom.plan() is before
+
+
+def test_adding_the_query_costs_what_was_said(loom: Loom) -> None:
+    text = "SELECT symbol, avg(price) AS p FROM trades [RANGE 1 minute SLIDE 20 seconds] GROUP BY symbol"
+    found = loom.what_if(text)
+    loom.query("b", text)
+    again = loom.what_if(f"SELECT symbol, sum(volume) AS v {WINDOW} GROUP BY symbol")
+    assert again.before == pytest.approx(found.after)
+
+
+def test_the_first_query_is_all_of_the_plan(tmp_path: Path) -> None:
+    path = tmp_path / "c.cql"
+    path.write_text(catalog(), encoding="utf-8")
+    loom = Loom(no_session)
+    loom.load(path)
+    found = loom.what_if(f"SELECT count(*) AS n {WINDOW}")
+    assert (found.before, found.added, found.new_set) == (0.0, found.after, True)
+    assert found.added == pytest.approx(found.alone)
+
+
+def test_it_reads_well(loom: Loom) -> None:
+    said = repr(loom.what_if(f"SELECT  max(price) AS m\n {WINDOW} GROUP BY symbol"))
+    assert said.startswith("WhatIf: adds ")
+    assert "query   SELECT max(price) AS m FROM trades" in said
+    assert "with 1 other query" in said
+    apart = repr(loom.what_if(f"SELECT max(price) AS m {WINDOW}"))
+    assert "no other query has its stream, predicate and grouping" in apart
+
+
+def test_a_wrong_query_is_refused_as_when_it_is_added(loom: Loom) -> None:
+    with pytest.raises(WindloomError, match="unknown column 'prise'"):
+        loom.what_if(f"SELECT max(prise) {WINDOW}")
+    with pytest.raises(WindloomError, match="cannot take 'sum\\(symbol\\)'"):
+        loom.what_if(f"SELECT sum(symbol) {WINDOW}")
+
+
+def test_sharing_is_explained_as_text_and_json_only(loom: Loom) -> None:
+    assert loom.explain(sharing=True).startswith("Sharing: 1 query")
+    assert '"sharing": {' in loom.explain("json", sharing=True)
+    for wrong in ({"format": "svg"}, {"query": "a"}):
+        with pytest.raises(WindloomError, match="sharing cannot be shown of"):
+            loom.explain(sharing=True, **wrong)  # type: ignore[arg-type]

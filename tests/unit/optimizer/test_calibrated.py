@@ -1,0 +1,130 @@
+"""The calibrated cost: what it must say whatever the constants are."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from golden.plans import FEW, many_queries, plan_of
+from windloom.errors import WindloomError
+from windloom.model import Family, Window
+from windloom.optimizer import PlanOptions
+from windloom.optimizer.auto import contenders
+from windloom.optimizer.cost.calibrated import CalibratedCost, technique_cost
+from windloom.optimizer.cost.constants import load_constants
+from windloom.optimizer.cost.omega import Load
+from windloom.optimizer.cost.work import TERMS, Demand, Work
+from windloom.optimizer.estimate import estimate_plan, estimate_set
+from windloom.plan.statistics import DEFAULT_GROUPS, Observed, Statistics, statistics_of
+
+
+def windows(how_many: int, seed: int = 1) -> list[Window]:
+    rng = random.Random(seed)
+    slides = [rng.randint(1, 30) * 1_000_000 for _ in range(how_many)]
+    return [Window(slide * rng.randint(1, 20), slide) for slide in slides]
+
+
+def test_cells_are_never_more_than_tuples_nor_than_slices_and_groups() -> None:
+    known = Statistics(500.0, groups=50.0)
+    rates = np.array([0.01, 1.0, 10.0, 1000.0])
+    cells = known.cells_per_second(rates)
+    assert (cells <= 500.0).all()
+    assert (cells <= rates * 50).all()
+    assert (np.diff(cells) > 0).all()
+
+
+def test_answers_add_up_however_queries_form_trees() -> None:
+    known = Statistics(20.0, groups=40.0)
+    found = windows(12)
+    whole = Demand.of([found], known)
+    parts = Demand.of([found[:5], found[5:]], known)
+    assert parts.rows.sum() == pytest.approx(whole.rows[0])
+    load = Load.of([found[:5], found[5:]])
+    estimated = Demand.of_load(load, known, 0.7)
+    assert estimated.rows.sum() == pytest.approx(Demand.of_load(Load.of([found]), known, 0.7).rows[0])
+
+
+def test_what_trees_cost_and_what_the_whole_plan_costs_agree() -> None:
+    plan = plan_of(many_queries(40).replace("avg(", "sum(").replace("max(", "sum(").replace("count(*)", "sum(price)"))
+    one, constants = plan.sets[0], load_constants()
+    tree = one.trees[0]
+    model = CalibratedCost(
+        constants,
+        one.statistics,
+        (),
+        one.edges.edges_per_second,
+        3,
+        1.0,
+        1.0,
+    )
+    load = Load.of([[planned.query.window for planned in tree.queries]])
+    searched = model.tree_cost(load, np.array([tree.edges_per_second]))[0]
+    found = estimate_set(one, constants).trees[0]
+    assert searched == pytest.approx(found.own + found.answers, rel=0.02)
+
+
+def test_what_is_paid_once_does_not_depend_on_the_trees() -> None:
+    constants = load_constants()
+    costs = [estimate_plan(plan_of(FEW, strategy=name), constants).sets[0] for name in ("no_share", "shared")]
+    assert costs[0].shared == costs[1].shared
+    assert costs[0].trees[0].own > costs[1].trees[0].own, "a tree with fewer edges than its set merges cells"
+
+
+def test_every_term_grows_with_the_work() -> None:
+    known = Statistics(1000.0, groups=10.0)
+    small, large = windows(8), windows(8) + windows(20, seed=2)
+    rate = np.array([1.0])
+    for name, terms in TERMS.items():
+        less = terms(Work.of(Demand.of([small], known), rate, known))
+        more = terms(Work.of(Demand.of([large], known), rate, known))
+        assert sum(float(one[0]) for one in more.values()) >= sum(float(one[0]) for one in less.values()), name
+
+
+@pytest.mark.parametrize("family", list(Family))
+def test_the_contenders_hold_the_fastest_for_any_tree(family: Family) -> None:
+    constants, known = load_constants(), Statistics(1e6)
+    names = contenders(constants, family)
+    everyone = [name for name in TERMS if family.value in constants.techniques[name] and name != "recalculate"]
+    for count in (1, 3, 20, 300):
+        work = Work.of(Demand.of([windows(count)], known), np.array([1.0]), known)
+        cost = {name: float(technique_cost(constants, name, family, work)[0]) for name in everyone}
+        assert min(cost[name] for name in names) <= 1.05 * min(cost.values())
+
+
+def test_statistics_say_where_they_come_from() -> None:
+    seen = Observed(tuples=5_000, groups=7, seconds=100.0)
+    assumed = statistics_of(None, False, True, None)
+    assert (assumed.groups, assumed.rate_source, assumed.groups_source) == (DEFAULT_GROUPS, "assumed", "assumed")
+    measured = statistics_of(None, False, True, seen)
+    assert (measured.events_per_second, measured.groups, measured.round_seconds) == (50.0, 7.0, 100.0)
+    assert (measured.rate_source, measured.groups_source, measured.round_source) == ("measured",) * 3
+    given = statistics_of(80.0, False, False, seen)
+    assert (given.events_per_second, given.rate_source, given.groups) == (80.0, "given", 1.0)
+    assert statistics_of(80.0, True, False, seen).rate_source == "measured", "a predicate lets fewer tuples through"
+
+
+@pytest.mark.parametrize("seen", [Observed(0, 0, 0.0), Observed(1, 1, 0.0)])
+def test_a_run_that_saw_no_rate_leaves_it_assumed(seen: Observed) -> None:
+    found = statistics_of(None, False, True, seen)
+    assert found.rate_source == found.round_source == "assumed"
+    assert found.events_per_second > 0
+
+
+def test_a_measured_rate_reaches_the_plan_and_its_explanation() -> None:
+    from windloom.plan.explain import explain_text
+
+    plan = plan_of(FEW)
+    known = replace(plan.sets[0].statistics, events_per_second=77.0, rate_source="measured")
+    changed = replace(plan, sets=(replace(plan.sets[0], statistics=known),))
+    assert "rate of trades: 77 events/s (measured)" in explain_text(changed)
+    assert plan.rate_of(plan.streams[0]) == (1000.0, "assumed")
+
+
+def test_options_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(WindloomError, match="technique 'slick_deque' cannot evaluate add_float"):
+        plan_of(FEW, technique="slick_deque")
+    with pytest.raises(WindloomError, match="unknown strategy 'automatic'"):
+        PlanOptions("automatic")

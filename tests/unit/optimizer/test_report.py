@@ -1,0 +1,78 @@
+"""EXPLAIN SHARING's figures: parts that add up, savings that are real, advice that holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from golden.plans import FEW, MIXED, STREAMS, many_queries, plan_of, plan_of_queries
+from windloom.language import parse_catalog
+from windloom.model import Window
+from windloom.optimizer.cost.constants import load_constants
+from windloom.optimizer.estimate import estimate_plan
+from windloom.optimizer.report import report_sharing
+
+SECOND = 1_000_000
+ODD = """
+CREATE QUERY five AS SELECT symbol, max(price) AS a FROM trades [RANGE 50 seconds SLIDE 5 seconds] GROUP BY symbol;
+CREATE QUERY ten AS SELECT symbol, max(price) AS a FROM trades [RANGE 60 seconds SLIDE 10 seconds] GROUP BY symbol;
+CREATE QUERY odd AS SELECT symbol, max(price) AS a FROM trades [RANGE 70 seconds SLIDE 7 seconds] GROUP BY symbol;
+"""
+
+
+@pytest.mark.parametrize("catalog", [FEW, MIXED, ODD, many_queries(40)])
+@pytest.mark.parametrize("options", [{}, {"strategy": "no_share"}, {"slicing": "cutty"}, {"technique": "recalculate"}])
+def test_the_parts_of_all_queries_add_up_to_the_whole(catalog: str, options: dict[str, str]) -> None:
+    plan = plan_of(catalog, **options)
+    report = report_sharing(plan, load_constants())
+    assert sum(one.seconds for one in report.queries.values()) == pytest.approx(report.seconds.total)
+    assert set(report.queries) == {planned.name for planned in plan.queries}
+    assert all(one.seconds > 0 for one in report.queries.values())
+
+
+def test_the_whole_is_the_prediction_of_the_plan() -> None:
+    plan, constants = plan_of(MIXED), load_constants()
+    assert report_sharing(plan, constants).seconds == estimate_plan(plan, constants)
+
+
+def test_nobody_pays_more_than_alone_where_all_ask_the_same_and_share() -> None:
+    report = report_sharing(plan_of(many_queries(40)), load_constants())
+    assert all(one.saved > 0 for one in report.queries.values())
+
+
+def test_an_odd_slide_is_told_what_it_adds_and_which_slides_would_save() -> None:
+    plan, constants = plan_of(ODD, rates={"trades": 1_000.0}), load_constants()
+    report = report_sharing(plan, constants)
+    found = report.queries["odd"]
+    assert found.hindrance is not None
+    assert found.hindrance[1] == SECOND
+    assert found.added_edges_per_second == pytest.approx(1 / 7 - 1 / 35)
+    assert {5 * SECOND, 10 * SECOND} >= {one.slide_ticks for one in found.advice} != set()
+    assert report.queries["ten"].added_edges_per_second == 0, "five has all edges of ten"
+    assert not report.queries["ten"].advice
+
+
+def test_who_takes_the_advice_saves_what_was_said() -> None:
+    read = parse_catalog(STREAMS + ODD)
+    streams = {one.stream.name: one.stream for one in read.streams}
+    queries = read.parse(streams)
+    constants = load_constants()
+    before = plan_of_queries(streams, queries)
+    report = report_sharing(before, constants)
+    for advice in report.queries["odd"].advice:
+        window = Window(round(70 * SECOND / advice.slide_ticks) * advice.slide_ticks, advice.slide_ticks)
+        changed = tuple(replace(one, window=window) if one.name == "odd" else one for one in queries)
+        after = estimate_plan(plan_of_queries(streams, changed), constants)
+        assert report.seconds.total - after.total == pytest.approx(advice.saves, rel=0.15)
+
+
+def test_trees_apart_are_compared_as_one() -> None:
+    constants = load_constants()
+    plan = plan_of(ODD, strategy="no_share")
+    report = report_sharing(plan, constants)
+    assert set(report.mergers) == {(0, 0), (0, 1), (0, 2)}
+    assert all(len(each) == 2 for each in report.mergers.values())
+    together = estimate_plan(plan_of(ODD, strategy="shared"), constants).total
+    assert together < report.seconds.total, "so at least one merger must be said to save"
+    assert any(one.more < 0 for each in report.mergers.values() for one in each)
