@@ -86,7 +86,7 @@ def test_a_tuple_counts_in_every_window_that_is_open_when_it_comes(rounds: list[
     check(rounds, run_rounds(rounds, options))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(rounds=streams(changes=True), options=OPTIONS, history_ticks=st.sampled_from([0, 10, 1000]))
 def test_queries_that_come_and_go_report_exact_windows_once_and_miss_none(
     rounds: list[Round], options: PlanOptions, history_ticks: int
@@ -111,8 +111,12 @@ def check(rounds: list[Round], run: Run) -> None:
         alive = [life for life in run.lives if life.first <= number <= life.last]
         assert run.late[number] == expected_late(rounds, number, alive)
         windows = [life.query.window for life in alive]
-        if len({life.query.where for life in alive}) == 1 and all(
-            one.slide_ticks <= one.range_ticks for one in windows
+        # Over several sets the count is exact while no query has come later: then which of its windows are reported
+        # differs from set to set, and a tuple that one set drops may be only partly late in another.
+        if (
+            len({life.query.where for life in alive}) == 1
+            and all(one.slide_ticks <= one.range_ticks for one in windows)
+            and all(life.first == 0 for life in alive)
         ):
             assert run.late_in_all[number] == count_late(rounds, number, alive)
         assert encode(decode(encode(run.states[number]))) == encode(run.states[number])
