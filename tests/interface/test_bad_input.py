@@ -68,7 +68,10 @@ def test_a_catalog_that_is_not_there(refused: Refused, tmp_path: Path) -> None:
 
 
 ARGUMENTS = {
-    "an unknown strategy": (("--strategy", "weave_shar"), ("unknown strategy 'weave_shar'", "did you mean 'weave_share'")),
+    "an unknown strategy": (
+        ("--strategy", "weave_shar"),
+        ("unknown strategy 'weave_shar'", "did you mean 'weave_share'"),
+    ),
     "an unknown slicing": (("--slicing", "pair"), ("unknown slicing 'pair'", "did you mean 'pairs'")),
     "an unknown technique": (("--technique", "slick"), ("unknown technique 'slick'", "did you mean 'slick_deque'")),
     "a technique that an aggregate does not allow": (
