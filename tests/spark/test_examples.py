@@ -66,6 +66,14 @@ def transcripts() -> tuple[tuple[str, str], ...]:
     return tuple(_EXPLAIN.findall((ROOT / "docs" / "explain.md").read_text(encoding="utf-8")))
 
 
+@pytest.fixture
+def shipped_costs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The docs show plans made with the constants that ship, not with those of the tests or of a user."""
+    monkeypatch.delenv("WINDLOOM_COSTS")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+
+@pytest.mark.usefixtures("shipped_costs")
 def test_transcripts_in_the_docs_are_what_explain_says(spark: SparkSession) -> None:
     assert transcripts()
     for arguments, shown in transcripts():
@@ -78,6 +86,7 @@ def test_transcripts_in_the_docs_are_what_explain_says(spark: SparkSession) -> N
             assert piece in said, f"windloom explain {arguments} says:\n{said}"
 
 
+@pytest.mark.usefixtures("shipped_costs")
 def test_the_picture_in_the_docs_is_what_explain_draws(spark: SparkSession) -> None:
     loom = Loom(spark)
     loom.load(EXAMPLES / "trades.cql")
