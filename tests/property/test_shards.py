@@ -18,6 +18,7 @@ from support.native import partials_of_plan
 from support.rounds import plan_of
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.optimizer import scans_by_grouping
 from windloom.plan import Plan
 from windloom.rounds import Block, State, carry, step
 from windloom.rounds.shards.blocks import joined, read_blocks
@@ -32,13 +33,14 @@ ROUNDS = st.lists(st.tuples(ROWS, st.integers(0, 30), st.booleans()), min_size=1
 
 def of_shard(plan: Plan, partials: Mapping[int, pa.Table], shard: int, shards: int) -> dict[int, pa.Table]:
     found = {}
-    for one in plan.sets:
-        table = partials[one.number]
-        keys = zip(*(column.to_pylist() for column in table.columns[1 : 1 + len(one.group_by)]), strict=True)
-        hashes = [zlib.crc32(repr(key).encode()) % shards for key in keys] if one.group_by else [0] * table.num_rows
+    for scan in plan.scans:
+        table = partials[scan.number]
+        columns = table.columns[1 + scan.words : 1 + len(scan.key_types)]
+        keys = zip(*(column.to_pylist() for column in columns), strict=True)
+        hashes = [zlib.crc32(repr(key).encode()) % shards for key in keys] if columns else [0] * table.num_rows
         mine = table.filter(pa.array([number == shard for number in hashes], pa.bool_()))
         if mine.num_rows:
-            found[one.number] = mine
+            found[scan.number] = mine
     return found
 
 
@@ -72,7 +74,7 @@ def test_shards_together_are_one_step(
         files = ShardFiles(place)
         for number, (rows, ahead, changed) in enumerate([*rounds, ([], None, False)]):
             queries = second if changed else first
-            plan = plan_of({query.name: query for query in queries})
+            plan = scans_by_grouping(plan_of({query.name: query for query in queries}))
             largest = max([row["tick"] for row in rows], default=0)
             watermark = TICK_MAX if ahead is None else max(watermark, largest - 20 + ahead)
             seen = {"s": max(largest, facts.seen.get("s", largest))}
@@ -92,10 +94,11 @@ def test_shards_together_are_one_step(
             assert reported(blocks, queries) == reported(list(answers.blocks()), queries)
             together = counts_of(notes)
             for one in plan.sets:
-                for left, right in ((together.tuples, counts.tuples), (together.partials, counts.partials)):
-                    assert left.get(one.number, 0) == right[one.number]
-                late = together.late.get(one.number)
-                assert late == counts.late[one.number] or (late is None and counts.tuples[one.number] == 0)
+                assert together.tuples.get(one.number, 0) == counts.tuples[one.number]
+            for scan in plan.scans:
+                assert together.partials.get(scan.number, 0) == counts.partials[scan.number]
+                late = together.late.get(scan.number)
+                assert late == counts.late[scan.number] or (late is None and counts.partials[scan.number] == 0)
             states = tuple(note.state for note in notes)
             parts = [shard_state(files, name, facts) for name in states]
             for one in plan.sets:

@@ -11,29 +11,34 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.model import ComponentKind, TypeKind
-from windloom.plan import PartialSet, Plan
-from windloom.plan.physical import PlannedComponent
+from windloom.plan import Plan
+from windloom.plan.physical import SIGNATURE_BITS, PlannedComponent, Scan
 from windloom.rounds.lower import arrow_type
 from windloom.slicing import PaneSlice
 
 Row = Mapping[str, Any]
 
 
-def partials_table(one: PartialSet, rows: Sequence[Row]) -> pa.Table:
-    """One line a (slice, group), columns as `read_partials` expects them; a predicate must be a bare boolean column."""
+def partials_table(one: Scan, rows: Sequence[Row]) -> pa.Table:
+    """One line a (slice, signature, group), as `read_partials` expects them; predicates are bare boolean columns."""
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        if one.where is not None and row[str(one.where.column)] is not True:
+        satisfied = [row[predicate.columns[0]] is True for predicate in one.predicates]
+        if (one.where is not None and row[one.where.columns[0]] is not True) or (
+            one.only_signed and not any(satisfied[fed.bit] for fed in one.feeds if fed.bit is not None)
+        ):
             continue
+        words = [satisfied[first : first + SIGNATURE_BITS] for first in range(0, len(satisfied), SIGNATURE_BITS)]
+        signature = [sum(1 << bit for bit, holds in enumerate(word) if holds) for word in words]
         tick = np.array([row["tick"]], np.int64)
         if isinstance(one.slice_id, PaneSlice):
             pane = one.slice_id.edges
             start = int(tick[0] - (tick[0] - pane.residue) % pane.period)
         else:
             start = int(one.edges.last_edge(tick)[0])
-        key = tuple(_key(row[str(expression.column)]) for expression in one.group_by)
+        key = (*signature, *(_key(row[str(expression.column)]) for expression in one.group_by))
         cells.setdefault((start, *key), []).append(row)
-    kinds = [pa.int64(), *(arrow_type(kind) for kind in one.group_types)]
+    kinds = [pa.int64(), *(arrow_type(kind) for kind in one.key_types)]
     columns: list[list[Any]] = [[key[i] if key[i] != "NaN" else math.nan for key in cells] for i in range(len(kinds))]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
     for planned in one.components:
@@ -44,7 +49,7 @@ def partials_table(one: PartialSet, rows: Sequence[Row]) -> pa.Table:
 
 
 def partials_of_plan(plan: Plan, rows: Sequence[Row]) -> dict[int, pa.Table]:
-    return {one.number: partials_table(one, rows) for one in plan.sets}
+    return {scan.number: partials_table(scan, rows) for scan in plan.scans}
 
 
 def _key(value: Any) -> Any:

@@ -44,12 +44,12 @@ class Life:
 
 @dataclass
 class Run:
-    """All lives of all queries, the state behind each round, the late tuples of each round by set and in all."""
+    """All lives of all queries, the state behind each round, its late tuples, and in how many scans it was read."""
 
     lives: list[Life]
     states: list[State]
-    late: list[dict[tuple[Any, ...], Late]]
-    late_in_all: list[Late]
+    late: list[Late]
+    scans: list[int]
 
 
 def plan_of(queries: Mapping[str, Query], options: PlanOptions | None = None) -> Plan:
@@ -85,8 +85,8 @@ def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, hist
             life.last = number
             life.reported[number] = rows_of(blocks, life.query)
         run.states.append(state)
-        run.late.append({_set_key(one_set): counts.late.get(one_set.number, Late()) for one_set in plan.sets})
-        run.late_in_all.append(late_by_stream(plan, counts.late).get("s", Late()))
+        run.late.append(late_by_stream(plan, counts.late).get("s", Late()))
+        run.scans.append(len(plan.scans))
     return run
 
 
@@ -112,23 +112,16 @@ def expected_rows(rounds: Sequence[Round], life: Life) -> dict[int, list[Row]]:
     return expected
 
 
-def expected_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> dict[tuple[Any, ...], Late]:
-    """Of a round, by set: tuples with a window that is closed, by whether another one will still be reported."""
-    members: dict[tuple[Any, ...], list[Life]] = {}
-    for life in lives:
-        members.setdefault(_query_key(life.query), []).append(life)
-    return {key: count_late(rounds, number, some) for key, some in members.items()}
-
-
 def count_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> Late:
-    """Of a round, tuples that are late for the queries taken together, which have one predicate."""
+    """Of a round, tuples that are late for the queries taken together: with a window that is closed, by whether
+    another one will still be reported."""
     closed = closed_before(rounds, number)
     found = Late()
     for row in rounds[number].rows:
-        if not _passes(lives[0].query, row):
-            continue
         missed = open_ = False
         for life in lives:
+            if not _passes(life.query, row):
+                continue
             for start in windows_of(life.query.window, row["tick"]):
                 covered = life.since is None or start >= life.since
                 is_closed = start + life.query.window.range_ticks <= closed
@@ -143,14 +136,6 @@ def count_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> L
 
 def _passes(query: Query, row: Row) -> bool:
     return query.where is None or row[str(query.where.column)] is True
-
-
-def _query_key(query: Query) -> tuple[Any, ...]:
-    return query.where, tuple(sorted({one.expression for one in query.group_by}))
-
-
-def _set_key(one: Any) -> tuple[Any, ...]:
-    return one.where, one.group_by
 
 
 def in_order(rows: Sequence[Row], delays: Sequence[int]) -> list[Row]:

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import click
 
-from windloom.cli.options import check_plan_options, open_loom, plan_options, session_options, stream_option
+from windloom.cli.options import (
+    check_plan_options,
+    open_loom,
+    plan_options,
+    scans_option,
+    session_options,
+    stream_option,
+)
 from windloom.errors import WindloomError
 
 
@@ -25,6 +32,7 @@ from windloom.errors import WindloomError
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--out", metavar="FILE", default=None, help="Write it to a file.")
 @plan_options
+@scans_option
 @session_options
 def explain(
     catalog: str,
@@ -39,6 +47,7 @@ def explain(
     strategy: str,
     slicing: str,
     technique: str,
+    scans: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -48,9 +57,9 @@ def explain(
     Data are not needed; Spark is started only to learn the types of computed expressions.
     """
     form = "json" if as_json else form
-    check_plan_options(strategy, slicing, technique)
+    check_plan_options(strategy, slicing, technique, scans)
     loom = open_loom(catalog, streams, cores, memory, conf)
-    options = {"strategy": strategy, "slicing": slicing, "technique": technique}
+    options = {"strategy": strategy, "slicing": slicing, "technique": technique, "scans": scans}
     if added is not None:
         if query is not None or sharing or form == "svg":
             raise WindloomError(

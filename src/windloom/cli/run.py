@@ -13,6 +13,7 @@ from windloom.cli.options import (
     check_plan_options,
     open_loom,
     plan_options,
+    scans_option,
     session_options,
     showing_progress,
     stream_option,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--placement", default=None, metavar="auto|driver|executors", help="Where the final step runs.")
 @follow_options
 @plan_options
+@scans_option
 @session_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the figures of the run (or the plan of a dry run) as JSON."
@@ -47,6 +49,7 @@ def run(
     strategy: str,
     slicing: str,
     technique: str,
+    scans: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -65,9 +68,9 @@ def run(
     from windloom.engine.store import check_empty
     from windloom.spark.placement import check_placement
 
-    check_plan_options(strategy, slicing, technique)
+    check_plan_options(strategy, slicing, technique, scans)
+    plan: dict[str, Any] = {"strategy": strategy, "slicing": slicing, "technique": technique, "scans": scans}
     if follow:
-        plan = {"strategy": strategy, "slicing": slicing, "technique": technique}
         options = FollowOptions.of(streams, out, placement, **following)
         follow_streams(catalog, options, plan, (cores, memory, conf), as_json=as_json, dry_run=dry_run)
         return
@@ -80,11 +83,9 @@ def run(
         loom = open_loom(catalog, streams, cores, memory, conf)
         if dry_run:
             form = "json" if as_json else "text"
-            click.echo(loom.explain(form, strategy=strategy, slicing=slicing, technique=technique))
+            click.echo(loom.explain(form, **plan))
             return
-        results = loom.run(
-            strategy, placement=placement, slicing=slicing, technique=technique, out=out, progress=progress
-        )
+        results = loom.run(**plan, placement=placement, out=out, progress=progress)
     if as_json:
         click.echo(json.dumps({**results.stats.as_dict(), "out": out}))
         return

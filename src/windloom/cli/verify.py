@@ -11,6 +11,7 @@ from windloom.cli.options import (
     check_plan_options,
     open_loom,
     plan_options,
+    scans_option,
     session_options,
     showing_progress,
     stream_option,
@@ -26,6 +27,7 @@ from windloom.cli.options import (
 @click.option("--query", "names", multiple=True, metavar="NAME", help="Only this query; may be repeated.")
 @click.option("--placement", default="auto", metavar="auto|driver|executors", help="Where the final step runs.")
 @plan_options
+@scans_option
 @session_options
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 def verify(
@@ -36,6 +38,7 @@ def verify(
     strategy: str,
     slicing: str,
     technique: str,
+    scans: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -49,14 +52,16 @@ def verify(
     from windloom.engine.results import unknown_query
     from windloom.spark.placement import check_placement
 
-    check_plan_options(strategy, slicing, technique)
+    check_plan_options(strategy, slicing, technique, scans)
     check_placement(placement)
     with showing_progress() as progress:
         loom = open_loom(catalog, streams, cores, memory, conf)
         for name in names:
             if name not in loom.queries:
                 raise unknown_query(name, list(loom.queries))
-        results = loom.run(strategy, placement=placement, slicing=slicing, technique=technique, progress=progress)
+        results = loom.run(
+            strategy, placement=placement, slicing=slicing, technique=technique, scans=scans, progress=progress
+        )
         wanted = list(names) or list(results)
         found = []
         for number, name in enumerate(wanted, 1):

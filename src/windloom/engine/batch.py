@@ -14,6 +14,7 @@ from windloom.engine.events import events_of
 from windloom.engine.results import DriverResults, ExecutorResults, Results, RunStats, StoredResults
 from windloom.engine.store import ParquetStore
 from windloom.model.time import TICKS_PER_SECOND
+from windloom.optimizer import scans_by_grouping
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.rounds import Block
@@ -68,7 +69,8 @@ def run_batch(
         # Before anything runs: a directory that cannot be written to is known now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, out))
         run = _Run(spark, plan, store, planning_seconds, progress)
-        partials = partials_of(plan, frames)
+        sharded = scans_by_grouping(plan)
+        partials = partials_of(plan if placement != "executors" else sharded, frames)
         if placement == "auto" and inputs_are_small(frames):
             placement = "driver"
         elif placement == "auto":
@@ -76,8 +78,13 @@ def run_batch(
             measured = partials.frame.persist()
             scope.callback(measured.unpersist)
             placement = "driver" if driver_can_hold(measured.count(), len(measured.columns)) else "executors"
-            partials = replace(partials, frame=measured)
-        return _on_driver(run, partials) if placement == "driver" else _on_executors(run, partials, shards)
+            if placement == "driver" or sharded is plan:
+                partials = replace(partials, frame=measured)
+            else:
+                partials = partials_of(sharded, frames)
+        if placement == "driver":
+            return _on_driver(run, partials)
+        return _on_executors(replace(run, plan=sharded), partials, shards)
 
 
 def _on_driver(run: _Run, partials: Partials) -> Results:

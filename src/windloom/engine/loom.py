@@ -108,9 +108,11 @@ class Loom:
     def queries(self) -> Mapping[str, Query]:
         return self._registry.queries
 
-    def plan(self, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto") -> Plan:
+    def plan(
+        self, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto", scans: str = "auto"
+    ) -> Plan:
         """The plan for all registered queries; found once for the same queries and options."""
-        options = PlanOptions(strategy, slicing, technique)
+        options = PlanOptions(strategy, slicing, technique, scans)
         if options not in self._plans:
             if not self.queries:
                 raise WindloomError(
@@ -132,6 +134,7 @@ class Loom:
         strategy: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
+        scans: str = "auto",
     ) -> str:
         """The plan to read: `format` is "text", "json" or "svg"; `loom.plan()` gives the plan itself.
 
@@ -145,7 +148,7 @@ class Loom:
                 "it compares all queries, as text or JSON",
                 "leave one of the two out",
             )
-        plan = self.plan(strategy, slicing, technique)
+        plan = self.plan(strategy, slicing, technique, scans)
         if query is not None and format != "text":
             raise WindloomError(
                 f"query '{query}' cannot be shown as {format}", "one query is shown as text", "leave one of the two out"
@@ -175,6 +178,7 @@ class Loom:
         placement: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
+        scans: str = "auto",
         out: str | Path | None = None,
         shards: int | None = None,
         progress: Progress | None = None,
@@ -182,10 +186,11 @@ class Loom:
         """Answer every query over the registered (batch) DataFrames, as one round with watermark +∞.
 
         `placement` says where the final step runs: "driver", "executors" (in `shards` shards), or "auto", by size.
+        `scans` says which queries one reading of a stream feeds: "auto", by cost, "together" or "apart".
         With `out` the answers go to Parquet in that directory, block by block, and are not kept in memory.
         """
         begun = perf_counter()
-        plan = self.plan(strategy, slicing, technique)
+        plan = self.plan(strategy, slicing, technique, scans)
         frames = self._registry.frames(plan)
         planned = perf_counter() - begun
         results = run_batch(
@@ -212,6 +217,7 @@ class Loom:
         strategy: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
+        scans: str = "auto",
         history: DataFrame | Mapping[str, DataFrame] | None = None,
         handover: str | datetime | None = None,
         keep: str | timedelta | None = None,
@@ -250,7 +256,7 @@ class Loom:
         return start_stream(
             self.spark,
             self._registry,
-            PlanOptions(strategy, slicing, technique),
+            PlanOptions(strategy, slicing, technique, scans),
             options,
             sink=sink,
             path=path,
@@ -260,15 +266,23 @@ class Loom:
             progress=progress,
         )
 
-    def what_if(self, text: str, *, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto") -> WhatIf:
+    def what_if(
+        self,
+        text: str,
+        *,
+        strategy: str = "auto",
+        slicing: str = "pairs",
+        technique: str = "auto",
+        scans: str = "auto",
+    ) -> WhatIf:
         """What a query would cost beside the registered ones, before it is added.
 
         The plan with it and the plan without it are predicted; neither runs.
         """
-        options = PlanOptions(strategy, slicing, technique)
+        options = PlanOptions(strategy, slicing, technique, scans)
         name = unused_name(self.queries)
         query = self._registry.bind(name, text)
-        before = self.plan(strategy, slicing, technique) if self.queries else None
+        before = self.plan(strategy, slicing, technique, scans) if self.queries else None
         types = self._registry.types()
         after = make_plan(self.streams, [*self.queries.values(), query], types, options, known=self._known())
         return compare_plans(before, after, query, self._known().in_force())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from windloom.model.aggregate import Aggregate, Component
 from windloom.model.expression import Expression
+from windloom.model.predicate import Predicate
 from windloom.model.window import Window
 
 
@@ -43,6 +44,15 @@ class Query:
     outputs: tuple[Output, ...]
     having: Expression | None
     text: str
+    predicate: Predicate | None = None  # what is known of `where`
+
+    @property
+    def condition(self) -> Predicate | None:
+        """The predicate tuples must satisfy; None if all of them do."""
+        found = self.predicate
+        if found is None and self.where is not None:
+            found = Predicate.opaque(self.where)
+        return None if found is None or found.is_always else found
 
     @property
     def is_plain(self) -> bool:

@@ -9,10 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.model.query import Query
-from windloom.optimizer.cost.calibrated import CalibratedCost, columns_of, parts_of, scanning_cost, technique_cost
+from windloom.optimizer.cost.calibrated import (
+    CalibratedCost,
+    Scanning,
+    columns_of,
+    parts_of,
+    scanning_cost,
+    technique_cost,
+)
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.omega import cost_name
 from windloom.optimizer.cost.work import Demand, Work
+from windloom.optimizer.scans.cost import NOTHING, scan_costs
 from windloom.plan.costs import PlanSeconds, SetSeconds, TreeSeconds
 from windloom.plan.physical import PartialSet, Plan
 
@@ -22,12 +30,14 @@ Floats = NDArray[np.float64]
 def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
     """Seconds a second of event time, with the statistics that the plan carries."""
     longest = max((one.statistics.round_seconds for one in plan.sets), default=1.0)
-    sets = tuple(estimate_set(one, constants) for one in plan.sets)
+    scanning = {fed.number: cost for scan in plan.scans for fed, cost in scan_costs(plan, scan, constants)}
+    sets = tuple(estimate_set(one, constants, scanning.get(one.number, NOTHING)) for one in plan.sets)
     return PlanSeconds(constants.seconds("job") / longest if sets else 0.0, sets, constants.source)
 
 
-def estimate_set(one: PartialSet, constants: Constants) -> SetSeconds:
-    scanning = scanning_cost(
+def estimate_set(one: PartialSet, constants: Constants, scanning: Scanning | None = None) -> SetSeconds:
+    """`scanning` is the set's part of what its scan costs, by default that of a scan of its own."""
+    scanning = scanning or scanning_cost(
         constants, one.statistics, one.edges.edges_per_second, one.slice_id, len(one.group_by), one.components
     )
     members = [[planned.query for planned in tree.queries] for tree in one.trees]

@@ -1,10 +1,11 @@
-"""The whole optimizer at a glance: from queries to a plan in five stages.
+"""The whole optimizer at a glance: from queries to a plan in six stages.
 
 1. partial sets   queries of one stream, predicate and grouping are summarised together
 2. components     what their aggregates need, each once
 3. sharing        a strategy partitions a set's queries into trees, by cost
 4. slices         edges of every tree, their union for the set, and how tuples find their slice
 5. shapes         queries with equal output columns share one table of answers
+6. scans          sets of different predicates and groupings are fed by one reading of the stream, by cost
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from windloom.optimizer.auto import calibrated_problem, choose_techniques, choos
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.optimizer.cost.omega import Load, omega
 from windloom.optimizer.cost.paper import PaperCost
+from windloom.optimizer.scans import check_scans, form_scans, given_scans
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Shape, Tree
@@ -59,8 +61,10 @@ class PlanOptions:
     strategy: str = "auto"
     slicing: str = "pairs"
     technique: str = "auto"
+    scans: str = "auto"
 
     def __post_init__(self) -> None:
+        check_scans(self.scans)
         if self.strategy != "auto":
             find_strategy(self.strategy)
         find_slicing(self.slicing)
@@ -75,10 +79,12 @@ def make_plan(
     options: PlanOptions,
     trees: Sequence[Collection[str]] | None = None,
     known: Known | None = None,
+    scans: Sequence[Collection[str]] | None = None,
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
-    `trees`, names of queries, bypass the strategy: a plan that was recorded is built again as it was.
+    `trees` and `scans`, names of queries, bypass the choice: a plan that was recorded is built again as it was. Of
+    each set that a scan feeds, one query is named.
     """
     known = known or Known()
     shapes: dict[Shape, int] = {}
@@ -89,9 +95,16 @@ def make_plan(
         for number, members in enumerate(groups)
     ]
     used = {one.stream for one in sets}
+    read = tuple(stream for name, stream in streams.items() if name in used)
+    if scans is None:
+        formed = form_scans(read, sets, options.scans, known.in_force())
+    else:
+        place = {planned.name: one.number for one in sets for planned in one.queries}
+        formed = given_scans(sets, [[place[name] for name in scan] for scan in scans])
     return Plan(
-        tuple(stream for name, stream in streams.items() if name in used),
+        read,
         tuple(sets),
+        formed,
         tuple(shapes),
         options.strategy,
         find_slicing(options.slicing).name,
@@ -107,13 +120,13 @@ def by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
 
 
 def _set_key(query: Query) -> SetKey:
-    where = query.where.sql if query.where is not None else ""
+    where = query.condition.sql if query.condition is not None else ""
     return query.stream, where, tuple(one.sql for one in _set_grouping(query))
 
 
 def set_key(one: PartialSet) -> SetKey:
     """What a set is known by from plan to plan."""
-    return one.stream, one.where.sql if one.where is not None else "", tuple(part.sql for part in one.group_by)
+    return one.stream, one.predicate.sql if one.predicate is not None else "", tuple(part.sql for part in one.group_by)
 
 
 def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) -> list[Trees | None]:
@@ -175,7 +188,7 @@ def _plan_set(
     return PartialSet(
         number,
         stream.name,
-        queries[0].where,
+        queries[0].condition,
         group_by,
         tuple(types[stream.name, one.sql] for one in group_by),
         components,
@@ -205,7 +218,7 @@ def sharing_problem(
 
 def _statistics(stream: Stream, query: Query, known: Known) -> Statistics:
     seen = known.observed.get(_set_key(query))
-    return statistics_of(stream.events_per_second, query.where is not None, bool(query.group_by), seen)
+    return statistics_of(stream.events_per_second, query.condition is not None, bool(query.group_by), seen)
 
 
 def _rate(stream: Stream, statistics: Statistics) -> float:

@@ -1,6 +1,8 @@
 """What will run: streams are cut into slices, slices summarised into sets of partials, trees answer queries from them.
 
-Plan ─┬─ PartialSet   one stream, one predicate, one grouping: scanned and summarised once
+Plan ─┬─ Scan         one reading of a stream: its partials, by slice, signature and group, feed one or more sets
+      │   └─ Fed ...         how they become the partials of a set
+      ├─ PartialSet   one stream, one predicate, one grouping: what its queries are answered from
       │   ├─ components      what is summarised
       │   ├─ slice_id        how a tuple finds its slice, natively
       │   └─ Tree ...        queries that share slices; each tree coarsens the set's slices to its own
@@ -15,12 +17,16 @@ from dataclasses import dataclass, field
 
 from windloom.model.aggregate import Component, ComponentKind, Family
 from windloom.model.expression import Expression
+from windloom.model.predicate import Predicate
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.types import TIMESTAMP, DataType, TypeKind
+from windloom.model.types import BIGINT, TIMESTAMP, DataType, TypeKind
 from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import SliceId
+
+#: Predicates that one signature column tells apart: the bits of a bigint without its sign.
+SIGNATURE_BITS = 63
 
 #: Spark sums decimals of up to this many digits in ten more, which no number of tuples in a slice fills.
 SAFE_DECIMAL_DIGITS = 28
@@ -130,11 +136,14 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class PartialSet:
-    """Everything that one stream, predicate and grouping is summarised into, once."""
+    """Everything that one stream, predicate and grouping is summarised into, once.
+
+    `slice_id` is how tuples would find its slices in a scan of its own.
+    """
 
     number: int
     stream: str
-    where: Expression | None
+    predicate: Predicate | None  # None: every tuple
     group_by: tuple[Expression, ...]
     group_types: tuple[DataType, ...]
     components: tuple[PlannedComponent, ...]  # the first is always COUNT(*)
@@ -150,6 +159,78 @@ class PartialSet:
         for tree in self.trees:
             yield from tree.queries
 
+    @property
+    def where(self) -> Expression | None:
+        return None if self.predicate is None else self.predicate.expression
+
+    @property
+    def key_types(self) -> tuple[DataType, ...]:
+        """Types of the columns that tell its cells of one slice apart."""
+        return self.group_types
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """How the partials of a scan become those of a set.
+
+    Partials whose signature has the predicate's bit are rolled up to the set's grouping; a component with a filter
+    takes those that have the filter's bit as well. With `via`, the cells of another fed set are rolled up instead:
+    they are fewer, and hold the same tuples.
+    """
+
+    number: int  # of the set
+    bit: int | None  # None: every tuple of the scan
+    groups: tuple[int, ...]  # the set's grouping columns, as positions among those of the scan
+    components: tuple[int, ...]  # the set's components, as positions among those of the scan
+    filters: tuple[int | None, ...]  # for each of them, the bit of its filter
+    via: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One reading of a stream. A tuple's signature says which of `predicates` it satisfies: bit i for the i-th.
+
+    `where` is what every predicate implies, so that tuples outside it are never looked at. With `only_signed`, tuples
+    that satisfy no predicate of a set are left out as well.
+    """
+
+    number: int
+    stream: str
+    where: Expression | None
+    predicates: tuple[Expression, ...]
+    only_signed: bool
+    group_by: tuple[Expression, ...]
+    group_types: tuple[DataType, ...]
+    components: tuple[PlannedComponent, ...]  # the first is always COUNT(*)
+    edges: EdgeSet
+    slice_id: SliceId
+    feeds: tuple[Fed, ...]  # each behind the one it is fed via
+
+    @property
+    def words(self) -> int:
+        """Columns that the signature takes."""
+        return -(-len(self.predicates) // SIGNATURE_BITS)
+
+    @property
+    def key_types(self) -> tuple[DataType, ...]:
+        """Types of the columns that tell its partials of one slice apart: signature, then grouping."""
+        return (BIGINT,) * self.words + self.group_types
+
+    @property
+    def is_plain(self) -> bool:
+        """Its partials are those of its one set as they stand."""
+        return len(self.feeds) == 1 and not self.predicates
+
+    @property
+    def common_groups(self) -> tuple[int, ...]:
+        """Grouping columns of every set it feeds: partials with equal values there may share a group, others never."""
+        return tuple(i for i in range(len(self.group_by)) if all(i in one.groups for one in self.feeds))
+
+    @property
+    def sees_all(self) -> bool:
+        """Every tuple of the stream is in its partials."""
+        return self.where is None and not self.only_signed
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -157,6 +238,7 @@ class Plan:
 
     streams: tuple[Stream, ...]
     sets: tuple[PartialSet, ...]
+    scans: tuple[Scan, ...]
     shapes: tuple[Shape, ...]
     strategy: str
     slicing: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.merge import running_values
-from windloom.plan.physical import PartialSet
+from windloom.model.types import DataType
+from windloom.plan.physical import PlannedComponent
 from windloom.rounds.groups import as_array, concat_keys, number_groups
 from windloom.rounds.lift import Lifted, as_integers, concat, lift, merge, without_unused
 from windloom.rounds.lower import arrow_type
 from windloom.slicing.edges import EdgeSet
-from windloom.slicing.identify import PaneSlice
+from windloom.slicing.identify import PaneSlice, SliceId
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,24 @@ class Cells:
         return count
 
 
-def read_partials(one: PartialSet, table: pa.Table) -> Cells:
-    """Sorted, merged cells of partials as they came: columns `slice`, `g0…`, then each component's fields.
+class Summarised(Protocol):
+    """What partials are of: a scan, or a set that has a scan to itself."""
+
+    @property
+    def edges(self) -> EdgeSet: ...
+
+    @property
+    def slice_id(self) -> SliceId: ...
+
+    @property
+    def key_types(self) -> tuple[DataType, ...]: ...
+
+    @property
+    def components(self) -> tuple[PlannedComponent, ...]: ...
+
+
+def read_partials(one: Summarised, table: pa.Table) -> Cells:
+    """Sorted, merged cells of partials as they came: columns `slice`, keys, then each component's fields.
 
     Partials of the same slice and group (from several tasks, rounds or panes) become one cell.
     """
@@ -55,12 +73,12 @@ def read_partials(one: PartialSet, table: pa.Table) -> Cells:
     if isinstance(one.slice_id, PaneSlice) and len(starts):
         panes, place = np.unique(starts, return_inverse=True)
         starts = one.edges.last_edge(panes)[place]
-    key_columns = table.columns[1 : 1 + len(one.group_by)]
-    keys = [as_array(key).cast(arrow_type(kind)) for key, kind in zip(key_columns, one.group_types, strict=True)]
+    key_columns = table.columns[1 : 1 + len(one.key_types)]
+    keys = [as_array(key).cast(arrow_type(kind)) for key, kind in zip(key_columns, one.key_types, strict=True)]
     numbers, distinct = number_groups(keys, len(starts))
-    arranged = _arrange(numbers, len(distinct[0]) if distinct else 1, starts)
+    arranged = arrange(numbers, len(distinct[0]) if distinct else 1, starts)
     del keys, numbers
-    fields = iter(table.columns[1 + len(one.group_by) :])
+    fields = iter(table.columns[1 + len(one.key_types) :])
     # Component by component, so that only one of them is held twice while it is put in order.
     lifted = tuple(arranged.merge(lift(planned, [next(fields) for _ in planned.fields])) for planned in one.components)
     return Cells(distinct, arranged.group_bounds, arranged.starts, lifted)
@@ -72,7 +90,7 @@ def merge_cells(kept: Cells, fresh: Cells) -> Cells:
         return fresh
     if not len(fresh):
         return kept
-    which = np.concatenate([_group_of_cells(kept), _group_of_cells(fresh) + kept.groups])
+    which = np.concatenate([group_of_cells(kept), group_of_cells(fresh) + kept.groups])
     keys = concat_keys(kept.keys, fresh.keys)
     numbers, distinct = number_groups(keys, kept.groups + fresh.groups)
     lifted = tuple(concat(a, b) for a, b in zip(kept.lifted, fresh.lifted, strict=True))
@@ -86,7 +104,7 @@ def keep_from(cells: Cells, tick: int) -> Cells:
         return cells
     lifted = tuple(one.map_parts(lambda part: type(part)(*(column[wanted] for column in part))) for one in cells.lifted)
     lifted = tuple(without_unused(one) for one in lifted)
-    numbers, keys = _drop_unused(_group_of_cells(cells)[wanted], cells.keys)
+    numbers, keys = _drop_unused(group_of_cells(cells)[wanted], cells.keys)
     return _sorted_cells(numbers, keys, cells.starts[wanted], lifted)
 
 
@@ -115,7 +133,7 @@ def running(lifted: Lifted, runs: NDArray[np.int64]) -> Lifted:
     return lifted.map_parts(accumulated)
 
 
-def _group_of_cells(cells: Cells) -> NDArray[np.int64]:
+def group_of_cells(cells: Cells) -> NDArray[np.int64]:
     return np.repeat(np.arange(cells.groups), np.diff(cells.group_bounds))
 
 
@@ -127,12 +145,12 @@ def _drop_unused(numbers: NDArray[np.int64], keys: list[pa.Array]) -> tuple[NDAr
 def _sorted_cells(
     numbers: NDArray[np.int64], keys: list[pa.Array], starts: NDArray[np.int64], lifted: tuple[Lifted, ...]
 ) -> Cells:
-    arranged = _arrange(numbers, len(keys[0]) if keys else 1, starts)
+    arranged = arrange(numbers, len(keys[0]) if keys else 1, starts)
     return Cells(keys, arranged.group_bounds, arranged.starts, tuple(arranged.merge(one) for one in lifted))
 
 
 @dataclass(frozen=True, slots=True)
-class _Arrangement:
+class Arrangement:
     """Cells in order of group and slice; those of the same group and slice form a run that becomes one cell."""
 
     order: NDArray[np.int64]
@@ -144,13 +162,18 @@ class _Arrangement:
         return merge(lifted, self.order, self.runs)
 
 
-def _arrange(numbers: NDArray[np.int64], groups: int, starts: NDArray[np.int64]) -> _Arrangement:
+def arrange(
+    numbers: NDArray[np.int64], groups: int, starts: NDArray[np.int64], places: NDArray[np.int64] | None = None
+) -> Arrangement:
+    """`numbers` and `starts` of cells, or of those at `places` only, by which `order` then names them."""
     order, bounds = np.empty(len(starts), np.int64), np.zeros(groups + 1, np.int64)
     _order_cells(numbers, starts, order, bounds)
     runs = np.empty(len(starts) + 1, np.int64)
     merged_starts, merged_bounds = np.empty(len(starts), np.int64), np.empty(groups + 1, np.int64)
     count = _equal_runs(starts, order, bounds, runs, merged_starts, merged_bounds)
-    return _Arrangement(order, runs[: count + 1], merged_starts[:count], merged_bounds)
+    if places is not None:
+        order = places[order]
+    return Arrangement(order, runs[: count + 1], merged_starts[:count], merged_bounds)
 
 
 @compiled

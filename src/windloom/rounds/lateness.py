@@ -14,8 +14,9 @@ import numpy as np
 from windloom.model.expression import Expression
 from windloom.model.time import TICK_MIN
 from windloom.model.window import Window
-from windloom.plan.physical import PartialSet, Plan
-from windloom.rounds.cells import Cells
+from windloom.plan.physical import Plan, Scan
+from windloom.rounds.cells import Cells, group_of_cells
+from windloom.rounds.feeds import holds
 from windloom.rounds.state import State
 
 
@@ -30,34 +31,41 @@ class Late:
         return Late(self.partly + other.partly, self.dropped + other.dropped)
 
 
-def count_late(one: PartialSet, fresh: Cells, state: State) -> Late:
-    """All tuples of a cell are in the same windows, so cells are counted by their COUNT(*), exactly."""
+def count_late(plan: Plan, scan: Scan, fresh: Cells, state: State) -> Late:
+    """All tuples of a scan's cell are in the same windows of the same queries, so cells are counted, exactly."""
     behind = np.flatnonzero(fresh.starts < state.closed)
     if not len(behind):
         return Late()
-    starts, tuples = fresh.starts[behind], fresh.tuples[behind]
+    starts, tuples, groups = fresh.starts[behind], fresh.tuples[behind], group_of_cells(fresh)[behind]
     missed, open_ = np.zeros(len(behind), np.bool_), np.zeros(len(behind), np.bool_)
-    bounds = {_reported(planned.query.window, planned.name, state) for planned in one.queries}
-    for window, closed_until, reported_from in bounds:
+    bounds = {
+        (fed.bit, *_reported(planned.query.window, planned.name, state))
+        for fed in scan.feeds
+        for planned in plan.sets[fed.number].queries
+    }
+    for bit, window, closed_until, reported_from in bounds:
         first = (starts - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1
         last = (starts - window.offset_ticks) // window.slide_ticks
-        missed |= first <= np.minimum(last, closed_until)
-        open_ |= np.maximum(first, reported_from) <= last
+        wanted = holds(scan, fresh, bit)
+        concerned = True if wanted is None else wanted[groups]
+        missed |= concerned & (first <= np.minimum(last, closed_until))
+        open_ |= concerned & (np.maximum(first, reported_from) <= last)
     return Late(int(tuples[missed & open_].sum()), int(tuples[missed & ~open_].sum()))
 
 
 def late_by_stream(plan: Plan, late: Mapping[int, Late]) -> dict[str, Late]:
-    """Late tuples of each stream, over all its queries.
+    """Late tuples of each stream, over all its queries: exact where one scan feeds them all.
 
-    Sets of one predicate hold the same tuples. Of two tuples the later one finds no more windows closed, so of the
-    sets' counts one holds the others: late is what is late in the set that has most of these, dropped is what is
-    dropped in every set. That is exact unless windows leave gaps (slide > range), where a tuple of a gap may be taken
-    for partly late. A tuple that passes several predicates is counted once for each, since partials do not tell which
-    of their tuples are the same; one that passes none is in no query and never late.
+    Scans of the same predicates hold the same tuples. Of two tuples the later one finds no more windows closed, so of
+    the scans' counts one holds the others: late is what is late in the scan that has most of these, dropped is what is
+    dropped in every one. That is exact unless windows leave gaps (slide > range), where a tuple of a gap may be taken
+    for partly late. A tuple that several scans of different predicates hold is counted once for each, since partials
+    do not tell which of their tuples are the same; one that no query wants is never late.
     """
-    members: dict[tuple[str, Expression | None], list[Late]] = {}
-    for one in plan.sets:
-        members.setdefault((one.stream, one.where), []).append(late.get(one.number, Late()))
+    members: dict[tuple[str, frozenset[Expression | None]], list[Late]] = {}
+    for scan in plan.scans:
+        predicates = frozenset(plan.sets[fed.number].where for fed in scan.feeds)
+        members.setdefault((scan.stream, predicates), []).append(late.get(scan.number, Late()))
     found: dict[str, Late] = {}
     for (stream, _), counts in members.items():
         dropped = min(one.dropped for one in counts)

@@ -116,6 +116,17 @@ def neutral(planned: PlannedComponent, count: int) -> Lifted:
     return Lifted(tuple(AddInt(np.zeros(count, np.int64)) for _ in range(limbs)), valid)
 
 
+def masked(planned: PlannedComponent, lifted: Lifted, mask: NDArray[np.bool_]) -> Lifted:
+    """The same cells, where the mask does not hold with nothing in them."""
+    nothing = neutral(planned, len(mask))
+    parts = tuple(
+        type(part)(*(np.where(mask, column, empty) for column, empty in zip(part, none, strict=True)))
+        for part, none in zip(lifted.parts, nothing.parts, strict=True)
+    )
+    valid = None if nothing.valid is None else AddInt(np.where(mask, _valid_or_ones(lifted), nothing.valid.value))
+    return replace(lifted, parts=parts, valid=valid)
+
+
 def without_unused(lifted: Lifted) -> Lifted:
     """The same cells, with a dictionary of the values they hold once most of it is of cells that are gone."""
     if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.parts[0][0]) + SMALL_DICTIONARY:

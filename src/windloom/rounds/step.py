@@ -17,13 +17,14 @@ from windloom.model.time import TICK_MIN
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds.answers import Answers
 from windloom.rounds.cells import Cells, keep_from, merge_cells, read_partials
+from windloom.rounds.feeds import feed_sets
 from windloom.rounds.lateness import Late, count_late
 from windloom.rounds.state import History, State
 
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """Of one step, by number of the partial set: tuples and partials taken in, late tuples."""
+    """Of one step: tuples taken in by number of the set, partials and late tuples by number of the scan."""
 
     tuples: Mapping[int, int]
     partials: Mapping[int, int]
@@ -39,7 +40,7 @@ def step(
     seen: Mapping[str, int] | None = None,
     history_ticks: int = 0,
 ) -> tuple[State, Answers, StepCounts]:
-    """One round. `partials` maps a set's number to a table `slice, g0…, component fields`; a missing set had none.
+    """One round. `partials` maps a scan's number to a table `slice, keys…, component fields`; a missing one had none.
 
     A watermark below what is already closed closes nothing: time does not run backwards. `seen` is the largest event
     tick of each stream, of tuples that no query wants included; without it no query can be added later. Cells are kept
@@ -52,14 +53,19 @@ def step(
     tuples: dict[int, int] = {}
     rows: dict[int, int] = {}
     late: dict[int, Late] = {}
+    fed: dict[int, Cells] = {}
+    for scan in plan.scans:
+        if scan.number in partials:
+            table = partials[scan.number]
+            taken = read_partials(scan, table)
+            late[scan.number] = count_late(plan, scan, taken, state)
+            rows[scan.number] = table.num_rows
+            fed |= feed_sets(plan, scan, taken)
     for one in plan.sets:
         current, past = state.cells.get(one.number), state.history_of(one.number)
-        if one.number in partials:
-            table = partials[one.number]
-            fresh = read_partials(one, table)
-            late[one.number] = count_late(one, fresh, state)
+        if one.number in fed:
+            fresh = fed.pop(one.number)
             tuples[one.number] = int(fresh.tuples.sum())
-            rows[one.number] = table.num_rows
             current = fresh if current is None else merge_cells(current, fresh)
         if current is not None:
             cells[one.number] = current

@@ -94,7 +94,7 @@ def run_on_executors(plan: Plan, partials: Partials, shards: int) -> WideAnswers
         own = {number: table.select(list(partials_slots[number]))}
         check_times(plan, own)
         _, answers, counts = step(State(), own, TICK_MAX, plan)
-        yield _count_row(number, counts, arrow)
+        yield _count_rows(number, counts, arrow)
         for block in answers.blocks():
             yield from _wide(block, slots[block.shape], numbers, arrow).to_batches(max_chunksize=1 << 17)
 
@@ -110,11 +110,13 @@ def run_on_executors(plan: Plan, partials: Partials, shards: int) -> WideAnswers
     return WideAnswers(sharded.groupBy("part", "shard").applyInArrow(answer, ddl), slots, queries)
 
 
-def _count_row(number: int, counts: StepCounts, schema: pa.Schema) -> pa.RecordBatch:
-    """What a shard took in, as a row of no shape: set, tuples and partials in the place of query and window."""
-    values = [_COUNTS, number, counts.tuples[number], counts.partials[number]]
-    arrays = [pa.array([value], field.type) for value, field in zip(values, schema, strict=False)]
-    arrays += [pa.nulls(1, field.type) for field in list(schema)[4:]]
+def _count_rows(number: int, counts: StepCounts, schema: pa.Schema) -> pa.RecordBatch:
+    """What a shard took in, as rows of no shape: set, tuples and partials in the place of query and window."""
+    sets = list(counts.tuples)
+    partials = [counts.partials[number]] + [0] * (len(sets) - 1)  # of the scan: counted with its first set
+    values = [[_COUNTS] * len(sets), sets, list(counts.tuples.values()), partials]
+    arrays = [pa.array(value, field.type) for value, field in zip(values, schema, strict=False)]
+    arrays += [pa.nulls(len(sets), field.type) for field in list(schema)[4:]]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -5,12 +5,14 @@ All of it is plain SQL text over the stream's columns, so that Spark compiles it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from windloom.model.aggregate import ComponentKind
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.time import INTEGER_UNITS, TICKS_PER_SECOND
 from windloom.model.types import DataType, TypeKind
-from windloom.plan.physical import PlannedComponent
+from windloom.plan.physical import SIGNATURE_BITS, PlannedComponent, Scan
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
 
 #: Years 0001 to 9999, which is what Spark's timestamps hold.
@@ -75,6 +77,28 @@ def _last_edge(tick: str, period: int, residue: int) -> str:
 
 def _minus(tick: str, ticks: int) -> str:
     return f"{tick} - {ticks}L" if ticks else tick
+
+
+def signature_sql(predicates: Sequence[Expression]) -> list[str]:
+    """A bigint for every 63 predicates, with a bit for each one that is satisfied; NULL is not.
+
+    >>> signature_sql([Expression("a > 1"), Expression("b")])
+    ['if(a > 1, 1L, 0L) | if(b, 2L, 0L)']
+    """
+    words = []
+    for first in range(0, len(predicates), SIGNATURE_BITS):
+        part = predicates[first : first + SIGNATURE_BITS]
+        words.append(" | ".join(f"if({one.sql}, {1 << bit}L, 0L)" for bit, one in enumerate(part)))
+    return words
+
+
+def signed_bits(scan: Scan) -> list[int]:
+    """By word of the signature: the bits of predicates that sets have; those of filters alone make no tuple wanted."""
+    found = [0] * scan.words
+    for fed in scan.feeds:
+        if fed.bit is not None:
+            found[fed.bit // SIGNATURE_BITS] |= 1 << fed.bit % SIGNATURE_BITS
+    return found
 
 
 def component_sql(planned: PlannedComponent, argument: str) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
-"""Native partial aggregation: every partial set of a plan in one Spark job.
+"""Native partial aggregation: every scan of a plan in one Spark job.
 
 With one part its columns are the job's columns. Several parts are a union: a column `part` says which, and their
 columns share slots by type, so that the union is as wide as the widest part and not as all of them together.
 
-A round also needs the largest event time of every stream, of tuples that no query wants included: sets without a
-predicate carry it beside their partials, a stream that has none of these gets a part of its own, its clock.
+A round also needs the largest event time of every stream, of tuples that no query wants included: scans that see all
+tuples carry it beside their partials, a stream that has none of these gets a part of its own, its clock.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
-from windloom.plan.physical import PartialSet, Plan
-from windloom.spark.native import component_sql, slice_sql, tick_sql
+from windloom.plan.physical import Plan, Scan
+from windloom.spark.native import component_sql, signature_sql, signed_bits, slice_sql, tick_sql
 from windloom.spark.slots import slot_names
 
 
@@ -29,32 +29,33 @@ from windloom.spark.slots import slot_names
 class Partials:
     """The job, not yet run. `slots[i]` names the job's columns that hold part i's columns, in order.
 
-    Parts are the plan's sets by number, then clocks. `clocks` maps a stream to the part that tells its time, in which
+    Parts are the plan's scans by number, then clocks. `clocks` maps a stream to the part that tells its time, in which
     the largest tick is the last column.
     """
 
     frame: DataFrame
     slots: tuple[tuple[str, ...], ...]
-    sets: int
+    scans: int
     clocks: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def set_slots(self) -> tuple[tuple[str, ...], ...]:
-        """By number of the set: the columns of its partials, without that of a clock."""
+    def scan_slots(self) -> tuple[tuple[str, ...], ...]:
+        """By number of the scan: the columns of its partials, without that of a clock."""
         clocks = set(self.clocks.values())
-        return tuple(slots[:-1] if number in clocks else slots for number, slots in enumerate(self.slots[: self.sets]))
+        return tuple(slots[:-1] if number in clocks else slots for number, slots in enumerate(self.slots[: self.scans]))
 
     def group_hash(self, plan: Plan) -> str:
-        """SQL that is equal for all partials of one group of one set."""
+        """SQL that is equal for all partials that may be rolled up to one group of one set."""
         cases = []
-        for one in plan.sets:
-            groups = ", ".join(self.slots[one.number][1 : 1 + len(one.group_by)])
-            cases.append(f"WHEN {one.number} THEN " + (f"hash({groups})" if groups else "0"))
+        for scan in plan.scans:
+            keys = self.slots[scan.number][1 + scan.words :]
+            groups = ", ".join(keys[i] for i in scan.common_groups)
+            cases.append(f"WHEN {scan.number} THEN " + (f"hash({groups})" if groups else "0"))
         return f"CASE part {' '.join(cases)} END"
 
     def split(self, table: pa.Table) -> dict[int, pa.Table]:
-        """Each set's own partials of a table with the job's columns."""
-        return {number: self._part(table, number).select(list(slots)) for number, slots in enumerate(self.set_slots)}
+        """Each scan's own partials of a table with the job's columns."""
+        return {number: self._part(table, number).select(list(slots)) for number, slots in enumerate(self.scan_slots)}
 
     def largest_ticks(self, table: pa.Table) -> dict[str, int]:
         """The largest event tick of every stream that has tuples with a time in this table."""
@@ -73,11 +74,11 @@ def partials_of(plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iter
     clocks: dict[str, int] = {}
     with_clocks = list(timed_streams)
     if with_clocks:
-        clocks = {one.stream: one.number for one in reversed(plan.sets) if one.where is None}
+        clocks = {scan.stream: scan.number for scan in reversed(plan.scans) if scan.sees_all}
     timed = set(clocks.values())
     parts = [
-        _set_frame(one, plan.stream(one.stream), frames[one.stream], with_clock=one.number in timed)
-        for one in plan.sets
+        _scan_frame(scan, plan.stream(scan.stream), frames[scan.stream], with_clock=scan.number in timed)
+        for scan in plan.scans
     ]
     for stream in with_clocks:
         if stream.name not in clocks:
@@ -85,9 +86,9 @@ def partials_of(plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iter
             parts.append(frames[stream.name].selectExpr(f"max({tick_sql(stream)}) AS seen"))
     if len(parts) == 1:
         frame = parts[0]
-        return Partials(frame.withColumn("part", F.lit(0)), (tuple(frame.columns),), len(plan.sets), clocks)
+        return Partials(frame.withColumn("part", F.lit(0)), (tuple(frame.columns),), len(plan.scans), clocks)
     united, slots = _unite(parts)
-    return Partials(united, slots, len(plan.sets), clocks)
+    return Partials(united, slots, len(plan.scans), clocks)
 
 
 def _unite(parts: list[DataFrame]) -> tuple[DataFrame, tuple[tuple[str, ...], ...]]:
@@ -108,19 +109,19 @@ def _unite(parts: list[DataFrame]) -> tuple[DataFrame, tuple[tuple[str, ...], ..
 
 def check_times(plan: Plan, partials: Mapping[int, pa.Table]) -> None:
     """A tuple without a time belongs to no window and cannot be ignored either: refuse, with the count."""
-    for one in plan.sets:
-        table = partials.get(one.number)
+    for scan in plan.scans:
+        table = partials.get(scan.number)
         if table is None or not table[0].null_count:
             continue
-        raise without_time(plan.stream(one.stream), timed(one, table)[1])
+        raise without_time(plan.stream(scan.stream), timed(scan, table)[1])
 
 
-def timed(one: PartialSet, table: pa.Table) -> tuple[pa.Table, int]:
+def timed(scan: Scan, table: pa.Table) -> tuple[pa.Table, int]:
     """The partials whose slice is known, and the number of tuples in the others."""
     if not table[0].null_count:
         return table, 0
     known = pc.is_valid(table[0])
-    return table.filter(known), pc.sum(table.filter(pc.invert(known))[1 + len(one.group_by)]).as_py()
+    return table.filter(known), pc.sum(table.filter(pc.invert(known))[1 + len(scan.key_types)]).as_py()
 
 
 def without_time(stream: Stream, tuples: int) -> WindloomError:
@@ -132,29 +133,38 @@ def without_time(stream: Stream, tuples: int) -> WindloomError:
     )
 
 
-def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame, *, with_clock: bool) -> DataFrame:
-    """`slice`, `g0…`, then each component's fields `c0…`: one row a non-empty (slice, group); `seen` is its clock."""
+def _scan_frame(scan: Scan, stream: Stream, frame: DataFrame, *, with_clock: bool) -> DataFrame:
+    """`slice`, `s0…` (signature), `g0…`, then each component's fields `c0…`; `seen` is its clock.
+
+    One row a non-empty (slice, signature, group).
+    """
     tick = tick_sql(stream)
-    if one.where is not None:
+    if scan.where is not None:
         # Rows without a time pass every predicate, so that they are seen and refused.
-        frame = frame.where(f"({one.where.sql}) OR {tick} IS NULL")
+        frame = frame.where(f"({scan.where.sql}) OR {tick} IS NULL")
     arguments = list(
-        dict.fromkeys(planned.component.argument for planned in one.components if planned.component.argument)
+        dict.fromkeys(planned.component.argument for planned in scan.components if planned.component.argument)
     )
     names = {argument: f"x{i}" for i, argument in enumerate(arguments)}
-    groups = [f"g{i}" for i in range(len(one.group_by))]
+    groups = [f"g{i}" for i in range(len(scan.group_by))]
+    words = signature_sql(scan.predicates)
     projected = frame.selectExpr(
-        f"{slice_sql(one.slice_id, tick)} AS slice",
-        *(f"{expression.sql} AS {name}" for expression, name in zip(one.group_by, groups, strict=True)),
+        f"{slice_sql(scan.slice_id, tick)} AS slice",
+        *(f"{word} AS s{i}" for i, word in enumerate(words)),
+        *(f"{expression.sql} AS {name}" for expression, name in zip(scan.group_by, groups, strict=True)),
         *(f"{argument.sql} AS {name}" for argument, name in names.items()),
         *([f"{tick} AS tick"] if with_clock else []),
     )
+    signature = [f"s{i}" for i in range(len(words))]
+    if scan.only_signed:
+        wanted = [f"({name} & {bits}L) <> 0L" for name, bits in zip(signature, signed_bits(scan), strict=True) if bits]
+        projected = projected.where(" OR ".join(["slice IS NULL", *wanted]))
     fields = [
         sql
-        for planned in one.components
+        for planned in scan.components
         for sql in component_sql(planned, names[planned.component.argument] if planned.component.argument else "")
     ]
     aggregates = [F.expr(f"{sql} AS c{i}") for i, sql in enumerate(fields)]
     if with_clock:
         aggregates.append(F.expr("max(tick) AS seen"))
-    return projected.groupBy("slice", *groups).agg(*aggregates)
+    return projected.groupBy("slice", *signature, *groups).agg(*aggregates)

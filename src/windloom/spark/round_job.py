@@ -1,4 +1,4 @@
-"""The one Spark job of a round: partials of every set, and the largest event time of every stream."""
+"""The one Spark job of a round: partials of every scan, and the largest event time of every stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windloom.spark.partials import check_times, partials_of, timed
 class Taken:
     """What a round takes in. `largest_ticks` has the streams that had tuples; `untimed` counts those without a time."""
 
-    partials: Mapping[int, pa.Table]  # by number of the partial set
+    partials: Mapping[int, pa.Table]  # by number of the scan
     largest_ticks: Mapping[str, int]
     untimed: Mapping[str, int]
 
@@ -46,9 +46,9 @@ def take_in(
     split = partials.split(table)
     untimed: dict[str, int] = {}
     if skip_untimed:
-        for one in plan.sets:
-            split[one.number], lost = timed(one, split[one.number])
-            untimed[one.stream] = max(untimed.get(one.stream, 0), lost)
+        for scan in plan.scans:
+            split[scan.number], lost = timed(scan, split[scan.number])
+            untimed[scan.stream] = max(untimed.get(scan.stream, 0), lost)
     else:
         check_times(plan, split)
     return Taken(split, partials.largest_ticks(table), untimed)

@@ -70,15 +70,16 @@ def _summary(plan: Plan, partials: Partials) -> tuple[dict[str, int], dict[str, 
     wanted = [F.lit(0).alias("nothing")]
     for stream, part in partials.clocks.items():
         wanted.append(F.expr(f"max(if(part = {part}, {partials.slots[part][-1]}, NULL))").alias(f"seen {stream}"))
-    for one in plan.sets:
-        slots = partials.slots[one.number]
-        untimed = f"part = {one.number} AND {slots[0]} IS NULL"
-        wanted.append(F.expr(f"sum(if({untimed}, {slots[1 + len(one.group_by)]}, 0))").alias(f"untimed {one.number}"))
+    for scan in plan.scans:
+        slots = partials.slots[scan.number]
+        untimed = f"part = {scan.number} AND {slots[0]} IS NULL"
+        tuples = slots[1 + len(scan.key_types)]
+        wanted.append(F.expr(f"sum(if({untimed}, {tuples}, 0))").alias(f"untimed {scan.number}"))
     row = partials.frame.agg(*wanted).collect()[0].asDict()
     largest = {stream: row[f"seen {stream}"] for stream in partials.clocks if row[f"seen {stream}"] is not None}
     found: dict[str, int] = {}
-    for one in plan.sets:
-        found[one.stream] = max(found.get(one.stream, 0), row[f"untimed {one.number}"] or 0)
+    for scan in plan.scans:
+        found[scan.stream] = max(found.get(scan.stream, 0), row[f"untimed {scan.number}"] or 0)
     return largest, found
 
 
@@ -90,9 +91,9 @@ def run_shards(spark: SparkSession, round: ShardRound, partials: Partials | None
     frame = markers
     slots: tuple[tuple[str, ...], ...] = ()
     if partials is not None:
-        slots = partials.set_slots
+        slots = partials.scan_slots
         shard = f"pmod({partials.group_hash(round.plan)}, {shards})"
-        own = partials.frame.where(f"part < {partials.sets}").withColumn("shard", F.expr(shard))
+        own = partials.frame.where(f"part < {partials.scans}").withColumn("shard", F.expr(shard))
         frame = own.unionByName(markers, allowMissingColumns=True)
     rows = _spread(frame, shards).groupBy("shard").applyInArrow(_task(round, slots), "shard int, note string").collect()
     notes = sorted((ShardNote.from_json(json.loads(row["note"])) for row in rows), key=lambda note: note.shard)
@@ -119,10 +120,10 @@ def _task(round: ShardRound, slots: tuple[tuple[str, ...], ...]) -> _Task:
         shard = key[0].as_py()
         table = pa.Table.from_batches(list(batches))
         partials = {}
-        for one in round.plan.sets if slots else ():
-            own = table.filter(pc.equal(table["part"], one.number)).select(list(slots[one.number]))
+        for scan in round.plan.scans if slots else ():
+            own = table.filter(pc.equal(table["part"], scan.number)).select(list(slots[scan.number]))
             if own.num_rows:
-                partials[one.number] = timed(one, own)[0]
+                partials[scan.number] = timed(scan, own)[0]
         note = run_shard(round, shard, partials)
         task = TaskContext.get()
         if shard == 0 and task is not None and task.attemptNumber() == 0:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support.catalogs import make_query
 from support.native import partials_of_plan
 from support.rounds import plan_of
 from windloom.model import Aggregate, Window
+from windloom.optimizer import PlanOptions
 from windloom.rounds import State, carry, step
 from windloom.rounds.lateness import Late, late_by_stream
 
@@ -26,19 +29,25 @@ def test_a_tuple_is_partly_late_while_a_longer_window_is_open() -> None:
     assert counts.late == {0: Late(partly=2, dropped=3)}
 
 
-def test_a_tuple_that_passes_several_predicates_is_counted_for_each_and_one_that_passes_none_never() -> None:
-    plan = plan_of({"short": SHORT, "only_b": ONLY_B})
+@pytest.mark.parametrize(("scans", "expected"), [("together", Late(0, 3)), ("apart", Late(0, 5))])
+def test_one_scan_counts_a_tuple_once_whatever_predicates_it_passes_and_several_count_it_for_each(
+    scans: str, expected: Late
+) -> None:
+    plan = plan_of({"short": SHORT, "only_b": ONLY_B}, PlanOptions(scans=scans))
     state, _, _ = step(State(), partials_of_plan(plan, rows(0, 59)), 50, plan)
     _, _, counts = step(state, partials_of_plan(plan, rows(2, 4, 7)), 50, plan)
-    assert late_by_stream(plan, counts.late) == {"s": Late(0, 5)}
+    assert late_by_stream(plan, counts.late) == {"s": expected}
+
+
+def test_a_tuple_that_no_query_wants_is_never_late() -> None:
     alone = plan_of({"only_b": ONLY_B})
     _, _, counts = step(State({}, 50), partials_of_plan(alone, rows(2, 4, 7)), 50, alone)
     assert late_by_stream(alone, counts.late) == {"s": Late(0, 2)}
 
 
-def test_a_tuple_of_several_sets_with_one_predicate_is_counted_once() -> None:
+def test_a_tuple_of_several_scans_with_one_predicate_is_counted_once() -> None:
     by_b = make_query("by_b", Window(40, 20), COUNT, ("b",))
-    plan = plan_of({"short": SHORT, "by_b": by_b})
+    plan = plan_of({"short": SHORT, "by_b": by_b}, PlanOptions(scans="apart"))
     state, _, _ = step(State(), partials_of_plan(plan, rows(0, 59)), 50, plan)
     _, _, counts = step(state, partials_of_plan(plan, rows(55, 45, 25, 15, 15, -90)), 50, plan)
     assert sorted(counts.late.values(), key=str) == [Late(0, 5), Late(1, 3)]

@@ -8,7 +8,7 @@ from windloom.engine.catalog import Registry
 from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import PlanOptions, make_plan, scans_by_grouping
 from windloom.optimizer.live_trees import LiveTrees
 from windloom.plan.physical import Plan
 from windloom.rounds.checkpoint import PlanRecord
@@ -17,8 +17,8 @@ from windloom.rounds.checkpoint import PlanRecord
 class LiveQueries:
     """Queries are bound once for each text, and a plan is built once for each version."""
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, registry: Registry, *, sharded: bool = False) -> None:
+        self._registry, self._sharded = registry, sharded
         self._bound: dict[tuple[str, str], Query] = {}
         self._plans: dict[int, Plan] = {}
         self._trees: LiveTrees | None = None
@@ -26,7 +26,7 @@ class LiveQueries:
     def plan_of(self, record: PlanRecord) -> Plan:
         if record.version not in self._plans:
             self._plans = {version: plan for version, plan in self._plans.items() if version >= record.version - 2}
-            self._plans[record.version] = self._build(record.queries, record.options, record.trees)
+            self._plans[record.version] = self._build(record.queries, record.options, record.trees, record.scans)
         return self._plans[record.version]
 
     def first(self, queries: Mapping[str, str], options: Mapping[str, str]) -> PlanRecord:
@@ -80,10 +80,11 @@ class LiveQueries:
     ) -> PlanRecord:
         """`kept` are the trees there were; without them everything is planned anew."""
         trees = None if kept is None else self._woven(queries, options, kept)
-        plan = self._build(queries, options, trees)
+        plan = self._build(queries, options, trees, None)
         trees = [[planned.name for planned in tree.queries] for tree in plan.trees]
+        scans = [[next(plan.sets[fed.number].queries).name for fed in scan.feeds] for scan in plan.scans]
         self._plans[version] = plan
-        return PlanRecord(version, from_round, queries, options, trees, declared)
+        return PlanRecord(version, from_round, queries, options, trees, declared, scans)
 
     def _woven(self, queries: Mapping[str, str], options: Mapping[str, str], kept: list[list[str]]) -> list[list[str]]:
         chosen = _plan_options(options)
@@ -92,10 +93,19 @@ class LiveQueries:
         bound = [self.bind(name, text) for name, text in queries.items()]
         return self._trees.follow(kept, bound, self._registry.known_types)
 
-    def _build(self, queries: Mapping[str, str], options: Mapping[str, str], trees: list[list[str]] | None) -> Plan:
+    def _build(
+        self,
+        queries: Mapping[str, str],
+        options: Mapping[str, str],
+        trees: list[list[str]] | None,
+        scans: list[list[str]] | None,
+    ) -> Plan:
         bound = [self.bind(name, text) for name, text in queries.items()]
-        return make_plan(self._registry.streams, bound, self._registry.known_types, _plan_options(options), trees)
+        chosen, types = _plan_options(options), self._registry.known_types
+        plan = make_plan(self._registry.streams, bound, types, chosen, trees, scans=scans)
+        return scans_by_grouping(plan) if self._sharded else plan
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:
-    return PlanOptions(options["strategy"], options["slicing"], options["technique"])
+    # Records of a Windloom that knew no scans are those of plans with one for every set.
+    return PlanOptions(options["strategy"], options["slicing"], options["technique"], options.get("scans", "apart"))

@@ -67,7 +67,7 @@ def start_stream(
         undo.callback(opened.close)
         default_shards = 2 * spark.sparkContext.defaultParallelism
         shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
-        queries = LiveQueries(registry)
+        queries = LiveQueries(registry, sharded=options.placement == "executors")
         record = _plan_record(opened, queries, registry, plan_options, options)
         tables = AnswerTables(spark)
         sinks = [_make_sink(spark, one, path, place, opened) for one in choices]

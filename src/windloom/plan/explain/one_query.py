@@ -17,6 +17,7 @@ from windloom.plan.explain.reasons import (
     sharing,
     tree_name,
 )
+from windloom.plan.explain.scans import fed_text, scan_of
 from windloom.plan.explain.sentences import answer_text, component_name, fact, techniques, tree_cost, wrapped
 from windloom.plan.explain.slices import about, edge_rate, mean_slice, slice_id_text
 from windloom.plan.explain.words import count, listing, number, one_line, share, short_duration
@@ -53,8 +54,13 @@ def _path(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Ite
     events = f"{number(rate)} events/s ({source})"
     yield from fact("stream", f"{one_line(one.stream)}, {events}")
     where = "every tuple" if one.where is None else f"tuples where {one_line(one.where.sql)}"
+    found = scan_of(plan, one)
+    alone = found is not None and len(found[0].feeds) == 1
+    if not alone:
+        yield from fact("→ scan", fed_text(plan, one))
     yield from fact("→ slices", f"set {one.number}: {where}; grouped by {grouping(one)}")
-    yield from fact("", f"{edge_rate(one.edges)}, mean length {mean_slice(one.edges)}; {slice_id_text(one.slice_id)}")
+    slice_id = f"; {slice_id_text(one.slice_id)}" if alone else ""
+    yield from fact("", f"{edge_rate(one.edges)}, mean length {mean_slice(one.edges)}{slice_id}")
     yield from fact("→ tree", f"{tree_name(plan, one, tree)} of {count(len(tree.queries), 'query', 'queries')}")
     yield from fact("", f"{edge_rate(tree.edges)}; {techniques(one, tree, [planned])}")
     yield from fact("→ answer", f"window_start, window_end, {answer_text(planned)}")

@@ -90,7 +90,7 @@ def apart(plan: Plan, one: PartialSet, tree: Tree) -> Iterator[Apart]:
             yield Apart(tree_name(plan, one, other), len(other.queries), _why_other_tree(one.strategy, tree, other))
     for far in plan.sets:
         if far.number != one.number:
-            yield Apart(f"set {far.number}", sum(1 for _ in far.queries), _why_other_set(one, far))
+            yield Apart(f"set {far.number}", sum(1 for _ in far.queries), _why_other_set(plan, one, far))
 
 
 def _why_other_tree(strategy: str, tree: Tree, other: Tree) -> str:
@@ -100,7 +100,7 @@ def _why_other_tree(strategy: str, tree: Tree, other: Tree) -> str:
     return f"{share(common)} of the edges are common, and {strategy} found one tree for both no cheaper"
 
 
-def _why_other_set(one: PartialSet, other: PartialSet) -> str:
+def _why_other_set(plan: Plan, one: PartialSet, other: PartialSet) -> str:
     if one.stream != other.stream:
         return f"another stream: {one_line(other.stream)}"
     reasons = []
@@ -108,6 +108,9 @@ def _why_other_set(one: PartialSet, other: PartialSet) -> str:
         reasons.append("another predicate: " + ("every tuple" if other.where is None else one_line(other.where.sql)))
     if one.group_by != other.group_by:
         reasons.append("another grouping: " + grouping(other))
+    for scan in plan.scans:
+        if {one.number, other.number} <= {fed.number for fed in scan.feeds}:
+            reasons.append(f"though both are fed by scan {scan.number}")
     return ", ".join(reasons)
 
 

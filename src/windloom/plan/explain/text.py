@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from windloom.model.aggregate import COUNT_STAR
 from windloom.plan.explain.one_query import one_query_text
 from windloom.plan.explain.reasons import Sharing, asked, grouping, sharing, tree_name
+from windloom.plan.explain.scans import fed_text, scan_lines, scan_of
 from windloom.plan.explain.sentences import (
     WIDTH,
     answer_text,
@@ -37,7 +38,7 @@ def explain_text(plan: Plan, *, all_queries: bool = False, query: str | None = N
     """The plan as text; with `query`, everything about the query of that name."""
     if query is not None:
         return one_query_text(plan, query)
-    lines = [*_header(plan)]
+    lines = [*_header(plan), *scan_lines(plan, all_queries)]
     shared = sharing(plan)
     for one in plan.sets:
         lines += ["", *_set_lines(plan, one, shared, all_queries)]
@@ -49,6 +50,7 @@ def _header(plan: Plan) -> Iterator[str]:
     parts = (
         count(len(queries), "query", "queries"),
         count(len(plan.streams), "stream"),
+        count(len(plan.scans), "scan"),
         count(len(plan.sets), "set") + " of partials",
         count(len(trees), "tree"),
     )
@@ -74,6 +76,10 @@ def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everythi
     yield shorten(f"Set {one.number}: partials of {one_line(one.stream)}", WIDTH)
     yield from fact("where", "every tuple" if one.where is None else one_line(one.where.sql))
     yield from fact("group by", grouping(one))
+    found = scan_of(plan, one)
+    alone = found is not None and len(found[0].feeds) == 1
+    if not alone:
+        yield from fact("fed by", fed_text(plan, one))
     label = "partials"
     for line in _component_lines(one):
         yield from fact(label, line)
@@ -81,7 +87,8 @@ def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everythi
     yield from fact("slices", f"{edge_rate(one.edges)}, mean length {mean_slice(one.edges)}")
     if not isinstance(one.slice_id, RegularSlice):
         yield from fact("repeat", repeats(one.edges))
-    yield from fact("slice id", slice_id_text(one.slice_id))
+    if alone:
+        yield from fact("slice id", slice_id_text(one.slice_id))
     shown = one.trees if everything or len(one.trees) <= _FEW_TREES else one.trees[:_FEW_TREES]
     for tree in shown:
         yield ""

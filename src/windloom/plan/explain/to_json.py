@@ -4,8 +4,10 @@
     strategy, slicing, technique
                      the choices the plan was made with
     cost             {operations_per_second, read, combine, exact}
-    counts           {queries, streams, sets, trees}
+    counts           {queries, streams, scans, sets, trees}
     streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "assumed", windows_per_tuple}
+    scans[]          {number, stream, where, predicates[], group_by[], components[], edges_per_second,
+                      feeds[] {set, bit | null, via | null}}: `via` is the set whose cells are rolled up
     sets[]           {number, stream, where, group_by[] {expression, type}, components[], edges, slice_id, trees[]}
       components[]     {name, kind, argument, type, family, asked_by}
       edges            {per_second, exact, mean_slice_seconds, composite_slide, composite_slide_ticks, per_composite,
@@ -30,6 +32,7 @@ from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name
+from windloom.plan.explain.scans import scans_json
 from windloom.plan.explain.slices import mean_slice_ticks, slice_id_text
 from windloom.plan.explain.words import period
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Shape, Tree
@@ -60,10 +63,12 @@ def explain_json(plan: Plan) -> Json:
         "counts": {
             "queries": len(shared),
             "streams": len(plan.streams),
+            "scans": len(plan.scans),
             "sets": len(plan.sets),
             "trees": sum(1 for _ in plan.trees),
         },
         "streams": [_stream(plan, stream) for stream in plan.streams],
+        "scans": scans_json(plan),
         "sets": [_set(plan, one, shared) for one in plan.sets],
         "shapes": [_shape(shape) for shape in plan.shapes],
     }

@@ -60,6 +60,8 @@ def _checksum(body: Mapping[str, Any]) -> int:
 class PlanRecord:
     """What is needed to make a plan again: `queries` by name, `options`, and which queries share a tree.
 
+    `scans` names for each one a query of every set that it feeds: the logs of its rounds hold partials of these scans.
+
     It holds from `from_round` on, until a record with a higher version does. `declared` are the queries as the program
     that started the stream had them: at the next start, what the program itself has changed is told from what was
     changed while the stream ran.
@@ -71,6 +73,7 @@ class PlanRecord:
     options: Mapping[str, str] = field(default_factory=dict)
     trees: list[list[str]] = field(default_factory=list)
     declared: Mapping[str, str] = field(default_factory=dict)
+    scans: list[list[str]] | None = None  # None: of a Windloom that read streams once for every set
 
     def starting(self, round: int) -> PlanRecord:
         """The same record, holding from another round on."""
@@ -89,6 +92,7 @@ class PlanRecord:
             "options": dict(self.options),
             "trees": self.trees,
             "declared": dict(self.declared),
+            "scans": self.scans,
         }
         return write_record("plan", body)
 
@@ -98,5 +102,6 @@ class PlanRecord:
             "restore it from a copy; if no round has run with it yet, deleting it undoes the change of queries it holds"
         )
         body = read_record("plan", name, data, hint)
-        declared = body.get("declared", {})
-        return cls(body["version"], body["from_round"], body["queries"], body["options"], body["trees"], declared)
+        declared, scans = body.get("declared", {}), body.get("scans")
+        found = cls(body["version"], body["from_round"], body["queries"], body["options"], body["trees"], declared)
+        return replace(found, scans=scans)

@@ -1,0 +1,82 @@
+"""What a scan is predicted to cost, up to the cells of the sets it feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from windloom.model.predicate import most_signatures
+from windloom.optimizer.cost.calibrated import Scanning, columns_of, compared_classes
+from windloom.optimizer.cost.constants import Constants
+from windloom.plan.physical import Fed, PartialSet, Plan, Scan
+from windloom.plan.statistics import Statistics
+from windloom.slicing.identify import PaneSlice
+
+#: Seconds to evaluate a predicate on a tuple. No constant of `calibrate`: it depends on the predicate.
+PREDICATE_SECONDS = 4e-9
+#: Share of the tuples that a predicate is taken to let through where nobody has measured it.
+SELECTIVITY = 0.5
+#: More signatures than any stream has tuples: keeps products finite.
+MOST_SIGNATURES = 1e12
+
+#: Of a set that no tuple can be part of.
+NOTHING = Scanning(0.0, 0.0, 0.0)
+
+
+def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[Fed, Scanning]]:
+    """What a scan costs, in equal parts for the sets it feeds."""
+    sets = [plan.sets[fed.number] for fed in scan.feeds]
+    rate = plan.stream(scan.stream).events_per_second or max(one.statistics.events_per_second for one in sets)
+    if len(sets) == 1:
+        rate = sets[0].statistics.events_per_second  # behind its predicate, if that was measured
+    whole = scanned(constants, scan, sets, rate)
+    for fed in scan.feeds:
+        yield fed, Scanning(whole.scan / len(sets), whole.partials / len(sets), whole.merge / len(sets))
+
+
+def scanned(constants: Constants, scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> Scanning:
+    """Seconds for every second of event time; `events_per_second` are those of the stream."""
+    seconds = constants.seconds
+    fields, keys = sum(len(part.fields) for part in scan.components), len(scan.key_types)
+    a_tuple = seconds("tuple") + fields * seconds("tuple_field") + keys * seconds("tuple_key")
+    a_tuple += compared_classes(scan.slice_id) * seconds("tuple_class")
+    kept = events_per_second
+    predicates = len(scan.predicates) + (scan.where is not None and len(sets) > 1)
+    if not scan.sees_all and len(sets) > 1:
+        kept *= 1 - (1 - SELECTIVITY) ** len({one.predicate for one in sets})
+    signatures = 1.0
+    if scan.predicates:
+        signatures = min(most_signatures([one.predicate for one in sets if one.predicate]), MOST_SIGNATURES)
+    partials = _partials(scan, kept, signatures * groups_of(scan, sets))
+    a_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
+    a_cell = seconds("read") + (keys > 0) * seconds("read_key") + columns_of(scan.components) * seconds("read_column")
+    return Scanning(
+        events_per_second * predicates * PREDICATE_SECONDS + kept * a_tuple,
+        partials * a_partial,
+        partials * a_cell + sum(_feeding(constants, scan, one, partials) for one in sets),
+    )
+
+
+def _feeding(constants: Constants, scan: Scan, one: PartialSet, partials: float) -> float:
+    if scan.is_plain:
+        return 0.0
+    picked = partials * (SELECTIVITY if scan.predicates and one.predicate is not None else 1.0)
+    return picked * (constants.seconds("read") + columns_of(one.components) * constants.seconds("read_column"))
+
+
+def _partials(scan: Scan, events_per_second: float, groups: float) -> float:
+    rate = scan.edges.edges_per_second
+    if isinstance(scan.slice_id, PaneSlice):
+        rate = 1e6 / scan.slice_id.edges.period
+    return float(Statistics(events_per_second, groups).cells_per_second(np.array([rate]))[0])
+
+
+def groups_of(scan: Scan, sets: Sequence[PartialSet]) -> float:
+    """Distinct groups of a scan, as if sets that have its columns between them were independent of each other."""
+    left, groups = set(scan.group_by), 1.0
+    for one in sorted(sets, key=lambda one: (-len(one.group_by), one.statistics.groups)):
+        if left & set(one.group_by):
+            left -= set(one.group_by)
+            groups *= one.statistics.groups
+    return groups
