@@ -8,6 +8,7 @@ from sqlglot import Token, exp
 
 from windloom.errors import QueryError
 from windloom.language.group_by import Group, read_group_by, read_window_call
+from windloom.language.predicates import analyse
 from windloom.language.scan import Source, Span, tokenize
 from windloom.language.scopes import WINDOW_COLUMNS, GroupScope, RowScope
 from windloom.language.statement import Item, Statement, is_window_call, take_apart
@@ -64,6 +65,7 @@ def _read(name: str, statement: Statement, text: str) -> Query:
         tuple(output for output, _, _ in outputs),
         having,
         text,
+        None if where is None else analyse(where, statement.stream),
     )
 
 

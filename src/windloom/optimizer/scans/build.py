@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from windloom.model.predicate import common
+from windloom.model.predicate import common, implies
 from windloom.plan.physical import Fed, PartialSet, Plan, Scan
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import choose_slice_id
@@ -44,7 +44,9 @@ def build_scan(number: int, sets: Sequence[PartialSet]) -> Scan:
     pushed = None
     if None not in wheres:
         pushed = given[0] if len(given) == 1 else common(given)
-    predicates = sorted({where.expression for where in given}) if len(wheres) > 1 else []
+    # What the pushed condition says already takes no bit.
+    told = [where for where in given if pushed is None or not implies(pushed, where)]
+    predicates = sorted({where.expression for where in told})
     types = {part: kind for one in sets for part, kind in zip(one.group_by, one.group_types, strict=True)}
     group_by = tuple(sorted(types))
     components = tuple(dict.fromkeys(part for one in sets for part in one.components))
@@ -52,7 +54,7 @@ def build_scan(number: int, sets: Sequence[PartialSet]) -> Scan:
     feeds = [
         Fed(
             one.number,
-            predicates.index(one.where) if predicates and one.where is not None else None,
+            predicates.index(one.where) if one.where in predicates else None,
             tuple(group_by.index(part) for part in one.group_by),
             tuple(components.index(part) for part in one.components),
             (None,) * len(one.components),
@@ -64,7 +66,7 @@ def build_scan(number: int, sets: Sequence[PartialSet]) -> Scan:
         sets[0].stream,
         None if pushed is None else pushed.expression,
         tuple(predicates),
-        bool(predicates) and None not in wheres,
+        None not in wheres and len(told) == len(given) > 0,
         group_by,
         tuple(types[part] for part in group_by),
         components,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from windloom.model.predicate import most_signatures
+from windloom.model.signatures import most_signatures
 from windloom.optimizer.cost.calibrated import Scanning, columns_of, compared_classes
 from windloom.optimizer.cost.constants import Constants
 from windloom.plan.physical import Fed, PartialSet, Plan, Scan

@@ -108,9 +108,9 @@ def _why_other_set(plan: Plan, one: PartialSet, other: PartialSet) -> str:
         reasons.append("another predicate: " + ("every tuple" if other.where is None else one_line(other.where.sql)))
     if one.group_by != other.group_by:
         reasons.append("another grouping: " + grouping(other))
-    for scan in plan.scans:
-        if {one.number, other.number} <= {fed.number for fed in scan.feeds}:
-            reasons.append(f"though both are fed by scan {scan.number}")
+    both = {one.number, other.number}
+    fed = [scan.number for scan in plan.scans if both <= {fed.number for fed in scan.feeds}]
+    reasons += [f"though both are fed by scan {number}" for number in fed]
     return ", ".join(reasons)
 
 
