@@ -1,8 +1,10 @@
-"""What a query means, as immutable values: time, windows, types, expressions, aggregates, queries, streams."""
+"""What a query means, as immutable values: time, windows, types, expressions, predicates, aggregates, streams."""
 
 from windloom.model.aggregate import FUNCTIONS, Aggregate, Component, ComponentKind, Family
 from windloom.model.expression import Expression
+from windloom.model.predicate import Predicate, common, conjunction, covers, disjoint, implies
 from windloom.model.query import Grouping, Output, Query
+from windloom.model.signatures import most_signatures
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
@@ -18,10 +20,17 @@ __all__ = [
     "Family",
     "Grouping",
     "Output",
+    "Predicate",
     "Query",
     "Stream",
     "TypeKind",
     "Window",
+    "common",
+    "conjunction",
+    "covers",
+    "disjoint",
     "format_duration",
+    "implies",
+    "most_signatures",
     "parse_duration",
 ]

@@ -1,0 +1,259 @@
+"""A WHERE to a predicate: for which values of which columns it is TRUE, by the rules of three-valued logic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from sqlglot import exp
+
+from windloom.errors import QueryError
+from windloom.language.constants import constants, domain_of, is_literal
+from windloom.language.expressions import Binder
+from windloom.language.literals import fold_literals
+from windloom.language.scan import Source, Span, tokenize
+from windloom.language.scopes import Names, RowScope
+from windloom.language.syntax import parse_select
+from windloom.language.terms import Level, Term
+from windloom.model import Expression, Stream, TypeKind
+from windloom.model.formula import ALWAYS, NEVER, Formula, all_of, any_of, atom, negation
+from windloom.model.predicate import Predicate
+from windloom.model.subject import IS_FALSE, IS_TRUE, ORDER, TRUTH, Domain, Subject
+from windloom.model.value_set import EMPTY, NULL, PRESENT, ValueSet, union
+
+#: Comparisons, with the operator that is meant when their sides are exchanged, and the one that is their negation.
+_Compared = exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE
+_OPERATORS: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.EQ: ("=", "="),
+    exp.NEQ: ("<>", "<>"),
+    exp.LT: ("<", ">"),
+    exp.LTE: ("<=", ">="),
+    exp.GT: (">", "<"),
+    exp.GTE: (">=", "<="),
+}
+_LIKES = (exp.Like, exp.ILike, exp.RegexpLike, exp.Escape)
+#: Nodes that are true, false or unknown, and that are looked into.
+_CONDITIONS = exp.And | exp.Or | exp.Not | exp.Is | exp.In | exp.Between | exp.NullSafeEQ | exp.NullSafeNEQ | _Compared
+
+
+@lru_cache(maxsize=4_096)
+def analyse(where: Expression, stream: Stream) -> Predicate:
+    """The predicate of a WHERE on the tuples of a stream. What is not understood counts as a condition of its own.
+
+    >>> from windloom.model import DataType
+    >>> trades = Stream("trades", {"price": DataType.parse("double"), "volume": DataType.parse("bigint")})
+    >>> analyse(Expression("NOT (volume < 6 OR price IN (2, 1, 2)) AND 9 >= volume"), trades).sql
+    'price NOT IN (1, 2) AND volume > 5 AND volume < 10'
+    """
+    source = Source(f"SELECT 1 WHERE {where.sql}", "a predicate")
+    try:
+        tokens = tokenize(source)
+        tree = parse_select(fold_literals(tokens, source), source)
+        binder = Binder(RowScope(Names(stream, frozenset(), frozenset()), "WHERE"), source, Span.of(tokens))
+        return Predicate.of(_Reader(stream, binder).holds(tree.args["where"].this, True))
+    except (QueryError, RecursionError):
+        # Deeper than can be looked into; the parentheses keep it one condition among others.
+        whole = Subject(f"({where.sql})", TRUTH, columns=where.columns, is_safe=False)
+        return Predicate(atom(whole, IS_TRUE))
+
+
+class _Reader:
+    """`holds` is asked twice of most conditions, when they are TRUE and when they are FALSE; else they are NULL."""
+
+    def __init__(self, stream: Stream, binder: Binder) -> None:
+        self.stream = stream
+        self.binder = binder
+
+    def holds(self, node: exp.Expr, wanted: bool) -> Formula:
+        """Where the condition is TRUE or, if that is wanted, FALSE."""
+        node = _inside(node)
+        if isinstance(node, exp.And | exp.Or):
+            combine = all_of if isinstance(node, exp.And) == wanted else any_of
+            return combine([self.holds(part, wanted) for part in _chain(node)])
+        if isinstance(node, exp.Not):
+            return self.holds(node.this, not wanted)
+        if isinstance(node, exp.Boolean):
+            return ALWAYS if bool(node.this) == wanted else NEVER
+        if isinstance(node, exp.Null):
+            return NEVER
+        if isinstance(node, exp.Is):
+            return self._is(node, wanted)
+        if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
+            return self._null_safe(node, wanted == isinstance(node, exp.NullSafeEQ))
+        if isinstance(node, exp.Between):
+            low, high = (node.args[key] for key in ("low", "high"))
+            parts = self._compare(">=", node.this, low, wanted), self._compare("<=", node.this, high, wanted)
+            return (all_of if wanted else any_of)(parts)
+        if isinstance(node, exp.In):
+            return self._in(node, wanted)
+        if type(node) in _OPERATORS:
+            return self._compare(_OPERATORS[type(node)][0], node.this, node.expression, wanted)
+        return self._like(node, wanted) if isinstance(node, _LIKES) else self._opaque(node, wanted)
+
+    # Comparisons ------------------------------------------------------------------------------------------------
+
+    def _compare(self, operator: str, left: exp.Expr, right: exp.Expr, wanted: bool) -> Formula:
+        left, right = _inside(left), _inside(right)
+        if isinstance(left, exp.Null) or isinstance(right, exp.Null):
+            return NEVER
+        if is_literal(left) and not is_literal(right):
+            left, right, operator = right, left, _exchanged(operator)
+        values = self._values(operator, left, right)
+        if values is not None:
+            subject = self._column(left)
+            assert subject is not None
+            return atom(subject, values if wanted else PRESENT & values.complement)
+        if isinstance(right, exp.Boolean) and operator in ("=", "<>") and isinstance(left, _CONDITIONS):
+            return self.holds(left, (bool(right.this) == wanted) == (operator == "="))
+        one, other = self._operand(left), self._operand(right)
+        if one.sql > other.sql and not is_literal(right):
+            one, other, operator = other, one, _exchanged(operator)
+        columns = tuple(sorted(one.columns | other.columns))
+        subject = Subject(one.sql, ORDER, other.sql, columns, is_safe=self._is_safe(left, right))
+        values = ORDER.compare(operator, 0)
+        return atom(subject, values if wanted else PRESENT & values.complement)
+
+    def _values(self, operator: str, left: exp.Expr, right: exp.Expr) -> ValueSet | None:
+        """Values of the column on the left for which the comparison is TRUE; it is FALSE for others, except NULL."""
+        subject = self._column(left)
+        if subject is None:
+            return None
+        if self._column(right) == subject:
+            return PRESENT if operator in ("=", "<=", ">=") else EMPTY
+        found = self._constants(subject, [right])
+        return None if found is None else subject.domain.compare(operator, found[0])
+
+    def _constants(self, subject: Subject, nodes: Sequence[exp.Expr]) -> list[object] | None:
+        return constants(nodes, self.stream.columns[subject.columns[0]])
+
+    def _in(self, node: exp.In, wanted: bool) -> Formula:
+        left = _inside(node.this)
+        items = [_inside(item) for item in node.expressions]
+        known = [item for item in items if not isinstance(item, exp.Null)]
+        if not known or (not wanted and len(known) < len(items)):
+            return NEVER  # beside NULL no value is surely not in the list
+        subject = self._column(left)
+        found = self._constants(subject, known) if subject is not None else None
+        if subject is not None and found is not None:
+            values = union(subject.domain.compare("=", value) for value in found)
+            return atom(subject, values if wanted else PRESENT & values.complement)
+        if len(items) == 1:
+            return self._compare("=", left, items[0], wanted)
+        return self._opaque(node, wanted)
+
+    def _null_safe(self, node: exp.Expr, equal: bool) -> Formula:
+        left, right = _inside(node.this), _inside(node.expression)
+        if is_literal(left) or isinstance(left, exp.Null):
+            left, right = right, left
+        if isinstance(right, exp.Null):
+            found = self._is_null(left)
+            return found if equal else negation(found)
+        values = self._values("=", left, right)
+        if values is not None:
+            subject = self._column(left)
+            assert subject is not None
+            both_null = self._column(right) == subject
+            found = atom(subject, values | NULL if both_null else values)
+            return found if equal else negation(found)
+        one, other = self._operand(left), self._operand(right)
+        if one.sql > other.sql and not is_literal(right):
+            one, other = other, one
+        columns = tuple(sorted(one.columns | other.columns))
+        safe = self._is_safe(left, right)
+        subject = Subject(f"{one.sql} <=> {other.sql}", TRUTH, "", columns, is_loose=True, is_safe=safe)
+        return atom(subject, IS_TRUE if equal else IS_FALSE)
+
+    # NULL, TRUE, FALSE ------------------------------------------------------------------------------------------
+
+    def _is(self, node: exp.Is, wanted: bool) -> Formula:
+        what = node.expression
+        if isinstance(what, exp.Null):
+            found = self._is_null(_inside(node.this))
+        else:
+            found = self.holds(node.this, bool(what.this))
+        return found if wanted else negation(found)
+
+    def _is_null(self, node: exp.Expr) -> Formula:
+        if isinstance(node, exp.Null):
+            return ALWAYS
+        if is_literal(node):
+            return NEVER
+        if isinstance(node, _CONDITIONS):
+            return negation(any_of([self.holds(node, True), self.holds(node, False)]))
+        return atom(self._column(node) or self._condition(node), NULL)
+
+    # What is not looked into ------------------------------------------------------------------------------------
+
+    def _like(self, node: exp.Expr, wanted: bool) -> Formula:
+        like = node.this if isinstance(node, exp.Escape) else node
+        # `NOT LIKE ALL (…)` is not the negation of `LIKE ALL (…)`: it negates each pattern.
+        if like.args.get("negate") and not isinstance(like.expression, exp.Any | exp.All):
+            node = node.copy()
+            (node.this if isinstance(node, exp.Escape) else node).set("negate", None)
+            wanted = not wanted
+        return self._opaque(node, wanted)
+
+    def _opaque(self, node: exp.Expr, wanted: bool) -> Formula:
+        return atom(self._condition(node), IS_TRUE if wanted else IS_FALSE)
+
+    def _condition(self, node: exp.Expr) -> Subject:
+        """Anything as a condition of which only the truth and NULL are known."""
+        column = self._column(node)
+        if column is not None and column.domain == TRUTH:
+            return column
+        term = self.binder.bind(node)
+        safe = isinstance(node, exp.Column) or (
+            isinstance(node, exp.Like) and self._is_safe(node.this, node.expression) and "\\" not in term.sql
+        )
+        loose = term.level < Level.BIT_OR
+        return Subject(term.sql, TRUTH, "", tuple(sorted(term.columns)), is_loose=loose, is_safe=safe)
+
+    def _column(self, node: exp.Expr) -> Subject | None:
+        """The column that the node is, if the order of its values is known."""
+        name = self._name(node)
+        domain: Domain | None = domain_of(self.stream.columns[name]) if name is not None else None
+        if name is None or domain is None:
+            return None
+        return Subject(Expression.of_column(name).sql, domain, "", (name,))
+
+    def _name(self, node: exp.Expr) -> str | None:
+        found = self.binder.scope.names.find_node(node) if isinstance(self.binder.scope, RowScope) else None
+        return None if found is None or found[1] else found[0]
+
+    def _operand(self, node: exp.Expr) -> Term:
+        return self.binder.bind(node).fit(Level.BIT_OR)
+
+    def _is_safe(self, left: exp.Expr, right: exp.Expr) -> bool:
+        """Does no value make Spark fail when it compares the two: a string that must be read as a number would."""
+        kinds = [self._kind(node) for node in (left, right)]
+        return None not in kinds and kinds[0] == kinds[1]
+
+    def _kind(self, node: exp.Expr) -> TypeKind | None:
+        name = self._name(node)
+        if name is not None:
+            kind = self.stream.columns[name].kind
+            return None if kind in (TypeKind.DECIMAL, TypeKind.OTHER) else kind
+        text = str(node.this) if isinstance(node, exp.Literal) else ""
+        if text.startswith("'"):
+            return TypeKind.STRING
+        return {"DATE": TypeKind.DATE, "TIMESTAMP": TypeKind.TIMESTAMP}.get(text.split(" ")[0])
+
+
+def _inside(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _chain(node: exp.And | exp.Or) -> list[exp.Expr]:
+    """The operands of a chain, which leans to the left and can be long."""
+    kind, parts = type(node), []
+    left: exp.Expr = node
+    while isinstance(left, kind):
+        parts.append(left.expression)
+        left = left.this
+    return [left, *reversed(parts)]
+
+
+def _exchanged(operator: str) -> str:
+    return next(other for one, other in _OPERATORS.values() if one == operator)

@@ -1,0 +1,242 @@
+"""Conditions on a tuple with two truth values: subjects whose value is in a set, joined by AND and OR.
+
+NOT is not needed: a set has a complement, and in it NULL, which SQL's third truth value comes from, is a value like any
+other. The constructors `all_of` and `any_of` keep formulas flat, with one atom a subject and without constants.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from windloom.model.subject import Level, Subject, Text, join_texts
+from windloom.model.value_set import ValueSet, classes, intersection, union
+
+#: Values known, or assumed, of some subjects.
+Context = Mapping[Subject, ValueSet]
+
+#: Case distinctions made before a question counts as undecided.
+_MOST_CASES = 1_000
+#: Parts of one formula that are compared with each other.
+_MOST_PARTS_COMPARED = 32
+
+
+@dataclass(frozen=True)
+class Atom:
+    """The subject's value is one of these."""
+
+    subject: Subject
+    values: ValueSet
+
+    @cached_property
+    def subjects(self) -> frozenset[Subject]:
+        return frozenset((self.subject,))
+
+    @cached_property
+    def text(self) -> Text:
+        return self.subject.text(self.values)
+
+    @property
+    def is_safe(self) -> bool:
+        return self.subject.is_safe
+
+
+@dataclass(frozen=True)
+class _Compound:
+    """`parts` are in the order in which they were written; formulas that differ only in that are equal."""
+
+    members: frozenset[Formula]
+    parts: tuple[Formula, ...] = field(compare=False)
+
+    @cached_property
+    def subjects(self) -> frozenset[Subject]:
+        return frozenset[Subject]().union(*(part.subjects for part in self.parts))
+
+    @property
+    def is_safe(self) -> bool:
+        return all(part.is_safe for part in self.parts)
+
+    def _joined(self, level: Level) -> Text:
+        """What cannot fail goes first; of the rest one part may guard the next, so these stay in order."""
+        safe = sorted((part.text for part in self.parts if part.is_safe), key=lambda text: text[0])
+        return join_texts(safe + [part.text for part in self.parts if not part.is_safe], level)
+
+
+class All(_Compound):
+    """Every part holds; without parts: always."""
+
+    @cached_property
+    def text(self) -> Text:
+        return self._joined(Level.AND) if self.parts else ("TRUE", Level.ONE)
+
+
+class AnyOf(_Compound):
+    """Some part holds; without parts: never."""
+
+    @cached_property
+    def text(self) -> Text:
+        return self._joined(Level.OR) if self.parts else ("FALSE", Level.ONE)
+
+
+Formula = Atom | All | AnyOf
+ALWAYS, NEVER = All(frozenset(), ()), AnyOf(frozenset(), ())
+
+
+def atom(subject: Subject, values: ValueSet) -> Formula:
+    return NEVER if values.is_empty else ALWAYS if values.is_full else Atom(subject, values)
+
+
+def all_of(parts: Iterable[Formula]) -> Formula:
+    return _combined(All, parts)
+
+
+def any_of(parts: Iterable[Formula]) -> Formula:
+    return _combined(AnyOf, parts)
+
+
+def _combined(kind: type[All] | type[AnyOf], parts: Iterable[Formula]) -> Formula:
+    values: dict[Subject, list[ValueSet]] = {}
+    found: dict[Formula | Subject, None] = {}  # in order, and each once
+    for part in (inner for outer in parts for inner in (outer.parts if isinstance(outer, kind) else (outer,))):
+        if isinstance(part, Atom):
+            values.setdefault(part.subject, []).append(part.values)
+            found[part.subject] = None
+        elif not part.parts:
+            return part  # FALSE among what must all hold, or TRUE among what may hold
+        else:
+            found[part] = None
+    join = intersection if kind is All else union
+    kept: list[Formula] = []
+    for each in found:
+        part = atom(each, join(values[each])) if isinstance(each, Subject) else each
+        if not isinstance(part, Atom) and not part.parts:
+            if not isinstance(part, kind):
+                return part
+        else:
+            kept.append(part)
+    return kept[0] if len(kept) == 1 else kind(frozenset(kept), tuple(kept))
+
+
+def negation(formula: Formula) -> Formula:
+    """Holds for exactly the other tuples."""
+    if isinstance(formula, Atom):
+        return Atom(formula.subject, formula.values.complement)
+    opposite = any_of if isinstance(formula, All) else all_of
+    return opposite(negation(part) for part in formula.parts)
+
+
+def given(formula: Formula, context: Context) -> Formula:
+    """What remains to be asked of tuples that are known to be in the context."""
+    if isinstance(formula, Atom):
+        known = context.get(formula.subject)
+        if known is None:
+            return formula
+        if known <= formula.values:
+            return ALWAYS
+        return NEVER if (known & formula.values).is_empty else formula
+    if formula.subjects.isdisjoint(context):
+        return formula
+    combine = all_of if isinstance(formula, All) else any_of
+    return combine(given(part, context) for part in formula.parts)
+
+
+def conjuncts(formula: Formula) -> tuple[Formula, ...]:
+    return formula.parts if isinstance(formula, All) else (formula,)
+
+
+def atoms(formula: Formula) -> Iterator[Atom]:
+    """Every atom, wherever it stands."""
+    if isinstance(formula, Atom):
+        yield formula
+    else:
+        for part in formula.parts:
+            yield from atoms(part)
+
+
+def projection(formula: Formula, subject: Subject) -> ValueSet:
+    """Values that the subject must have where the formula holds; maybe some more."""
+    if isinstance(formula, Atom):
+        return formula.values if formula.subject == subject else ValueSet(True, True)
+    join = intersection if isinstance(formula, All) else union
+    return join(projection(part, subject) for part in formula.parts)
+
+
+def is_satisfiable(formula: Formula) -> bool:
+    """Can it hold for some tuple; True also where that takes too many cases to find out.
+
+    Subjects are taken as independent of each other, which they may not be: then it may be True without need.
+    """
+    pending, cases = [formula], 0
+    while pending:
+        case = pending.pop()
+        cases += 1
+        if isinstance(case, AnyOf):
+            pending += case.parts
+            continue
+        split = None if isinstance(case, Atom) else _shared_subject(case)
+        if split is None or cases > _MOST_CASES:
+            return True
+        sets = {each.values: None for each in atoms(case) if each.subject == split}
+        pending += dict.fromkeys(given(case, {split: cell}) for cell in classes(list(sets)).values())
+    return False
+
+
+def _shared_subject(formula: All) -> Subject | None:
+    """The subject that most parts ask about, or one that an inner part asks about; None if only atoms are left."""
+    if all(isinstance(part, Atom) for part in formula.parts):
+        return None
+    counts = Counter(subject for part in formula.parts for subject in part.subjects)
+    compound = next(part for part in formula.parts if not isinstance(part, Atom))
+    return max(counts if max(counts.values()) > 1 else compound.subjects, key=lambda each: counts[each])
+
+
+def implies(formula: Formula, other: Formula) -> bool:
+    """Whoever satisfies the one certainly satisfies the other."""
+    known = {part.subject: part.values for part in conjuncts(formula) if isinstance(part, Atom)}
+    return all(_implies_part(formula, known, part) for part in conjuncts(other))
+
+
+def _implies_part(formula: Formula, known: Context, part: Formula) -> bool:
+    rest = given(part, known)
+    if not isinstance(rest, Atom) and not rest.parts:
+        return isinstance(rest, All)
+    if part in conjuncts(formula):
+        return True
+    if len(known) == len(conjuncts(formula)) and isinstance(part, Atom):
+        return False  # atoms alone bind no other subject
+    if formula.subjects.isdisjoint(part.subjects):
+        return False
+    return not is_satisfiable(all_of((formula, negation(part))))
+
+
+def simplified(formula: Formula) -> Formula:
+    """The same condition without what its own parts already decide."""
+    if isinstance(formula, Atom):
+        return formula
+    before: Formula | None = None
+    while formula != before and not isinstance(formula, Atom):
+        before, combine = formula, all_of if isinstance(formula, All) else any_of
+        # Beside `x > 5 AND …` x is above 5, beside `x > 5 OR …` it is not: else the rest would not matter.
+        context = {
+            part.subject: part.values if isinstance(formula, All) else part.values.complement
+            for part in formula.parts
+            if isinstance(part, Atom)
+        }
+        formula = combine(
+            part if isinstance(part, Atom) else simplified(given(part, context)) for part in formula.parts
+        )
+    return formula if isinstance(formula, Atom) else _without_implied(formula)
+
+
+def _without_implied(formula: All | AnyOf) -> Formula:
+    """Among what must all hold, what another part implies is superfluous; among what may hold, what implies another."""
+    kept = list(formula.parts)
+    for part in formula.parts:
+        if isinstance(part, Atom) or len(kept) > _MOST_PARTS_COMPARED:
+            continue
+        others = (other for other in kept if other is not part and not other.subjects.isdisjoint(part.subjects))
+        if any(implies(other, part) if isinstance(formula, All) else implies(part, other) for other in others):
+            kept.remove(part)
+    return formula if len(kept) == len(formula.parts) else (all_of if isinstance(formula, All) else any_of)(kept)

@@ -1,0 +1,97 @@
+"""Predicates as values: which are equal, imply or exclude each other, and what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from windloom.model import formula as logic
+from windloom.model.expression import Expression
+from windloom.model.formula import ALWAYS, NEVER, AnyOf, Formula, all_of, atom, conjuncts, negation
+from windloom.model.value_set import ValueSet, hull, union
+
+#: Stretches of a column that a common condition tells apart; beyond that it tells only where they begin and end.
+_MOST_STRETCHES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """Tuples for which a WHERE is TRUE, in a normal form: `sql` is TRUE for these tuples, and FALSE or NULL for others.
+
+    Spellings of one predicate are equal. So are predicates that differ in the order of parts that Spark may fail on
+    (`b / a > 1`), though each `sql` keeps its own order, in which one may guard another.
+    """
+
+    formula: Formula
+
+    @classmethod
+    def of(cls, formula: Formula) -> Predicate:
+        simple = logic.simplified(formula)
+        if not logic.is_satisfiable(simple):
+            return cls(NEVER)
+        return cls(simple if logic.is_satisfiable(negation(simple)) else ALWAYS)
+
+    @property
+    def sql(self) -> str:
+        return self.formula.text[0]
+
+    @property
+    def expression(self) -> Expression:
+        columns = {column for subject in self.formula.subjects for column in subject.columns}
+        return Expression(self.sql, tuple(sorted(columns)))
+
+    @property
+    def is_always(self) -> bool:
+        """TRUE for every tuple."""
+        return self.formula == ALWAYS
+
+    @property
+    def is_never(self) -> bool:
+        """TRUE for no tuple."""
+        return self.formula == NEVER
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+def implies(a: Predicate, b: Predicate) -> bool:
+    """Every tuple of `a` is certainly one of `b`."""
+    return a.is_never or logic.implies(a.formula, b.formula)
+
+
+def disjoint(a: Predicate, b: Predicate) -> bool:
+    """Certainly no tuple satisfies both."""
+    return not logic.is_satisfiable(all_of((a.formula, b.formula)))
+
+
+def covers(predicates: Iterable[Predicate]) -> bool:
+    """Every tuple certainly satisfies one of them."""
+    return not logic.is_satisfiable(all_of(negation(each.formula) for each in predicates))
+
+
+def conjunction(predicates: Iterable[Predicate]) -> Predicate:
+    """All of them at once."""
+    return Predicate.of(all_of(each.formula for each in predicates))
+
+
+def common(predicates: Sequence[Predicate]) -> Predicate | None:
+    """What all of them ask for, as far as single columns and whole conditions tell; None if that is nothing.
+
+    Of a column it is every value that one of them admits: `x > 5` and `x > 7` have `x > 5` in common, `x = 1` and
+    `x = 2` have `x IN (1, 2)`.
+    """
+    possible = [each.formula for each in predicates if not each.is_never]
+    if not possible:
+        return Predicate(NEVER) if predicates else None
+    shared = frozenset.intersection(*(each.subjects for each in possible))
+    found = [atom(each, _united(logic.projection(one, each) for one in possible)) for each in shared]
+    whole = (part for part in conjuncts(possible[0]) if isinstance(part, AnyOf))
+    found += [part for part in whole if all(logic.implies(other, part) for other in possible)]
+    result = Predicate.of(all_of(found))
+    return None if result.is_always else result
+
+
+def _united(sets: Iterable[ValueSet]) -> ValueSet:
+    found = union(sets)
+    stretches = [ends for ends in found.stretches if ends[0] is None or ends[1] is None or ends[0][0] != ends[1][0]]
+    return hull(found) if len(stretches) > _MOST_STRETCHES else found

@@ -1,0 +1,128 @@
+"""How many signatures predicates can have: a tuple's signature is the set of predicates it satisfies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf, prod
+
+from windloom.model.formula import All, Atom, Formula, atoms, given
+from windloom.model.predicate import Predicate
+from windloom.model.subject import Subject
+from windloom.model.value_set import ValueSet, classes
+
+#: Residual formulas looked at before the rest is estimated.
+_EFFORT = 100_000
+#: Signatures kept one by one; beyond that they are only counted.
+_MOST_KEPT = 4_096
+
+#: Signatures as masks, or not fewer than there are of them.
+_Found = set[int] | float
+#: A predicate's bit, and what remains to be asked.
+_Open = list[tuple[int, Formula]]
+
+
+def most_signatures(predicates: Iterable[Predicate]) -> float:
+    """Not fewer than the signatures that can occur, the empty one included.
+
+    Exact for predicates on one column: every combination of values and of NULL that they tell apart is looked at.
+    Predicates without a common column multiply.
+    """
+    formulas = dict.fromkeys(each.formula for each in predicates if not (each.is_always or each.is_never))
+    search = _Search(_EFFORT)
+    return prod(_size(search.component(part)) for part in _components([(1 << i, f) for i, f in enumerate(formulas)]))
+
+
+@dataclass(slots=True)
+class _Search:
+    """Goes through the values of one subject after the other, as long as there is effort left."""
+
+    effort: int
+
+    def signatures(self, formulas: _Open) -> _Found:
+        fixed = sum(bit for bit, formula in formulas if _is_constant(formula) and isinstance(formula, All))
+        found: _Found = {fixed}
+        for part in _components([each for each in formulas if not _is_constant(each[1])]):
+            found = _product(found, self.component(part))
+        return found
+
+    def component(self, formulas: _Open) -> _Found:
+        if len(formulas) == 1:
+            return {0, formulas[0][0]}
+        sets = _sets_by_subject(formulas)
+        subject = max(sets, key=lambda each: sum(each in formula.subjects for _, formula in formulas))
+        indexes = {each: index for index, each in enumerate(sets[subject])}
+        cells = classes(list(indexes))
+        self.effort -= len(cells) * len(formulas)
+        if self.effort < 0:
+            return min(_power_of_two(len(formulas)), prod(float(len(classes(list(each)))) for each in sets.values()))
+        found: _Found = set()
+        residuals = [_Residual(bit, formula, subject, indexes) for bit, formula in formulas]
+        for mask, cell in cells.items():
+            found = _sum(found, self.signatures([each.given(mask, cell) for each in residuals]))
+        return found if isinstance(found, set) else min(found, _power_of_two(len(formulas)))
+
+
+class _Residual:
+    """What remains of a formula for values of one subject; many values leave the same."""
+
+    def __init__(self, bit: int, formula: Formula, subject: Subject, indexes: dict[ValueSet, int]) -> None:
+        self.bit, self.formula, self.subject = bit, formula, subject
+        self.own = 0
+        for each in atoms(formula):
+            if each.subject == subject:
+                self.own |= 1 << indexes[each.values]
+        self.known: dict[int, tuple[int, Formula]] = {}
+
+    def given(self, mask: int, cell: ValueSet) -> tuple[int, Formula]:
+        """`mask` tells in which of the numbered sets the values of the cell are."""
+        relevant = mask & self.own
+        if relevant not in self.known:
+            self.known[relevant] = self.bit, given(self.formula, {self.subject: cell})
+        return self.known[relevant]
+
+
+def _components(formulas: _Open) -> list[_Open]:
+    """Formulas that are connected by subjects."""
+    groups: list[tuple[set[Subject], _Open]] = []
+    for each in formulas:
+        subjects, members = set(each[1].subjects), [each]
+        apart = []
+        for group in groups:
+            if group[0].isdisjoint(subjects):
+                apart.append(group)
+            else:
+                subjects |= group[0]
+                members = group[1] + members
+        groups = [*apart, (subjects, members)]
+    return [members for _, members in groups]
+
+
+def _sets_by_subject(formulas: _Open) -> dict[Subject, dict[ValueSet, None]]:
+    sets: dict[Subject, dict[ValueSet, None]] = {}
+    for _, formula in formulas:
+        for each in atoms(formula):
+            sets.setdefault(each.subject, {})[each.values] = None
+    return sets
+
+
+def _is_constant(formula: Formula) -> bool:
+    return not isinstance(formula, Atom) and not formula.parts
+
+
+def _power_of_two(exponent: int) -> float:
+    return 2.0**exponent if exponent < 1_000 else inf
+
+
+def _size(found: _Found) -> float:
+    return float(len(found)) if isinstance(found, set) else found
+
+
+def _product(a: _Found, b: _Found) -> _Found:
+    if isinstance(a, set) and isinstance(b, set) and len(a) * len(b) <= _MOST_KEPT:
+        return {one | other for one in a for other in b}
+    return _size(a) * _size(b)
+
+
+def _sum(a: _Found, b: _Found) -> _Found:
+    return a | b if isinstance(a, set) and isinstance(b, set) else _size(a) + _size(b)
