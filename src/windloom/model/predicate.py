@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from windloom.model import formula as logic
 from windloom.model.expression import Expression
 from windloom.model.formula import ALWAYS, NEVER, AnyOf, Formula, all_of, atom, conjuncts, negation
+from windloom.model.subject import IS_TRUE, TRUTH, Subject
 from windloom.model.value_set import ValueSet, hull, union
 
 #: Stretches of a column that a common condition tells apart; beyond that it tells only where they begin and end.
@@ -30,6 +31,12 @@ class Predicate:
         if not logic.is_satisfiable(simple):
             return cls(NEVER)
         return cls(simple if logic.is_satisfiable(negation(simple)) else ALWAYS)
+
+    @classmethod
+    def opaque(cls, where: Expression) -> Predicate:
+        """A condition of which nothing is known but its text; the parentheses keep it one among others."""
+        sql = where.sql if where.column is not None else f"({where.sql})"
+        return cls(atom(Subject(sql, TRUTH, columns=where.columns, is_safe=False), IS_TRUE))
 
     @property
     def sql(self) -> str:
