@@ -92,7 +92,7 @@ def test_an_unknown_query_is_refused_with_near_names() -> None:
 
 def test_a_plan_without_queries_is_said_to_be_empty() -> None:
     empty = make_plan({}, [], {}, PlanOptions())
-    assert explain_text(empty).startswith("Plan: 0 queries, 0 streams, 0 sets of partials, 0 trees\n")
+    assert explain_text(empty).startswith("Plan: 0 queries, 0 streams, 0 scans, 0 sets of partials, 0 trees\n")
 
 
 def _one_query_plan(name: str, argument: Expression) -> Plan:
