@@ -219,6 +219,13 @@ class Checkpoint:
             raise _missing(name)
         return Snapshot.from_bytes(name, data)
 
+    def drop_snapshot(self, round: int) -> None:
+        """Of a damaged one: as long as it counted among those that are kept, logs that it does not replace would go."""
+        place = self._place("snapshots", round)
+        if place is not None:
+            self._storage.delete(_name("snapshots", round))
+            del self._numbers["snapshots"][place]
+
     def retain(self, keep_rounds: int = 0, keep_snapshots: int = LEAST_SNAPSHOTS) -> None:
         """Drop what recovery cannot need: all that the oldest of the newest `keep_snapshots` snapshots covers.
 

@@ -56,7 +56,7 @@ def _newest_snapshot(checkpoint: Checkpoint, last: int) -> Snapshot | None:
             try:
                 return checkpoint.read_snapshot(round)
             except DamagedError:
-                continue
+                checkpoint.drop_snapshot(round)
     return None
 
 
