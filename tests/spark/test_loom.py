@@ -52,7 +52,9 @@ def assert_equal_to_spark(loom: Loom, results: Results) -> None:
 
 def assert_same_on_executors(loom: Loom, results: Results, names: Iterable[str] = (), shards: int = 2) -> None:
     others = loom.run(placement="executors", shards=shards)
-    assert replace(others.stats, placement="", seconds={}) == replace(results.stats, placement="", seconds={})
+    # Executors are fed by scans of one grouping each, which have other partials.
+    alike = {"placement": "", "seconds": {}, "partials": 0}
+    assert replace(others.stats, **alike) == replace(results.stats, **alike)
     for name in names or loom.queries:
         here, there = results.arrow(name), others.arrow(name)
         assert there.schema.equals(here.schema)
