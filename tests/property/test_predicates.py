@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.predicates import GUARDED, Row, evaluate, random_predicate, random_row, read
@@ -22,6 +22,7 @@ def tuples(draw: st.DrawFn) -> Row:
 ROWS = st.lists(tuples(), min_size=1, max_size=25)
 
 
+@settings(deadline=None)
 @given(predicates(), ROWS)
 def test_the_normal_form_is_satisfied_by_the_same_tuples(written: str, rows: list[Row]) -> None:
     predicate = read(written)
@@ -32,6 +33,7 @@ def test_the_normal_form_is_satisfied_by_the_same_tuples(written: str, rows: lis
     assert not predicate.is_always or all(satisfied)
 
 
+@settings(deadline=None)
 @given(predicates())
 def test_the_normal_form_of_a_normal_form_is_itself(written: str) -> None:
     predicate = read(written)
@@ -39,6 +41,7 @@ def test_the_normal_form_of_a_normal_form_is_itself(written: str) -> None:
     assert read(predicate.sql).sql == predicate.sql
 
 
+@settings(deadline=None)
 @given(predicates(2), predicates(2), ROWS)
 def test_implied_and_disjoint_predicates_are_so_on_every_tuple(one: str, other: str, rows: list[Row]) -> None:
     a, b = read(one), read(other)
@@ -53,6 +56,7 @@ def test_implied_and_disjoint_predicates_are_so_on_every_tuple(one: str, other: 
     assert implies(both, b)
 
 
+@settings(deadline=None)
 @given(st.lists(predicates(2), min_size=1, max_size=6), st.lists(tuples(), min_size=1, max_size=60))
 def test_no_more_signatures_occur_than_are_foreseen(written: list[str], rows: list[Row]) -> None:
     read_ones = [read(each) for each in written]

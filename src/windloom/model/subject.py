@@ -187,9 +187,7 @@ class _Line:
         """A comparison that holds on one side of the cut; of two neighbouring whole values the rounder is named."""
         value, side = cut
         if self.subject.domain.kind not in (Kind.FLOAT, Kind.STRING):
-            strict_first = before == "<"
-            ranks = (self._roundness(value), strict_first), (self._roundness(value - 1), not strict_first)
-            value, side = (value, 0) if ranks[0] > ranks[1] else (value - 1, 1)
+            value, side = (value, 0) if self._roundness(value) > self._roundness(value - 1) else (value - 1, 1)
         return f"{self.subject.sql} {after if side else before} {self._value(value)}"
 
     def _roundness(self, value: int) -> int:
