@@ -85,7 +85,9 @@ s LIKE 'a%c'
 s LIKE 'a,b\%%'
 s NOT LIKE 'a!%' ESCAPE '!'
 s LIKE ANY ('a%', 'b%')
-s NOT LIKE ALL ('a%', 'b%')
+s NOT LIKE ALL ('a%', '%c')
+NOT (s LIKE ALL ('a%', 'b%'))
+NOT s LIKE ANY ('a%', 'b%')
 s ILIKE '%XX%'
 s RLIKE '^\\s+X'
 s RLIKE r'^\s+X'

@@ -28,6 +28,11 @@ _MOST_DIGITS = 38
 _EXACT_IN_DOUBLE = 2**53
 
 
+#: As which types two literals are tried to be compared.
+_INTEGERS = [DataType.parse(name) for name in ("tinyint", "smallint", "int", "bigint")]
+_PLAIN_TYPES = [DataType.parse(name) for name in ("bigint", "string", "boolean")]
+
+
 @dataclass(frozen=True, slots=True)
 class _Number:
     """A numeric literal: its type in Spark, its value, and how many digits that type has before and after the point."""
@@ -64,6 +69,25 @@ def is_literal(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal | exp.Boolean) or (
         isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
     )
+
+
+def number_type(node: exp.Expr) -> DataType | None:
+    """The type of a numeric literal, unless it is a decimal."""
+    number = _number(node)
+    if number is None or number.kind == "decimal":
+        return None
+    if number.kind != "whole":
+        return DataType.parse(number.kind)
+    return next(kind for kind in _INTEGERS if _INTEGER_DIGITS[kind.bits] == number.digits)
+
+
+def literal_order(one: exp.Expr, other: exp.Expr) -> int | None:
+    """How two literals compare (-1, 0, 1), where that is plain."""
+    for kind in _PLAIN_TYPES:
+        values = constants((one, other), kind)
+        if values is not None:
+            return int(values[0] > values[1]) - int(values[0] < values[1])
+    return None
 
 
 def _beside(numbers: list[_Number], kind: DataType) -> list[Any] | None:

@@ -179,7 +179,9 @@ class Binder:
             exp.Between: self._between,
             exp.RegexpLike: self._like,
         }
-        if type(inner) in (exp.Like, exp.ILike) and not inner.args.get("negate"):
+        # `NOT LIKE ALL (…)` negates each pattern, which is not what NOT before it does.
+        quantified = isinstance(inner.args.get("expression"), exp.Any | exp.All)
+        if type(inner) in (exp.Like, exp.ILike) and not inner.args.get("negate") and not quantified:
             return self._like(inner, negated=True)
         if type(inner) in negatable:
             return negatable[type(inner)](inner, negated=True)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlglot import exp
 
 from windloom.errors import QueryError
-from windloom.language.constants import constants, domain_of, is_literal
+from windloom.language.constants import constants, domain_of, is_literal, literal_order, number_type
 from windloom.language.expressions import Binder
 from windloom.language.literals import fold_literals
+from windloom.language.result_types import type_of
 from windloom.language.scan import Source, Span, tokenize
 from windloom.language.scopes import Names, RowScope
 from windloom.language.syntax import parse_select
 from windloom.language.terms import Level, Term
-from windloom.model import Expression, Stream, TypeKind
+from windloom.model import DataType, Expression, Stream, TypeKind
 from windloom.model.formula import ALWAYS, NEVER, Formula, all_of, any_of, atom, negation
 from windloom.model.predicate import Predicate
-from windloom.model.subject import IS_FALSE, IS_TRUE, ORDER, TRUTH, Domain, Subject
+from windloom.model.subject import IS_FALSE, IS_TRUE, ORDER, TRUTH, Subject
 from windloom.model.value_set import EMPTY, NULL, PRESENT, ValueSet, union
 
 #: Comparisons, with the operator that is meant when their sides are exchanged, and the one that is their negation.
@@ -49,17 +50,26 @@ def analyse(where: Expression, stream: Stream) -> Predicate:
     try:
         tokens = tokenize(source)
         tree = parse_select(fold_literals(tokens, source), source)
-        binder = Binder(RowScope(Names(stream, frozenset(), frozenset()), "WHERE"), source, Span.of(tokens))
-        return Predicate.of(_Reader(stream, binder).holds(tree.args["where"].this, True))
+        names = Names(stream, frozenset(), frozenset())
+        binder = Binder(RowScope(names, "WHERE"), source, Span.of(tokens))
+        return Predicate.of(_Reader(names, binder).holds(tree.args["where"].this, True))
     except (QueryError, RecursionError):
         return Predicate.opaque(where)  # deeper than can be looked into
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """What is compared, and as values of which type."""
+
+    subject: Subject
+    kind: DataType
 
 
 class _Reader:
     """`holds` is asked twice of most conditions, when they are TRUE and when they are FALSE; else they are NULL."""
 
-    def __init__(self, stream: Stream, binder: Binder) -> None:
-        self.stream = stream
+    def __init__(self, names: Names, binder: Binder) -> None:
+        self.names = names
         self.binder = binder
 
     def holds(self, node: exp.Expr, wanted: bool) -> Formula:
@@ -96,11 +106,13 @@ class _Reader:
             return NEVER
         if is_literal(left) and not is_literal(right):
             left, right, operator = right, left, _exchanged(operator)
-        values = self._values(operator, left, right)
-        if values is not None:
-            subject = self._column(left)
-            assert subject is not None
-            return atom(subject, values if wanted else PRESENT & values.complement)
+        order = literal_order(left, right) if is_literal(left) else None
+        if order is not None:
+            return ALWAYS if (ORDER.compare("=", order) <= ORDER.compare(operator, 0)) == wanted else NEVER
+        typed = self._typed(left)
+        values = None if typed is None else self._values(operator, typed, right)
+        if typed is not None and values is not None:
+            return atom(typed.subject, values if wanted else PRESENT & values.complement)
         if isinstance(right, exp.Boolean) and operator in ("=", "<>") and isinstance(left, _CONDITIONS):
             return self.holds(left, (bool(right.this) == wanted) == (operator == "="))
         one, other = self._operand(left), self._operand(right)
@@ -111,18 +123,12 @@ class _Reader:
         values = ORDER.compare(operator, 0)
         return atom(subject, values if wanted else PRESENT & values.complement)
 
-    def _values(self, operator: str, left: exp.Expr, right: exp.Expr) -> ValueSet | None:
-        """Values of the column on the left for which the comparison is TRUE; it is FALSE for others, except NULL."""
-        subject = self._column(left)
-        if subject is None:
-            return None
-        if self._column(right) == subject:
+    def _values(self, operator: str, typed: _Typed, right: exp.Expr) -> ValueSet | None:
+        """Values of the left side for which the comparison is TRUE; it is FALSE for others, except NULL."""
+        if self._typed(right) == typed:
             return PRESENT if operator in ("=", "<=", ">=") else EMPTY
-        found = self._constants(subject, [right])
-        return None if found is None else subject.domain.compare(operator, found[0])
-
-    def _constants(self, subject: Subject, nodes: Sequence[exp.Expr]) -> list[object] | None:
-        return constants(nodes, self.stream.columns[subject.columns[0]])
+        found = constants([right], typed.kind)
+        return None if found is None else typed.subject.domain.compare(operator, found[0])
 
     def _in(self, node: exp.In, wanted: bool) -> Formula:
         left = _inside(node.this)
@@ -130,13 +136,18 @@ class _Reader:
         known = [item for item in items if not isinstance(item, exp.Null)]
         if not known or (not wanted and len(known) < len(items)):
             return NEVER  # beside NULL no value is surely not in the list
-        subject = self._column(left)
-        found = self._constants(subject, known) if subject is not None else None
-        if subject is not None and found is not None:
-            values = union(subject.domain.compare("=", value) for value in found)
-            return atom(subject, values if wanted else PRESENT & values.complement)
+        typed = self._typed(left)
+        found = constants(known, typed.kind) if typed is not None else None
+        if typed is not None and found is not None:
+            values = union(typed.subject.domain.compare("=", value) for value in found)
+            return atom(typed.subject, values if wanted else PRESENT & values.complement)
         if len(items) == 1:
             return self._compare("=", left, items[0], wanted)
+        kinds = {(item.is_string, number_type(item)) for item in items}
+        if len(kinds) == 1 and all(is_literal(item) for item in items):
+            # Literals of one type mean the same in whatever order they stand.
+            node = node.copy()
+            node.set("expressions", sorted({item.sql(): item for item in items}.values(), key=str))
         return self._opaque(node, wanted)
 
     def _null_safe(self, node: exp.Expr, equal: bool) -> Formula:
@@ -146,12 +157,10 @@ class _Reader:
         if isinstance(right, exp.Null):
             found = self._is_null(left)
             return found if equal else negation(found)
-        values = self._values("=", left, right)
-        if values is not None:
-            subject = self._column(left)
-            assert subject is not None
-            both_null = self._column(right) == subject
-            found = atom(subject, values | NULL if both_null else values)
+        typed = self._typed(left)
+        values = None if typed is None else self._values("=", typed, right)
+        if typed is not None and values is not None:
+            found = atom(typed.subject, values | NULL if self._typed(right) == typed else values)
             return found if equal else negation(found)
         one, other = self._operand(left), self._operand(right)
         if one.sql > other.sql and not is_literal(right):
@@ -178,7 +187,8 @@ class _Reader:
             return NEVER
         if isinstance(node, _CONDITIONS):
             return negation(any_of([self.holds(node, True), self.holds(node, False)]))
-        return atom(self._column(node) or self._condition(node), NULL)
+        typed = self._typed(node)
+        return atom(self._condition(node) if typed is None else typed.subject, NULL)
 
     # What is not looked into ------------------------------------------------------------------------------------
 
@@ -196,9 +206,9 @@ class _Reader:
 
     def _condition(self, node: exp.Expr) -> Subject:
         """Anything as a condition of which only the truth and NULL are known."""
-        column = self._column(node)
-        if column is not None and column.domain == TRUTH:
-            return column
+        typed = self._typed(node)
+        if typed is not None and typed.subject.domain == TRUTH:
+            return typed.subject
         term = self.binder.bind(node)
         safe = isinstance(node, exp.Column) or (
             isinstance(node, exp.Like) and self._is_safe(node.this, node.expression) and "\\" not in term.sql
@@ -206,16 +216,18 @@ class _Reader:
         loose = term.level < Level.BIT_OR
         return Subject(term.sql, TRUTH, "", tuple(sorted(term.columns)), is_loose=loose, is_safe=safe)
 
-    def _column(self, node: exp.Expr) -> Subject | None:
-        """The column that the node is, if the order of its values is known."""
-        name = self._name(node)
-        domain: Domain | None = domain_of(self.stream.columns[name]) if name is not None else None
-        if name is None or domain is None:
+    def _typed(self, node: exp.Expr) -> _Typed | None:
+        """The node as something with values in a known order."""
+        kind = None if is_literal(node) else type_of(node, self.names)
+        domain = domain_of(kind) if kind is not None else None
+        if kind is None or domain is None:
             return None
-        return Subject(Expression.of_column(name).sql, domain, "", (name,))
+        term = self._operand(node)
+        columns = tuple(sorted(term.columns))
+        return _Typed(Subject(term.sql, domain, "", columns, is_safe=isinstance(node, exp.Column)), kind)
 
     def _name(self, node: exp.Expr) -> str | None:
-        found = self.binder.scope.names.find_node(node) if isinstance(self.binder.scope, RowScope) else None
+        found = self.names.find_node(node)
         return None if found is None or found[1] else found[0]
 
     def _operand(self, node: exp.Expr) -> Term:
@@ -229,7 +241,7 @@ class _Reader:
     def _kind(self, node: exp.Expr) -> TypeKind | None:
         name = self._name(node)
         if name is not None:
-            kind = self.stream.columns[name].kind
+            kind = self.names.stream.columns[name].kind
             return None if kind in (TypeKind.DECIMAL, TypeKind.OTHER) else kind
         text = str(node.this) if isinstance(node, exp.Literal) else ""
         if text.startswith("'"):

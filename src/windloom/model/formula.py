@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from windloom.model.subject import Level, Subject, Text, join_texts
 from windloom.model.value_set import ValueSet, classes, intersection, union
@@ -58,10 +58,11 @@ class _Compound:
     def is_safe(self) -> bool:
         return all(part.is_safe for part in self.parts)
 
-    def _joined(self, level: Level) -> Text:
+    @cached_property
+    def ordered(self) -> list[Formula]:
         """What cannot fail goes first; of the rest one part may guard the next, so these stay in order."""
-        safe = sorted((part.text for part in self.parts if part.is_safe), key=lambda text: text[0])
-        return join_texts(safe + [part.text for part in self.parts if not part.is_safe], level)
+        safe = sorted((part for part in self.parts if part.is_safe), key=lambda part: part.text[0])
+        return safe + [part for part in self.parts if not part.is_safe]
 
 
 class All(_Compound):
@@ -69,7 +70,7 @@ class All(_Compound):
 
     @cached_property
     def text(self) -> Text:
-        return self._joined(Level.AND) if self.parts else ("TRUE", Level.ONE)
+        return join_texts([part.text for part in self.ordered], Level.AND) if self.parts else ("TRUE", Level.ONE)
 
 
 class AnyOf(_Compound):
@@ -77,11 +78,29 @@ class AnyOf(_Compound):
 
     @cached_property
     def text(self) -> Text:
-        return self._joined(Level.OR) if self.parts else ("FALSE", Level.ONE)
+        return join_texts([part.text for part in self.ordered], Level.OR) if self.parts else ("FALSE", Level.ONE)
 
 
 Formula = Atom | All | AnyOf
+
 ALWAYS, NEVER = All(frozenset(), ()), AnyOf(frozenset(), ())
+
+
+def guarded(formula: Formula) -> str:
+    """SQL that is TRUE for the same tuples, in which no part is evaluated unless those before it leave it open.
+
+    Spark promises that of CASE. AND and OR it evaluates from left to right, too, except for what several expressions
+    of one projection have in common: that comes first, before any guard.
+    """
+    if isinstance(formula, Atom) or formula.is_safe:
+        return formula.text[0]
+    safe = [part.text for part in formula.ordered if part.is_safe]
+    parts = [join_texts(safe, Level.AND if isinstance(formula, All) else Level.OR)[0]] if safe else []
+    parts += [guarded(part) for part in formula.ordered if not part.is_safe]
+    conditions, last = parts[:-1], parts[-1]
+    if isinstance(formula, AnyOf):
+        return f"CASE {' '.join(f'WHEN {each} THEN TRUE' for each in conditions)} ELSE {last} END"
+    return "".join(f"CASE WHEN {each} THEN " for each in conditions) + last + " END" * len(conditions)
 
 
 def atom(subject: Subject, values: ValueSet) -> Formula:
@@ -119,6 +138,7 @@ def _combined(kind: type[All] | type[AnyOf], parts: Iterable[Formula]) -> Formul
     return kept[0] if len(kept) == 1 else kind(frozenset(kept), tuple(kept))
 
 
+@lru_cache(maxsize=4_096)
 def negation(formula: Formula) -> Formula:
     """Holds for exactly the other tuples."""
     if isinstance(formula, Atom):
@@ -131,15 +151,20 @@ def given(formula: Formula, context: Context) -> Formula:
     """What remains to be asked of tuples that are known to be in the context."""
     if isinstance(formula, Atom):
         known = context.get(formula.subject)
-        if known is None:
-            return formula
-        if known <= formula.values:
-            return ALWAYS
-        return NEVER if (known & formula.values).is_empty else formula
+        decided = None if known is None else _decided(known, formula.values)
+        return formula if decided is None else ALWAYS if decided else NEVER
     if formula.subjects.isdisjoint(context):
         return formula
     combine = all_of if isinstance(formula, All) else any_of
     return combine(given(part, context) for part in formula.parts)
+
+
+@lru_cache(maxsize=65_536)
+def _decided(known: ValueSet, values: ValueSet) -> bool | None:
+    """Is a known value one of these; None if that depends."""
+    if known <= values:
+        return True
+    return False if (known & values).is_empty else None
 
 
 def conjuncts(formula: Formula) -> tuple[Formula, ...]:
@@ -195,7 +220,8 @@ def _shared_subject(formula: All) -> Subject | None:
 def implies(formula: Formula, other: Formula) -> bool:
     """Whoever satisfies the one certainly satisfies the other."""
     known = {part.subject: part.values for part in conjuncts(formula) if isinstance(part, Atom)}
-    return all(_implies_part(formula, known, part) for part in conjuncts(other))
+    atoms_first = sorted(conjuncts(other), key=lambda part: not isinstance(part, Atom))
+    return all(_implies_part(formula, known, part) for part in atoms_first)
 
 
 def _implies_part(formula: Formula, known: Context, part: Formula) -> bool:
@@ -204,8 +230,9 @@ def _implies_part(formula: Formula, known: Context, part: Formula) -> bool:
         return isinstance(rest, All)
     if part in conjuncts(formula):
         return True
-    if len(known) == len(conjuncts(formula)) and isinstance(part, Atom):
-        return False  # atoms alone bind no other subject
+    compounds = (each for each in conjuncts(formula) if not isinstance(each, Atom))
+    if isinstance(part, Atom) and all(each.subjects.isdisjoint(part.subjects) for each in compounds):
+        return False  # nothing but an atom of its own binds the subject
     if formula.subjects.isdisjoint(part.subjects):
         return False
     return not is_satisfiable(all_of((formula, negation(part))))

@@ -9,7 +9,7 @@ from windloom.model import formula as logic
 from windloom.model.expression import Expression
 from windloom.model.formula import ALWAYS, NEVER, AnyOf, Formula, all_of, atom, conjuncts, negation
 from windloom.model.subject import IS_TRUE, TRUTH, Subject
-from windloom.model.value_set import ValueSet, hull, union
+from windloom.model.value_set import ValueSet, hull, is_point, union
 
 #: Stretches of a column that a common condition tells apart; beyond that it tells only where they begin and end.
 _MOST_STRETCHES = 8
@@ -41,6 +41,13 @@ class Predicate:
     @property
     def sql(self) -> str:
         return self.formula.text[0]
+
+    @property
+    def guarded_sql(self) -> str:
+        """The same for a projection with other predicates, where Spark may evaluate `b / a` of `a <> 0 AND b / a > 1`
+        for every tuple, because another predicate needs it, too.
+        """
+        return logic.guarded(self.formula)
 
     @property
     def expression(self) -> Expression:
@@ -100,5 +107,4 @@ def common(predicates: Sequence[Predicate]) -> Predicate | None:
 
 def _united(sets: Iterable[ValueSet]) -> ValueSet:
     found = union(sets)
-    stretches = [ends for ends in found.stretches if ends[0] is None or ends[1] is None or ends[0][0] != ends[1][0]]
-    return hull(found) if len(stretches) > _MOST_STRETCHES else found
+    return hull(found) if sum(not is_point(*ends) for ends in found.stretches) > _MOST_STRETCHES else found

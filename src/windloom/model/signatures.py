@@ -12,7 +12,7 @@ from windloom.model.subject import Subject
 from windloom.model.value_set import ValueSet, classes
 
 #: Residual formulas looked at before the rest is estimated.
-_EFFORT = 100_000
+_EFFORT = 60_000
 #: Signatures kept one by one; beyond that they are only counted.
 _MOST_KEPT = 4_096
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date
-from enum import Enum
+from enum import Enum, StrEnum
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
@@ -17,7 +17,7 @@ EXACT_IN_FLOAT = 2**24
 _LISTED = 3
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     """How the values of a domain are ordered and written."""
 
     WHOLE = "whole"  # integers and decimals, as multiples of their unit
@@ -90,6 +90,9 @@ class Subject:
     columns: tuple[str, ...] = field(default=(), compare=False)
     is_loose: bool = field(default=False, compare=False)
     is_safe: bool = field(default=True, compare=False)
+
+    def __hash__(self) -> int:
+        return hash((self.sql, self.other))  # asked very often; the domain seldom differs
 
     def text(self, values: ValueSet) -> Text:
         """Spark SQL that is TRUE exactly for these values, which are neither all nor none."""
@@ -184,9 +187,7 @@ class _Line:
         """A comparison that holds on one side of the cut; of two neighbouring whole values the rounder is named."""
         value, side = cut
         if self.subject.domain.kind not in (Kind.FLOAT, Kind.STRING):
-            strict_first = before == "<"
-            ranks = (self._roundness(value), strict_first), (self._roundness(value - 1), not strict_first)
-            value, side = (value, 0) if ranks[0] > ranks[1] else (value - 1, 1)
+            value, side = (value, 0) if self._roundness(value) > self._roundness(value - 1) else (value - 1, 1)
         return f"{self.subject.sql} {after if side else before} {self._value(value)}"
 
     def _roundness(self, value: int) -> int:

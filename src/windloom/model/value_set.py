@@ -99,6 +99,13 @@ def hull(values: ValueSet) -> ValueSet:
     return ValueSet(values.null, ends[0] is None, tuple(end for end in ends if end is not None))
 
 
+def is_point(start: Cut | None, end: Cut | None) -> bool:
+    """Does a single value lie between the two."""
+    if start is None or end is None:
+        return False
+    return bool(start[0] == end[0] or (isinstance(end[0], int) and end[0] - start[0] == 1))
+
+
 def classes(sets: Sequence[ValueSet]) -> dict[int, ValueSet]:
     """Every combination of sets (bit i: set i) that some value is in, with a set of such values that none divides."""
     steps: dict[Cut, int] = defaultdict(int)

@@ -34,6 +34,8 @@ def canonical(read: Read, text: str) -> str:
         ("not price is null", "price IS NOT NULL"),
         ("NOT (symbol IN ('a'))", "symbol NOT IN ('a')"),
         ("not symbol like 'a'", "symbol NOT LIKE 'a'"),
+        ("not (symbol like all ('a', 'b'))", "NOT symbol LIKE ALL ('a', 'b')"),
+        ("symbol not like all ('a', 'b')", "symbol NOT LIKE ALL ('a', 'b')"),
         ("symbol not between 'a' and 'b'", "symbol NOT BETWEEN 'a' AND 'b'"),
         ("symbol regexp 'a'", "symbol RLIKE 'a'"),
         ('symbol = "x"', "symbol = 'x'"),

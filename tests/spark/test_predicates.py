@@ -1,0 +1,40 @@
+"""Spark selects the same tuples by the normal form of a predicate as by the predicate itself."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from support.predicates import COLUMNS, GUARDED, evaluate, random_predicate, random_row, read
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items() if name != "ts")
+
+
+_ROWS = [random_row(random.Random(7).choice) for _ in range(150)]
+
+
+def satisfied(spark: SparkSession, asked: list[str]) -> list[list[bool]]:
+    """For each predicate, in one job, whether each tuple satisfies it."""
+    frame = spark.createDataFrame([tuple(row.values()) for row in _ROWS], _SCHEMA)
+    rows = frame.selectExpr(*(f"({each}) IS TRUE" for each in asked)).collect()
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def test_normal_forms_of_random_predicates_select_the_same_tuples(spark: SparkSession) -> None:
+    choose = random.Random(6).choice
+    written = list(dict.fromkeys(random_predicate(choose) for _ in range(200)))
+    found = satisfied(spark, [*written, *(read(each).sql for each in written)])
+    for each, wanted, normal in zip(written, found, found[len(written) :], strict=False):
+        assert normal == wanted, f"{each}  →  {read(each).sql}"
+        assert [evaluate(each, row) is True for row in _ROWS] == wanted, each  # so the evaluator is right, too
+
+
+def test_guards_hold_in_a_projection_of_many_predicates(spark: SparkSession) -> None:
+    choose = random.Random(8).choice
+    drawn = [random_predicate(choose, guarded=GUARDED) for _ in range(400)]
+    written = list(dict.fromkeys(each for each in drawn if GUARDED in each))
+    for each, found in zip(written, satisfied(spark, [read(each).guarded_sql for each in written]), strict=True):
+        assert found == [evaluate(each, row) is True for row in _ROWS], f"{each}  →  {read(each).guarded_sql}"
