@@ -52,7 +52,7 @@ def tree_cost(tree: Tree) -> str:
 def shares_text(shared: Sharing, tree: str) -> str:
     """In short, as in `shares slices with 41 queries of tree 0; sum(price) with 12, count(*) with all`."""
     if shared.in_set == 0:
-        return "shares nothing: alone in its set"
+        return "shares no partials: alone in its set"
     if shared.in_tree == 0:
         parts = _by_partners([(one.component, one.in_set) for one in shared.components], shared.in_set)
         return f"shares no slices; of the partials of its set {parts}"
