@@ -20,6 +20,8 @@ BAD_QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "years in window()": ("SELECT count(*) FROM trades GROUP BY window(ts, '1 year')", ("'year'", "fixed length")),
     "an aggregate of a string": ("SELECT avg(symbol) …", ("avg(symbol)", "type string")),
     "an aggregate of a computed string": ("SELECT sum(upper(symbol)) …", ("sum(upper(symbol))", "type string")),
+    "a condition of numbers": ("SELECT every(volume) …", ("bool_and(volume)", "bigint", "not a boolean")),
+    "a condition of computed strings": ("SELECT bool_or(upper(symbol)) …", ("bool_or(upper(symbol))", "type string")),
     "a grouping by an array": (
         "SELECT count(*) … GROUP BY array(volume)",
         ("group by 'array(volume)'", "array<bigint>"),

@@ -25,6 +25,7 @@ TYPES = {("s", name): kind for name, kind in COLUMNS.items()}
 _FLOATS = st.one_of(
     st.none(), st.sampled_from([0.0, -0.0, 0.1, 1e15, -1e15, 3.0, math.nan, math.inf]), st.floats(-100, 100, width=32)
 )
+_BOOLEAN = ("bool_and", "bool_or", "min", "max", "count")
 _NUMERIC = ("sum", "avg", "min", "max", "count", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
 ROWS = st.lists(
@@ -51,7 +52,8 @@ def aggregates(draw: st.DrawFn) -> Aggregate:
     column = draw(st.sampled_from(["x", "n", "i", "d", "b", "k", None]))
     if column is None:
         return Aggregate("count")
-    function = draw(st.sampled_from(_NUMERIC if column in "xnid" else ("min", "max", "count")))
+    functions = _BOOLEAN if column == "b" else ("min", "max", "count")
+    function = draw(st.sampled_from(_NUMERIC if column in "xnid" else functions))
     return Aggregate(function, Expression.of_column(column))
 
 

@@ -93,7 +93,7 @@ class _SelectParser(SparkParser):
     }
     NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
     NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
-        name: SparkParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE", "IF")
+        name: SparkParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("CASE", "IF")
     }
 
     def raise_error(self, message: str, token: Token = SENTINEL_NONE) -> None:

@@ -99,6 +99,11 @@ FUNCTIONS: dict[str, str] = {
     "stddev_samp": "stddev_samp",
     "stddev": "stddev_samp",
     "std": "stddev_samp",
+    "bool_and": "bool_and",
+    "every": "bool_and",
+    "bool_or": "bool_or",
+    "some": "bool_or",
+    "any": "bool_or",
 }
 
 
@@ -124,9 +129,9 @@ class Aggregate:
                 return (Component(ComponentKind.SUM, argument),)
             case "avg":
                 return (Component(ComponentKind.SUM, argument), Component(ComponentKind.COUNT, argument))
-            case "min":
+            case "min" | "bool_and":
                 return (Component(ComponentKind.MIN, argument),)
-            case "max":
+            case "max" | "bool_or":
                 return (Component(ComponentKind.MAX, argument),)
             case _:
                 return (Component(ComponentKind.MOMENTS, argument),)
@@ -143,6 +148,14 @@ class Aggregate:
                     f"cannot take '{self}'",
                     f"'{self.argument}' is of type {argument_type}, which has no order",
                     "use a number, string, date, timestamp or boolean",
+                )
+            return argument_type
+        if self.function in ("bool_and", "bool_or"):
+            if argument_type.kind is not TypeKind.BOOLEAN:
+                raise WindloomError(
+                    f"cannot take '{self}'",
+                    f"'{self.argument}' is of type {argument_type}, which is not a boolean",
+                    f"compare it with something, for example {self.function}({self.argument} IS NOT NULL)",
                 )
             return argument_type
         if not argument_type.is_numeric:

@@ -62,8 +62,8 @@ def lower(aggregate: Aggregate, argument: DataType | None, combined: list[Combin
         case "avg":
             scale = argument.scale if argument is not None else 0
             return _average(first, combined[1].parts[0][0], kind, scale, refuse)
-        case "min" | "max":
-            return _extremum(first, kind, reverse=aggregate.function == "min")
+        case "min" | "max" | "bool_and" | "bool_or":
+            return _extremum(first, kind, reverse=aggregate.function in ("min", "bool_and"))
         case _:
             return _moment(aggregate.function, first)
 

@@ -27,6 +27,8 @@ TOLERANCE = 1e-12
 ROUNDING = 2.0**-52
 #: Expressions over aggregates have no error bound of their own.
 LOOSE_TOLERANCE = 1e-9
+#: Functions whose answers are exact, whatever they are taken of.
+_EXACT = ("count", "min", "max", "bool_and", "bool_or")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def _aggregate_sql(aggregate: Aggregate) -> str:
 
 def _scale_sql(aggregate: Aggregate) -> str:
     """What an error of the aggregate is relative to: Σ|x|, mean |x|, mean x²; NULL where answers are exact."""
-    if aggregate.argument is None or aggregate.function in ("count", "min", "max"):
+    if aggregate.argument is None or aggregate.function in _EXACT:
         return "CAST(NULL AS DOUBLE)"
     size = f"abs(CAST({aggregate.argument.sql} AS DOUBLE))"
     match aggregate.function:

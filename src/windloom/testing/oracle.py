@@ -74,9 +74,9 @@ def evaluate(aggregate: Aggregate, rows: list[Row]) -> Any:
             return _total(values)
         case "avg":
             return _mean(values)
-        case "min":
+        case "min" | "bool_and":
             return min(values, key=_order)
-        case "max":
+        case "max" | "bool_or":
             return max(values, key=_order)
         case _:
             return _spread(aggregate.function, values)

@@ -24,6 +24,8 @@ X = Expression.of_column("x")
         ("min", "boolean", "boolean"),
         ("max", "timestamp_ntz", "timestamp_ntz"),
         ("count", "map<int,int>", "bigint"),
+        ("bool_and", "boolean", "boolean"),
+        ("bool_or", "boolean", "boolean"),
         ("var_pop", "int", "double"),
         ("stddev_samp", "decimal(10,2)", "double"),
     ],
@@ -46,6 +48,19 @@ def test_numbers_are_not_made_of_other_things(function: str, argument: str) -> N
 def test_extremes_need_an_order(argument: str) -> None:
     with pytest.raises(WindloomError, match="cannot take 'max"):
         Aggregate("max", X).result_type(DataType.parse(argument))
+
+
+@pytest.mark.parametrize("argument", ["int", "string", "void"])
+def test_conditions_are_taken_of_booleans(argument: str) -> None:
+    with pytest.raises(WindloomError, match=r"cannot take 'bool_or\(x\)'") as caught:
+        Aggregate("bool_or", X).result_type(DataType.parse(argument))
+    assert "not a boolean" in caught.value.detail
+    assert "compare" in caught.value.hint
+
+
+def test_conditions_share_their_component_with_extremes() -> None:
+    assert Aggregate("bool_and", X).components == Aggregate("min", X).components
+    assert Aggregate("bool_or", X).components == Aggregate("max", X).components
 
 
 def test_an_aggregate_but_count_needs_an_argument() -> None:
