@@ -22,6 +22,9 @@ BAD_QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "an aggregate of a computed string": ("SELECT sum(upper(symbol)) …", ("sum(upper(symbol))", "type string")),
     "a condition of numbers": ("SELECT every(volume) …", ("bool_and(volume)", "bigint", "not a boolean")),
     "a condition of computed strings": ("SELECT bool_or(upper(symbol)) …", ("bool_or(upper(symbol))", "type string")),
+    "a pick by an array": ("SELECT max_by(symbol, array(volume)) …", ("max_by(symbol, array(volume))", "has no order")),
+    "a pick of a map": ("SELECT last(map(symbol, volume)) …", ("last(map(symbol, volume))", "has no order")),
+    "a pick by nothing": ("SELECT min_by(symbol) …", ("min_by() takes two arguments, not 1",)),
     "a grouping by an array": (
         "SELECT count(*) … GROUP BY array(volume)",
         ("group by 'array(volume)'", "array<bigint>"),

@@ -48,10 +48,22 @@ WINDOWS = st.builds(Window, st.integers(1, 24), st.integers(1, 16), st.integers(
 
 
 @st.composite
+def picks(draw: st.DrawFn, column: str) -> Aggregate:
+    """Few values of many tuples, so that what is looked at is often equal."""
+    function = draw(st.sampled_from(["min_by", "max_by", "first", "last"]))
+    if not function.endswith("_by"):
+        return Aggregate(function, Expression.of_column(column))
+    by = draw(st.sampled_from(["f", "x", "i", "d", "b", "k"]))
+    return Aggregate(function, Expression.of_column(column), Expression.of_column(by))
+
+
+@st.composite
 def aggregates(draw: st.DrawFn) -> Aggregate:
     column = draw(st.sampled_from(["x", "n", "i", "d", "b", "k", None]))
     if column is None:
         return Aggregate("count")
+    if draw(st.integers(0, 3)) == 0:
+        return draw(picks(column))
     functions = _BOOLEAN if column == "b" else ("min", "max", "count")
     function = draw(st.sampled_from(_NUMERIC if column in "xnid" else functions))
     return Aggregate(function, Expression.of_column(column))

@@ -63,6 +63,7 @@ _FUNCTIONS = {
     "condition": ["bool_and", "every", "bool_or", "any", "some", "min", "max", "count"],
     "any": ["min", "max", "count"],
 }
+_PICKS = ["min_by", "max_by", "first", "last"]
 _PREDICATES = ["", "", "", "WHERE x > 0", "WHERE k LIKE 'a%' AND i IS NOT NULL", "WHERE b", "WHERE i > 10000"]
 _GROUPINGS = ["", "k", "g", "k, g", "g, k", "b", "x > 0 AS positive", "upper(k) AS u, g", "day", "i % 3 AS m"]
 
@@ -75,8 +76,9 @@ def random_query(rng: random.Random) -> str:
     aggregates = []
     for number in range(rng.randint(1, 3)):
         argument = rng.choice(list(_ARGUMENTS))
-        functions = _FUNCTIONS[_ARGUMENTS[argument]]
-        text = "count(*)" if number and rng.random() < 0.4 else f"{rng.choice(functions)}({argument})"
+        function = rng.choice(_PICKS if rng.random() < 0.15 else _FUNCTIONS[_ARGUMENTS[argument]])
+        by = f", {rng.choice(list(_ARGUMENTS))}" if function.endswith("_by") else ""
+        text = "count(*)" if number and rng.random() < 0.4 else f"{function}({argument}{by})"
         aggregates.append(f"{text} AS o{number}")
     grouping = rng.choice(_GROUPINGS)
     head = f"{grouping}, " if grouping else ""

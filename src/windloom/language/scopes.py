@@ -142,23 +142,28 @@ class GroupScope:
     def aggregate(self, function: str, node: exp.Anonymous, binder: Binder) -> Term:
         arguments = node.expressions
         name = FUNCTIONS[function]
-        if len(arguments) != 1:
-            message = f"{function}() takes one argument, not {len(arguments)}"
-            raise binder.error(message, node, f"for example {function}(price)")
+        takes, example = (2, "venue, price") if name in ("min_by", "max_by") else (1, "price")
+        if len(arguments) != takes:
+            wanted = "one argument" if takes == 1 else "two arguments"
+            message = f"{function}() takes {wanted}, not {len(arguments)}"
+            raise binder.error(message, node, f"for example {function}({example})")
         argument = arguments[0]
         if isinstance(argument, exp.Distinct):
             raise binder.error(f"{function}(DISTINCT …) is not supported yet", node, SUPPORTED)
         if name == "count" and _is_constant(argument):
             return self._use(Aggregate("count"), "count(1)", "count(1)")
-        inner = Binder(RowScope(self.names, f"{function}()"), binder.source, binder.place).bind(argument)
-        aggregate = Aggregate(name, inner.row_expression())
-        if inner.column is not None:
-            # Types of expressions are Spark's to tell; of a column we know it now, and where it stands.
-            try:
-                aggregate.result_type(self.names.stream.columns[inner.column])
-            except WindloomError as error:
-                raise binder.wrap(error, argument) from None
-        return self._use(aggregate, f"{name}({inner.sql})", label=f"{function}({inner.sql})")
+        inside = Binder(RowScope(self.names, f"{function}()"), binder.source, binder.place)
+        terms = [inside.bind(one) for one in arguments]
+        aggregate = Aggregate(name, *(one.row_expression() for one in terms))
+        # Types of expressions are Spark's to tell; of a column we know it now, and where it stands.
+        for term, given, check in zip(terms, arguments, (aggregate.result_type, aggregate.check_by), strict=False):
+            if term.column is not None:
+                try:
+                    check(self.names.stream.columns[term.column])
+                except WindloomError as error:
+                    raise binder.wrap(error, given) from None
+        listed = ", ".join(one.sql for one in terms)
+        return self._use(aggregate, f"{name}({listed})", label=f"{function}({listed})")
 
     def _use(self, aggregate: Aggregate, sql: str, label: str) -> Term:
         index = self.aggregates.setdefault(aggregate, len(self.aggregates))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +22,7 @@ from pyspark.sql import functions as F
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import PartialSet, Plan
-from windloom.spark.native import component_sql, slice_sql, tick_sql
+from windloom.spark.native import component_sql, input_sql, slice_sql, tick_sql
 from windloom.spark.slots import slot_names
 
 
@@ -138,21 +139,19 @@ def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame, *, with_clock:
     if one.where is not None:
         # Rows without a time pass every predicate, so that they are seen and refused.
         frame = frame.where(f"({one.where.sql}) OR {tick} IS NULL")
-    arguments = list(
-        dict.fromkeys(planned.component.argument for planned in one.components if planned.component.argument)
-    )
-    names = {argument: f"x{i}" for i, argument in enumerate(arguments)}
+    inputs = [input_sql(planned.component, tick) for planned in one.components]
+    names = {sql: f"x{i}" for i, sql in enumerate(dict.fromkeys(chain.from_iterable(inputs)))}
     groups = [f"g{i}" for i in range(len(one.group_by))]
     projected = frame.selectExpr(
         f"{slice_sql(one.slice_id, tick)} AS slice",
         *(f"{expression.sql} AS {name}" for expression, name in zip(one.group_by, groups, strict=True)),
-        *(f"{argument.sql} AS {name}" for argument, name in names.items()),
+        *(f"{sql} AS {name}" for sql, name in names.items()),
         *([f"{tick} AS tick"] if with_clock else []),
     )
     fields = [
         sql
-        for planned in one.components
-        for sql in component_sql(planned, names[planned.component.argument] if planned.component.argument else "")
+        for planned, read in zip(one.components, inputs, strict=True)
+        for sql in component_sql(planned, [names[one_input] for one_input in read])
     ]
     aggregates = [F.expr(f"{sql} AS c{i}") for i, sql in enumerate(fields)]
     if with_clock:

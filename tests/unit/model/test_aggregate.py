@@ -6,6 +6,7 @@ from windloom.errors import WindloomError
 from windloom.model import FUNCTIONS, Aggregate, DataType, Expression
 
 X = Expression.of_column("x")
+Y = Expression.of_column("y")
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,8 @@ X = Expression.of_column("x")
         ("max", "timestamp_ntz", "timestamp_ntz"),
         ("count", "map<int,int>", "bigint"),
         ("bool_and", "boolean", "boolean"),
+        ("max_by", "decimal(10,2)", "decimal(10,2)"),
+        ("first", "timestamp", "timestamp"),
         ("bool_or", "boolean", "boolean"),
         ("var_pop", "int", "double"),
         ("stddev_samp", "decimal(10,2)", "double"),
@@ -48,6 +51,13 @@ def test_numbers_are_not_made_of_other_things(function: str, argument: str) -> N
 def test_extremes_need_an_order(argument: str) -> None:
     with pytest.raises(WindloomError, match="cannot take 'max"):
         Aggregate("max", X).result_type(DataType.parse(argument))
+    for aggregate in (Aggregate("last", X), Aggregate("min_by", X, Y)):
+        with pytest.raises(WindloomError, match="cannot take") as caught:
+            aggregate.result_type(DataType.parse(argument))
+        assert f"'x' is of type {argument}" in caught.value.detail
+    with pytest.raises(WindloomError, match=r"cannot take 'min_by\(x, y\)'") as caught:
+        Aggregate("min_by", X, Y).check_by(DataType.parse(argument))
+    assert f"'y' is of type {argument}, which has no order" in caught.value.detail
 
 
 @pytest.mark.parametrize("argument", ["int", "string", "void"])
@@ -79,3 +89,10 @@ def test_every_name_of_a_function_is_an_aggregate_with_components() -> None:
     for name in set(FUNCTIONS.values()):
         assert Aggregate(name, X).components
         assert str(Aggregate(name, X)) == f"{name}(x)"
+    assert str(Aggregate("max_by", X, Y)) == str(Aggregate("max_by", X, Y).components[0]) == "max_by(x, y)"
+
+
+def test_a_pick_is_shared_only_if_it_looks_at_the_same() -> None:
+    by_y, by_x = (Aggregate("max_by", X, by).components for by in (Y, X))
+    assert by_y != by_x
+    assert Aggregate("max_by", X, Y).expressions == (X, Y)
