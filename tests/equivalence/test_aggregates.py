@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.trades import settings
 from windloom import Loom
 
 if TYPE_CHECKING:
@@ -108,4 +109,56 @@ def test_picks_by_a_time_that_is_not_a_timestamp(spark: SparkSession) -> None:
 
 def test_verification_decides_ties_as_the_semantics_do(frame: DataFrame) -> None:
     loom = woven(frame, f"SELECT k, max_by(t, few) AS a, min_by(d, y) AS b, first(t) AS c {WINDOW}")
+    assert loom.verify("q")
+
+
+FILTERS = (
+    "y > 0",
+    "b",
+    "NOT b",
+    "few = 1 OR y IS NULL",
+    "n < 0",
+    "n >= 0",
+    "b AND NULL",
+    "t LIKE 't%' AND few IN (0, NULL)",
+)
+FILTERED = {
+    one: one for where in FILTERS for one in (f"count(*) FILTER (WHERE {where})", f"sum(n) FILTER (WHERE {where})")
+}
+FILTERED |= {
+    one: one
+    for one in (
+        "count(t) FILTER (WHERE b)",
+        "avg(d) FILTER (WHERE few > 1)",
+        "max(t) FILTER (WHERE b)",
+        "bool_and(y > 1) FILTER (WHERE few > 1)",
+        "max_by(t, n) FILTER (WHERE few > 1)",
+        "sum(n) FILTER (WHERE b) / sum(n)",
+        "if(count(*) FILTER (WHERE b) > 3, min(n) FILTER (WHERE NOT b), NULL)",
+    )
+}
+FILTERED |= {
+    "count(*) FILTER (WHERE NULL)": "count(*) FILTER (WHERE FALSE)",
+    "last(d) IGNORE NULLS": "max_by(d, ts) FILTER (WHERE d IS NOT NULL)",
+    "first(t) FILTER (WHERE b)": "min_by(t, ts) FILTER (WHERE b)",
+}
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_filters_equal_spark(frame: DataFrame, placement: str) -> None:
+    equal_to_sql(frame, FILTERED, placement)
+
+
+def test_what_a_filter_leaves_out_is_not_evaluated(frame: DataFrame) -> None:
+    with settings(frame.sparkSession, spark__sql__ansi__enabled="true"):
+        equal_to_sql(frame, {one: one for one in ("max(n DIV few) FILTER (WHERE few <> 0)",)})
+
+
+def test_filtered_aggregates_are_verified_as_spark_filters_them(frame: DataFrame) -> None:
+    loom = woven(
+        frame,
+        "SELECT k, var_pop(y) FILTER (WHERE y < 9) AS a, avg(y) FILTER (WHERE NOT b) AS b,"
+        f" count(*) FILTER (WHERE b) AS c, max_by(t, few) FILTER (WHERE b) AS d {WINDOW}"
+        " HAVING count(*) FILTER (WHERE b) > 2",
+    )
     assert loom.verify("q")

@@ -52,6 +52,7 @@ ASKED = [
     Aggregate("sum", Expression.of_column("i")),
     Aggregate("min", Expression.of_column("k")),
     Aggregate("last", Expression.of_column("k")),
+    Aggregate("count", where=Expression.of_column("b")),
     Aggregate("min_by", Expression.of_column("i"), Expression.of_column("k")),
 ]
 ASKING = st.builds(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 from hypothesis import strategies as st
@@ -59,6 +60,12 @@ def picks(draw: st.DrawFn, column: str) -> Aggregate:
 
 @st.composite
 def aggregates(draw: st.DrawFn) -> Aggregate:
+    where = draw(st.sampled_from([None, None, Expression.of_column("b")]))
+    return replace(draw(unfiltered_aggregates()), where=where)
+
+
+@st.composite
+def unfiltered_aggregates(draw: st.DrawFn) -> Aggregate:
     column = draw(st.sampled_from(["x", "n", "i", "d", "b", "k", None]))
     if column is None:
         return Aggregate("count")

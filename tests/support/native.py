@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 
 def partials_table(one: PartialSet, rows: Sequence[Row]) -> pa.Table:
-    """One line a (slice, group), columns as `read_partials` expects them; a predicate must be a bare boolean column."""
+    """One line a (slice, group), columns as `read_partials` expects them; predicates must be bare boolean columns."""
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if one.where is not None and row[str(one.where.column)] is not True:
@@ -83,7 +83,9 @@ def _pick(lowest: bool, by: Sequence[Any], values: Sequence[Any]) -> tuple[Any, 
 
 
 def _fields(planned: PlannedComponent, rows: Sequence[Row]) -> tuple[Any, ...]:
-    kind = planned.component.kind
+    kind, where = planned.component.kind, planned.component.where
+    if where is not None:
+        rows = [row for row in rows if row[str(where.column)] is True]
     if kind is ComponentKind.COUNT_STAR:
         return (len(rows),)
     assert planned.component.argument is not None

@@ -65,6 +65,13 @@ _FUNCTIONS = {
 }
 _PICKS = ["min_by", "max_by", "first", "last"]
 _PREDICATES = ["", "", "", "WHERE x > 0", "WHERE k LIKE 'a%' AND i IS NOT NULL", "WHERE b", "WHERE i > 10000"]
+_FILTERS = [
+    *filter(None, _PREDICATES),
+    "WHERE x > 0 OR NULL",
+    "WHERE NOT (i > 0 AND b)",
+    "WHERE NULL",
+    "WHERE t IN ('x', '')",
+]
 _GROUPINGS = ["", "k", "g", "k, g", "g, k", "b", "x > 0 AS positive", "upper(k) AS u, g", "day", "i % 3 AS m"]
 
 
@@ -79,7 +86,8 @@ def random_query(rng: random.Random) -> str:
         function = rng.choice(_PICKS if rng.random() < 0.15 else _FUNCTIONS[_ARGUMENTS[argument]])
         by = f", {rng.choice(list(_ARGUMENTS))}" if function.endswith("_by") else ""
         text = "count(*)" if number and rng.random() < 0.4 else f"{function}({argument}{by})"
-        aggregates.append(f"{text} AS o{number}")
+        condition = f" FILTER ({rng.choice(_FILTERS)})" if rng.random() < 0.25 else ""
+        aggregates.append(f"{text}{condition} AS o{number}")
     grouping = rng.choice(_GROUPINGS)
     head = f"{grouping}, " if grouping else ""
     by = ", ".join(one.split(" AS ")[0] for one in grouping.split(", ")) if grouping else ""

@@ -217,6 +217,8 @@ def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> 
     for one in query.aggregates:
         if one.by is not None:
             one.check_by(types[query.stream, one.by.sql])
+        if one.where is not None:
+            one.check_where(types[query.stream, one.where.sql])
     aggregates = [
         one.result_type(None if one.argument is None else types[query.stream, one.argument.sql])
         for one in query.aggregates

@@ -77,9 +77,11 @@ class Component:
     kind: ComponentKind
     argument: Expression | None = None
     by: Expression | None = None  # what MIN_BY and MAX_BY look at
+    where: Expression | None = None  # the condition that tuples must satisfy to count
 
     def __str__(self) -> str:
-        return str(self.kind) if self.argument is None else f"{self.kind}({_listed(self.argument, self.by)})"
+        call = str(self.kind) if self.argument is None else f"{self.kind}({_listed(self.argument, self.by)})"
+        return _filtered(call, self.where)
 
     def family(self, argument_type: DataType | None) -> Family:
         match self.kind:
@@ -139,35 +141,36 @@ class Aggregate:
     function: str
     argument: Expression | None = None
     by: Expression | None = None  # the second argument of MIN_BY and MAX_BY
+    where: Expression | None = None  # FILTER (WHERE …)
 
     def __str__(self) -> str:
-        return f"{self.function}({'*' if self.argument is None else _listed(self.argument, self.by)})"
+        call = f"{self.function}({'*' if self.argument is None else _listed(self.argument, self.by)})"
+        return _filtered(call, self.where)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """What is evaluated on the tuples of the stream."""
-        return tuple(one for one in (self.argument, self.by) if one is not None)
+        return tuple(one for one in (self.argument, self.by, self.where) if one is not None)
 
     @property
     def components(self) -> tuple[Component, ...]:
-        argument = self.argument
+        return tuple(Component(kind, self.argument, self.by, self.where) for kind in self._kinds)
+
+    @property
+    def _kinds(self) -> tuple[ComponentKind, ...]:
         match self.function:
-            case "count" if argument is None:
-                return (COUNT_STAR,)
-            case "count":
-                return (Component(ComponentKind.COUNT, argument),)
-            case "sum":
-                return (Component(ComponentKind.SUM, argument),)
+            case "count" if self.argument is None:
+                return (ComponentKind.COUNT_STAR,)
             case "avg":
-                return (Component(ComponentKind.SUM, argument), Component(ComponentKind.COUNT, argument))
-            case "min" | "bool_and":
-                return (Component(ComponentKind.MIN, argument),)
-            case "max" | "bool_or":
-                return (Component(ComponentKind.MAX, argument),)
-            case "min_by" | "max_by" | "first" | "last":
-                return (Component(ComponentKind(self.function), argument, self.by),)
-            case _:
-                return (Component(ComponentKind.MOMENTS, argument),)
+                return ComponentKind.SUM, ComponentKind.COUNT
+            case "bool_and":
+                return (ComponentKind.MIN,)
+            case "bool_or":
+                return (ComponentKind.MAX,)
+            case function if function in _MOMENT_FUNCTIONS:
+                return (ComponentKind.MOMENTS,)
+            case function:
+                return (ComponentKind(function),)
 
     def result_type(self, argument_type: DataType | None) -> DataType:
         """Spark's own result type; refuses arguments Spark would not aggregate meaningfully."""
@@ -202,6 +205,15 @@ class Aggregate:
         """Refuse what MIN_BY and MAX_BY cannot look at."""
         self._check_order(self.by, by_type)
 
+    def check_where(self, where_type: DataType) -> None:
+        """Refuse a FILTER that is no condition; NULL is one that is never satisfied."""
+        if where_type.kind not in (TypeKind.BOOLEAN, TypeKind.NULL):
+            raise WindloomError(
+                f"the FILTER condition '{self.where}' is not a condition",
+                f"it is of type {where_type}",
+                "compare it with something",
+            )
+
     def _check_order(self, expression: Expression | None, kind: DataType) -> None:
         if not kind.is_ordered:
             raise WindloomError(
@@ -213,6 +225,10 @@ class Aggregate:
 
 def _listed(argument: Expression, by: Expression | None) -> str:
     return str(argument) if by is None else f"{argument}, {by}"
+
+
+def _filtered(call: str, where: Expression | None) -> str:
+    return call if where is None else f"{call} FILTER (WHERE {where})"
 
 
 def _decimal_result(function: str, argument: DataType) -> DataType:

@@ -81,22 +81,24 @@ def _minus(tick: str, ticks: int) -> str:
 
 def input_sql(component: Component, tick: str) -> tuple[str, ...]:
     """What the component reads of a tuple: its argument, if it has one, and what it is picked by."""
-    if component.argument is None:
-        return ()
-    if not component.kind.is_pick:
-        return (component.argument.sql,)
-    return component.argument.sql, tick if component.by is None else component.by.sql
+    read = [] if component.argument is None else [component.argument.sql]
+    if component.kind.is_pick:
+        read.append(tick if component.by is None else component.by.sql)
+    if component.where is None:
+        return tuple(read)
+    # Every aggregate skips NULL. What is read is not evaluated, and cannot fail, where the condition is not satisfied.
+    # A bare NULL is of no type, and needs one to be a condition.
+    satisfied = f"CAST({component.where.sql} AS BOOLEAN)"
+    return tuple(f"CASE WHEN {satisfied} THEN {sql} END" for sql in read or ["1"])
 
 
 def component_sql(planned: PlannedComponent, inputs: Sequence[str]) -> tuple[str, ...]:
     """One aggregate for each of the component's fields; `inputs` are the columns that hold its `input_sql`."""
-    argument = inputs[0] if inputs else ""
+    argument = inputs[0] if inputs else "1"
     double = f"CAST({argument} AS DOUBLE)"
     head = f"CAST(CAST({argument} AS FLOAT) AS DOUBLE)"
     match planned.component.kind:
-        case ComponentKind.COUNT_STAR:
-            return ("count(1)",)
-        case ComponentKind.COUNT:
+        case ComponentKind.COUNT_STAR | ComponentKind.COUNT:
             return (f"count({argument})",)
         case ComponentKind.MIN | ComponentKind.MAX as kind:
             return (f"{kind.value}({argument})",)

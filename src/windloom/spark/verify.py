@@ -131,13 +131,15 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
 
 
 def _aggregate_sql(aggregate: Aggregate, stream: Stream) -> str:
+    # Spark's FILTER, unlike its WHERE, does not take a bare NULL for a condition.
+    where = "" if aggregate.where is None else f" FILTER (WHERE CAST({aggregate.where.sql} AS BOOLEAN))"
     if aggregate.argument is None:
-        return "count(1)"
+        return f"count(1){where}"
     kind = aggregate.components[0].kind
     if kind.is_pick:
         by = tick_sql(stream) if aggregate.by is None else aggregate.by.sql
-        return f"{pick_sql(aggregate.argument.sql, by, lowest=kind.is_lowest)}.x"
-    return f"{aggregate.function}({aggregate.argument.sql})"
+        return f"({pick_sql(aggregate.argument.sql, by, lowest=kind.is_lowest)}{where}).x"
+    return f"{aggregate.function}({aggregate.argument.sql}){where}"
 
 
 def _scale_sql(aggregate: Aggregate) -> str:
@@ -145,6 +147,8 @@ def _scale_sql(aggregate: Aggregate) -> str:
     if aggregate.argument is None or aggregate.function in _EXACT:
         return "CAST(NULL AS DOUBLE)"
     size = f"abs(CAST({aggregate.argument.sql} AS DOUBLE))"
+    if aggregate.where is not None:
+        size = f"CASE WHEN CAST({aggregate.where.sql} AS BOOLEAN) THEN {size} END"
     match aggregate.function:
         case "sum":
             return f"sum({size})"

@@ -61,6 +61,9 @@ def answer(query: Query, rows: Iterable[Row], tick: str = "tick") -> list[Answer
 
 def evaluate(aggregate: Aggregate, rows: list[Row], tick: str = "tick") -> Any:
     """One aggregate over tuples, exact where numbers are exact, correctly rounded where they are floats."""
+    if aggregate.where is not None:
+        condition = _column(aggregate.where)
+        rows = [row for row in rows if row[condition] is True]
     if aggregate.argument is None:
         return len(rows)
     if aggregate.components[0].kind.is_pick:

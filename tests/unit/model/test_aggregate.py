@@ -4,6 +4,7 @@ import pytest
 
 from windloom.errors import WindloomError
 from windloom.model import FUNCTIONS, Aggregate, DataType, Expression
+from windloom.model.aggregate import COUNT_STAR
 
 X = Expression.of_column("x")
 Y = Expression.of_column("y")
@@ -66,6 +67,26 @@ def test_conditions_are_taken_of_booleans(argument: str) -> None:
         Aggregate("bool_or", X).result_type(DataType.parse(argument))
     assert "not a boolean" in caught.value.detail
     assert "compare" in caught.value.hint
+
+
+def test_a_filter_is_a_part_of_every_component_and_shown_with_it() -> None:
+    average = Aggregate("avg", X, where=Y)
+    assert str(average) == "avg(x) FILTER (WHERE y)"
+    assert list(map(str, average.components)) == ["sum(x) FILTER (WHERE y)", "count(x) FILTER (WHERE y)"]
+    assert not set(average.components) & set(Aggregate("avg", X).components)
+    assert average.expressions == (X, Y)
+    count = Aggregate("count", where=Y)
+    assert str(count) == str(*count.components) == "count(*) FILTER (WHERE y)"
+    assert count.components != (COUNT_STAR,)
+    assert count.result_type(None).name == "bigint"
+
+
+def test_a_filter_is_a_condition() -> None:
+    for kind in ("boolean", "void"):
+        Aggregate("count", where=Y).check_where(DataType.parse(kind))
+    with pytest.raises(WindloomError, match="FILTER condition 'y' is not a condition") as caught:
+        Aggregate("count", where=Y).check_where(DataType.parse("int"))
+    assert caught.value.detail == "it is of type int"
 
 
 def test_conditions_share_their_component_with_extremes() -> None:

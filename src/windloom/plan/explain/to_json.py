@@ -7,7 +7,7 @@
     counts           {queries, streams, sets, trees}
     streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "assumed", windows_per_tuple}
     sets[]           {number, stream, where, group_by[] {expression, type}, components[], edges, slice_id, trees[]}
-      components[]     {name, kind, argument, by, type, family, asked_by}
+      components[]     {name, kind, argument, by, where, type, family, asked_by}
       edges            {per_second, exact, mean_slice_seconds, composite_slide, composite_slide_ticks, per_composite,
                         classes[] {period_ticks, residue_ticks}}
       slice_id         {way, text, …} and the numbers of the way
@@ -98,6 +98,7 @@ def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
                 "kind": part.component.kind.value,
                 "argument": None if part.component.argument is None else part.component.argument.sql,
                 "by": None if part.component.by is None else part.component.by.sql,
+                "where": None if part.component.where is None else part.component.where.sql,
                 "type": None if part.argument_type is None else part.argument_type.name,
                 "family": part.family.value,
                 "asked_by": wanted[part.component],
