@@ -54,7 +54,14 @@ def test_disorder_within_the_delay_changes_no_row_however_the_stream_is_cut(
 
 
 #: Few groupings and components, so that queries often share a set and differ in edges or components.
-ASKED = [Aggregate("count"), Aggregate("sum", Expression.of_column("i")), Aggregate("min", Expression.of_column("k"))]
+ASKED = [
+    Aggregate("count"),
+    Aggregate("sum", Expression.of_column("i")),
+    Aggregate("min", Expression.of_column("k")),
+    Aggregate("last", Expression.of_column("k")),
+    Aggregate("count", where=Expression.of_column("b")),
+    Aggregate("min_by", Expression.of_column("i"), Expression.of_column("k")),
+]
 ASKING = st.builds(
     lambda window, aggregate, grouping, where: make_query("q", window, [aggregate], grouping, where),
     st.sampled_from([Window(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]),
@@ -130,7 +137,11 @@ def check(rounds: list[Round], run: Run) -> None:
 
 def test_a_thousand_rounds_of_churning_queries_leave_a_flat_state() -> None:
     least, most = (Aggregate(function, Expression.of_column("k")) for function in ("min", "max"))
-    staying = {"a": make_query("a", Window(30, 10), [least]), "b": make_query("b", Window(20, 10), [most], ("i",))}
+    last = Aggregate("last", Expression.of_column("k"))
+    staying = {
+        "a": make_query("a", Window(30, 10), [least, last]),
+        "b": make_query("b", Window(20, 10), [most], ("i",)),
+    }
     coming = [make_query("q", Window(20 + 7 * i, 5 + 3 * i, i), [most], ((), ("i",))[i % 2]) for i in range(12)]
     rounds = []
     for number in range(1000, 2000):

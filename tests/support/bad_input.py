@@ -20,6 +20,16 @@ BAD_QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "years in window()": ("SELECT count(*) FROM trades GROUP BY window(ts, '1 year')", ("'year'", "fixed length")),
     "an aggregate of a string": ("SELECT avg(symbol) …", ("avg(symbol)", "type string")),
     "an aggregate of a computed string": ("SELECT sum(upper(symbol)) …", ("sum(upper(symbol))", "type string")),
+    "a condition of numbers": ("SELECT every(volume) …", ("bool_and(volume)", "bigint", "not a boolean")),
+    "a condition of computed strings": ("SELECT bool_or(upper(symbol)) …", ("bool_or(upper(symbol))", "type string")),
+    "a pick by an array": ("SELECT max_by(symbol, array(volume)) …", ("max_by(symbol, array(volume))", "has no order")),
+    "a pick of a map": ("SELECT last(map(symbol, volume)) …", ("last(map(symbol, volume))", "has no order")),
+    "a pick by nothing": ("SELECT min_by(symbol) …", ("min_by() takes two arguments, not 1",)),
+    "a filter that is no condition": ("SELECT sum(volume) FILTER (WHERE price + 1) …", ("FILTER", "type double")),
+    "an unknown column in FILTER": (
+        "SELECT count(*) FILTER (WHERE prise > 1) …",
+        ("unknown column 'prise'", "'price'"),
+    ),
     "a grouping by an array": (
         "SELECT count(*) … GROUP BY array(volume)",
         ("group by 'array(volume)'", "array<bigint>"),

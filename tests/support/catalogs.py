@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ TYPES = {("s", name): kind for name, kind in COLUMNS.items()}
 _FLOATS = st.one_of(
     st.none(), st.sampled_from([0.0, -0.0, 0.1, 1e15, -1e15, 3.0, math.nan, math.inf]), st.floats(-100, 100, width=32)
 )
+_BOOLEAN = ("bool_and", "bool_or", "min", "max", "count")
 _NUMERIC = ("sum", "avg", "min", "max", "count", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
 ROWS = st.lists(
@@ -47,11 +49,30 @@ WINDOWS = st.builds(Window, st.integers(1, 24), st.integers(1, 16), st.integers(
 
 
 @st.composite
+def picks(draw: st.DrawFn, column: str) -> Aggregate:
+    """Few values of many tuples, so that what is looked at is often equal."""
+    function = draw(st.sampled_from(["min_by", "max_by", "first", "last"]))
+    if not function.endswith("_by"):
+        return Aggregate(function, Expression.of_column(column))
+    by = draw(st.sampled_from(["f", "x", "i", "d", "b", "k"]))
+    return Aggregate(function, Expression.of_column(column), Expression.of_column(by))
+
+
+@st.composite
 def aggregates(draw: st.DrawFn) -> Aggregate:
+    where = draw(st.sampled_from([None, None, Expression.of_column("b")]))
+    return replace(draw(unfiltered_aggregates()), where=where)
+
+
+@st.composite
+def unfiltered_aggregates(draw: st.DrawFn) -> Aggregate:
     column = draw(st.sampled_from(["x", "n", "i", "d", "b", "k", None]))
     if column is None:
         return Aggregate("count")
-    function = draw(st.sampled_from(_NUMERIC if column in "xnid" else ("min", "max", "count")))
+    if draw(st.integers(0, 3)) == 0:
+        return draw(picks(column))
+    functions = _BOOLEAN if column == "b" else ("min", "max", "count")
+    function = draw(st.sampled_from(_NUMERIC if column in "xnid" else functions))
     return Aggregate(function, Expression.of_column(column))
 
 

@@ -63,8 +63,10 @@ def _plain(value: Any) -> Any:
 
 def _scale(query: Query, index: int, members: list[Row]) -> float:
     aggregate = query.aggregates[index]
-    if aggregate.argument is None:
+    if aggregate.argument is None or aggregate.components[0].kind.is_pick:
         return 0.0
+    if aggregate.where is not None:
+        members = [row for row in members if row[str(aggregate.where.column)] is True]
     values = [row[str(aggregate.argument.column)] for row in members]
     numbers = [abs(float(v)) for v in values if v is not None and not isinstance(v, str)]
     total = math.fsum(

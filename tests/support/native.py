@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from support.catalogs import COLUMNS
 from windloom.model import ComponentKind, TypeKind
 from windloom.plan import Plan
 from windloom.plan.physical import SIGNATURE_BITS, PlannedComponent, Scan
@@ -61,6 +62,9 @@ def _field_types(planned: PlannedComponent) -> list[pa.DataType]:
     if kind in (ComponentKind.COUNT, ComponentKind.COUNT_STAR):
         return [pa.int64()]
     assert planned.argument_type is not None
+    if kind.is_pick:
+        by = planned.component.by
+        return [pa.int64() if by is None else arrow_type(COLUMNS[str(by.column)]), arrow_type(planned.argument_type)]
     if kind in (ComponentKind.MIN, ComponentKind.MAX):
         return [arrow_type(planned.argument_type)]
     if kind is ComponentKind.MOMENTS:
@@ -72,21 +76,35 @@ def _field_types(planned: PlannedComponent) -> list[pa.DataType]:
     return [pa.int64()] * len(planned.fields)
 
 
+def _order(value: Any) -> Any:
+    return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
+
+
+def _pick(lowest: bool, by: Sequence[Any], values: Sequence[Any]) -> tuple[Any, Any]:
+    """Of structs (by, value) the lowest or the highest, as Spark orders them: NULL before all else."""
+    pairs = [pair for pair in zip(by, values, strict=True) if pair[0] is not None]
+    keys = [(_order(first), second is not None, None if second is None else _order(second)) for first, second in pairs]
+    return pairs[keys.index((min if lowest else max)(keys))] if pairs else (None, None)
+
+
 def _fields(planned: PlannedComponent, rows: Sequence[Row]) -> tuple[Any, ...]:
-    kind = planned.component.kind
+    kind, where = planned.component.kind, planned.component.where
+    if where is not None:
+        rows = [row for row in rows if row[str(where.column)] is True]
     if kind is ComponentKind.COUNT_STAR:
         return (len(rows),)
     assert planned.component.argument is not None
     values = [row[str(planned.component.argument.column)] for row in rows]
+    if kind.is_pick:
+        by = planned.component.by
+        return _pick(kind.is_lowest, [row["tick" if by is None else str(by.column)] for row in rows], values)
     values = [value for value in values if value is not None]
     if kind is ComponentKind.COUNT:
         return (len(values),)
     if not values:
         return (0, None, None) if kind is ComponentKind.MOMENTS else (None,) * len(planned.fields)
     if kind in (ComponentKind.MIN, ComponentKind.MAX):
-        order = {True: (1, 0.0)}
-        choose = min if kind is ComponentKind.MIN else max
-        return (choose(values, key=lambda v: order.get(isinstance(v, float) and math.isnan(v), (0, v))),)
+        return ((min if kind is ComponentKind.MIN else max)(values, key=_order),)
     if kind is ComponentKind.MOMENTS:
         numbers = np.array([float(value) for value in values])
         with np.errstate(invalid="ignore"):

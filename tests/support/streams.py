@@ -54,12 +54,24 @@ def _maybe(rng: random.Random, value: Any) -> Any:
 
 _ARGUMENTS = {
     "x": "num", "f": "num", "n": "num", "i": "num", "s": "num", "d": "num", "w": "num",
-    "b": "any", "t": "any", "day": "any", "ts": "any",
+    "b": "condition", "x > 0 OR b": "condition", "t": "any", "day": "any", "ts": "any",
     "x * 2 + i": "num", "abs(n)": "num", "length(t)": "num", "CASE WHEN b THEN x ELSE -x END": "num",
     "upper(t)": "any",
 }  # fmt: skip
-_NUMERIC = ["sum", "avg", "min", "max", "count", "var_pop", "var_samp", "stddev_pop", "stddev_samp"]
+_FUNCTIONS = {
+    "num": ["sum", "avg", "min", "max", "count", "var_pop", "var_samp", "stddev_pop", "stddev_samp"],
+    "condition": ["bool_and", "every", "bool_or", "any", "some", "min", "max", "count"],
+    "any": ["min", "max", "count"],
+}
+_PICKS = ["min_by", "max_by", "first", "last"]
 _PREDICATES = ["", "", "", "WHERE x > 0", "WHERE k LIKE 'a%' AND i IS NOT NULL", "WHERE b", "WHERE i > 10000"]
+_FILTERS = [
+    *filter(None, _PREDICATES),
+    "WHERE x > 0 OR NULL",
+    "WHERE NOT (i > 0 AND b)",
+    "WHERE NULL",
+    "WHERE t IN ('x', '')",
+]
 _GROUPINGS = ["", "k", "g", "k, g", "g, k", "b", "x > 0 AS positive", "upper(k) AS u, g", "day", "i % 3 AS m"]
 
 
@@ -71,9 +83,11 @@ def random_query(rng: random.Random) -> str:
     aggregates = []
     for number in range(rng.randint(1, 3)):
         argument = rng.choice(list(_ARGUMENTS))
-        functions = _NUMERIC if _ARGUMENTS[argument] == "num" else ["min", "max", "count"]
-        text = "count(*)" if number and rng.random() < 0.4 else f"{rng.choice(functions)}({argument})"
-        aggregates.append(f"{text} AS o{number}")
+        function = rng.choice(_PICKS if rng.random() < 0.15 else _FUNCTIONS[_ARGUMENTS[argument]])
+        by = f", {rng.choice(list(_ARGUMENTS))}" if function.endswith("_by") else ""
+        text = "count(*)" if number and rng.random() < 0.4 else f"{function}({argument}{by})"
+        condition = f" FILTER ({rng.choice(_FILTERS)})" if rng.random() < 0.25 else ""
+        aggregates.append(f"{text}{condition} AS o{number}")
     grouping = rng.choice(_GROUPINGS)
     head = f"{grouping}, " if grouping else ""
     by = ", ".join(one.split(" AS ")[0] for one in grouping.split(", ")) if grouping else ""

@@ -214,6 +214,11 @@ def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> 
                 f"it is of type {kind}",
                 "compare it with something",
             )
+    for one in query.aggregates:
+        if one.by is not None:
+            one.check_by(types[query.stream, one.by.sql])
+        if one.where is not None:
+            one.check_where(types[query.stream, one.where.sql])
     aggregates = [
         one.result_type(None if one.argument is None else types[query.stream, one.argument.sql])
         for one in query.aggregates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -49,11 +49,8 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Subquery: ("subqueries are not supported", "use one SELECT over one stream"),
     exp.Exists: ("subqueries are not supported", "use one SELECT over one stream"),
     exp.Window: ("OVER (…) is not supported", "the window of a query is the [RANGE … SLIDE …] after its stream"),
-    exp.Filter: ("FILTER (WHERE …) is not supported yet", "aggregate a CASE: sum(CASE WHEN … THEN x END)"),
     exp.Distinct: ("DISTINCT is not supported yet", "leave it away, or group by the column in a query of its own"),
     exp.WithinGroup: ("WITHIN GROUP is not supported yet", "supported: " + ", ".join(FUNCTIONS)),
-    exp.IgnoreNulls: ("IGNORE NULLS is not supported", "aggregates skip NULL by themselves"),
-    exp.RespectNulls: ("RESPECT NULLS is not supported", "aggregates skip NULL"),
     exp.Order: ("ORDER BY is not supported in a function", "aggregates take the tuples of a window as a set"),
     exp.Placeholder: ("parameters are not supported", "write the value itself"),
     exp.Parameter: ("parameters are not supported", "write the value itself"),
@@ -74,11 +71,21 @@ class Scope(Protocol):
 
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term: ...
 
-    def aggregate(self, function: str, node: exp.Anonymous, binder: Binder) -> Term: ...
+    def aggregate(self, call: Call, binder: Binder) -> Term: ...
 
     def settle(self, term: Term) -> Term:
         """Recognise a grouping expression."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An aggregate as it is written: its lower-case name and arguments, and what stands behind them."""
+
+    function: str
+    node: exp.Anonymous
+    where: exp.Expr | None = None  # of FILTER (WHERE …)
+    ignore_nulls: bool | None = None  # of IGNORE NULLS or RESPECT NULLS
 
 
 class Binder:
@@ -297,11 +304,26 @@ class Binder:
         if not _IDENTIFIER.fullmatch(name):
             raise self.error(f"'{node.name}' is not the name of a function", node, "use the functions of Spark SQL")
         if name in FUNCTIONS:
-            return self.scope.aggregate(name, node, self)
+            return self.scope.aggregate(Call(name, node), self)
         refused = why_refused(name, len(node.expressions))
         if refused is not None:
             raise self.error(refused[0], node, refused[1])
         return self._call(name, [self._argument(name, index, each) for index, each in enumerate(node.expressions)])
+
+    def _modified(self, node: exp.Expr) -> Term:
+        """An aggregate with FILTER (WHERE …), IGNORE NULLS or RESPECT NULLS behind it."""
+        where, ignore_nulls, inner = None, None, node
+        while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+            if isinstance(inner, exp.Filter):
+                where = inner.expression.this
+            else:
+                ignore_nulls = isinstance(inner, exp.IgnoreNulls)
+            inner = inner.this
+        if not isinstance(inner, exp.Anonymous) or inner.name.lower() not in FUNCTIONS:
+            self.bind(inner)  # what it is may be the greater mistake
+            word = "FILTER" if where is not None else "IGNORE NULLS" if ignore_nulls else "RESPECT NULLS"
+            raise self.error(f"{word} can only follow an aggregate", inner, "supported: " + ", ".join(FUNCTIONS))
+        return self.scope.aggregate(Call(inner.name.lower(), inner, where, ignore_nulls), self)
 
     def _argument(self, function: str, index: int, node: exp.Expr) -> Term:
         if index == 0 and function in UNIT_FIRST and isinstance(node, exp.Column) and node.name.upper() in UNITS:
@@ -378,6 +400,9 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Term]] = {
     exp.Tuple: Binder._tuple,
     exp.Collate: Binder._collate,
     exp.Anonymous: Binder._function,
+    exp.Filter: Binder._modified,
+    exp.IgnoreNulls: Binder._modified,
+    exp.RespectNulls: Binder._modified,
     exp.Extract: Binder._extract,
     exp.Trim: Binder._trim,
     exp.Substring: lambda binder, node: binder._by_position("substring", node, "this", "start", "length"),

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from windloom.errors import WindloomError, near_names
-from windloom.language.expressions import Binder
+from windloom.language.expressions import Binder, Call
 from windloom.language.functions import CHANGING, SUPPORTED, why_refused
-from windloom.language.terms import Term
+from windloom.language.terms import Level, Term, compose
 from windloom.model import FUNCTIONS, Aggregate, Expression, Stream, TypeKind
 
 _HINTS = {
     "WHERE": "filter on aggregates with HAVING",
     "GROUP BY": "group by columns, or by expressions of columns",
+    "FILTER": "it is asked of each tuple; filter on aggregates with HAVING",
 }
 
 WINDOW_COLUMNS = ("window_start", "window_end")
@@ -103,9 +104,9 @@ class RowScope:
             raise self.names.unknown(parts, node, binder, list(self.names.stream.columns))
         return self.names.with_fields(self.names.column_term(found[0], node), found[1], binder)
 
-    def aggregate(self, function: str, node: exp.Anonymous, binder: Binder) -> Term:
+    def aggregate(self, call: Call, binder: Binder) -> Term:
         hint = _HINTS.get(self.place, "aggregate a column, or an expression of columns")
-        raise binder.error(f"the aggregate {function}() cannot stand in {self.place}", node, hint)
+        raise binder.error(f"the aggregate {call.function}() cannot stand in {self.place}", call.node, hint)
 
     def settle(self, term: Term) -> Term:
         return term
@@ -139,26 +140,36 @@ class GroupScope:
             raise self.names.unknown(parts, node, binder, known)
         return self.names.with_fields(replace(alias, column=None), parts[1:], binder)
 
-    def aggregate(self, function: str, node: exp.Anonymous, binder: Binder) -> Term:
-        arguments = node.expressions
-        name = FUNCTIONS[function]
-        if len(arguments) != 1:
-            message = f"{function}() takes one argument, not {len(arguments)}"
-            raise binder.error(message, node, f"for example {function}(price)")
-        argument = arguments[0]
-        if isinstance(argument, exp.Distinct):
-            raise binder.error(f"{function}(DISTINCT …) is not supported yet", node, SUPPORTED)
-        if name == "count" and _is_constant(argument):
-            return self._use(Aggregate("count"), "count(1)", "count(1)")
-        inner = Binder(RowScope(self.names, f"{function}()"), binder.source, binder.place).bind(argument)
-        aggregate = Aggregate(name, inner.row_expression())
-        if inner.column is not None:
+    def aggregate(self, call: Call, binder: Binder) -> Term:
+        function, name = call.function, FUNCTIONS[call.function]
+        arguments, ignore_nulls = _arguments(call, binder)
+        if isinstance(arguments[0], exp.Distinct):
+            raise binder.error(f"{function}(DISTINCT …) is not supported yet", call.node, SUPPORTED)
+        if name == "count" and _is_constant(arguments[0]):
+            arguments = []
+        terms = [self._on_tuples(one, f"{function}()", binder) for one in arguments]
+        conditions = [] if call.where is None else [self._on_tuples(call.where, "FILTER", binder)]
+        label = _listed(function, terms, conditions) + (" IGNORE NULLS" if ignore_nulls else "")
+        if ignore_nulls:
+            conditions.append(compose(Level.PREDICATE, terms[0].fit(Level.BIT_OR), " IS NOT NULL"))
+        where = _all_of(conditions)
+        argument, by = [*(one.row_expression() for one in terms), None, None][:2]
+        aggregate = Aggregate(name, argument, by, None if where is None else where.row_expression())
+        checks = [
+            *zip(terms, arguments, (aggregate.result_type, aggregate.check_by), strict=False),
+            *((one, call.where, aggregate.check_where) for one in conditions[:1] if call.where is not None),
+        ]
+        for term, node, check in checks:
             # Types of expressions are Spark's to tell; of a column we know it now, and where it stands.
-            try:
-                aggregate.result_type(self.names.stream.columns[inner.column])
-            except WindloomError as error:
-                raise binder.wrap(error, argument) from None
-        return self._use(aggregate, f"{name}({inner.sql})", label=f"{function}({inner.sql})")
+            if term.column is not None:
+                try:
+                    check(self.names.stream.columns[term.column])
+                except WindloomError as error:
+                    raise binder.wrap(error, node) from None
+        return self._use(aggregate, _listed(name, terms, [] if where is None else [where]), label)
+
+    def _on_tuples(self, node: exp.Expr, place: str, binder: Binder) -> Term:
+        return Binder(RowScope(self.names, place), binder.source, binder.place).bind(node)
 
     def _use(self, aggregate: Aggregate, sql: str, label: str) -> Term:
         index = self.aggregates.setdefault(aggregate, len(self.aggregates))
@@ -171,6 +182,42 @@ class GroupScope:
             return term
         placeholder = f"__g{index}"
         return replace(term, over=placeholder, uses=frozenset((placeholder,)), loose=None)
+
+
+def _arguments(call: Call, binder: Binder) -> tuple[list[exp.Expr], bool]:
+    """The arguments that are values of tuples, as many as there must be, and whether NULLs among them are ignored."""
+    function, name, arguments = call.function, FUNCTIONS[call.function], list(call.node.expressions)
+    nulls = [] if call.ignore_nulls is None else [call.ignore_nulls]
+    if arguments and isinstance(arguments[0], exp.IgnoreNulls | exp.RespectNulls):
+        nulls.append(isinstance(arguments[0], exp.IgnoreNulls))
+        arguments[0] = arguments[0].this
+    if name in ("first", "last"):
+        if len(arguments) == 2 and isinstance(arguments[1], exp.Boolean):
+            nulls.append(bool(arguments.pop().this))
+        if len(nulls) > 1:
+            raise binder.error(f"{function}() is told twice what to do with NULL", call.node, "say it once")
+    elif nulls:
+        word = "IGNORE NULLS" if nulls[0] else "RESPECT NULLS"
+        raise binder.error(f"{word} belongs to first() and last()", call.node, "other aggregates skip NULL")
+    takes, example = (2, "venue, price") if name in ("min_by", "max_by") else (1, "price")
+    if len(arguments) != takes:
+        wanted = "one argument" if takes == 1 else "two arguments"
+        message = f"{function}() takes {wanted}, not {len(arguments)}"
+        raise binder.error(message, call.node, f"for example {function}({example})")
+    return arguments, any(nulls)
+
+
+def _listed(function: str, arguments: list[Term], conditions: list[Term]) -> str:
+    """An aggregate as text."""
+    call = f"{function}({', '.join(one.sql for one in arguments) or '1'})"
+    return f"{call} FILTER (WHERE {conditions[0].sql})" if conditions else call
+
+
+def _all_of(conditions: list[Term]) -> Term | None:
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    first, second = (one.fit(Level.AND) for one in conditions)
+    return compose(Level.AND, first, " AND ", second)
 
 
 def _is_constant(node: exp.Expr) -> bool:

@@ -48,6 +48,8 @@ _REFUSED = {
     TokenType.PARAMETER: ("parameters are not supported", "write the value itself"),
 }
 
+#: Behind an aggregate; `filter(…)` by itself is a function of arrays.
+_FILTER = (TokenType.R_PAREN, TokenType.FILTER, TokenType.L_PAREN)
 _SIGNED_CAST = (TokenType.DASH, TokenType.NUMBER, TokenType.DCOLON)
 _OPENERS = (
     TokenType.SELECT,
@@ -93,7 +95,7 @@ class _SelectParser(SparkParser):
     }
     NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
     NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
-        name: SparkParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE", "IF")
+        name: SparkParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("CASE", "IF")
     }
 
     def raise_error(self, message: str, token: Token = SENTINEL_NONE) -> None:
@@ -157,6 +159,10 @@ def _check_tokens(tokens: Sequence[Token], source: Source) -> None:
             raise source.error("unexpected ','", token, "remove it, or add what is missing before it")
         if before.token_type is TokenType.COMMA and kind in _ENDERS:
             raise source.error("unexpected ','", before, "remove it, or add what is missing after it")
+    for before, token, paren, after in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
+        kinds = (before.token_type, token.token_type, paren.token_type)
+        if kinds == _FILTER and after.token_type is not TokenType.WHERE:  # sqlglot would do without it
+            raise source.error("FILTER needs a WHERE", after, "for example sum(volume) FILTER (WHERE price > 10)")
     for sign, number, cast in zip(tokens, tokens[1:], tokens[2:], strict=False):
         # Spark takes the sign for a part of the number, sqlglot for an operator on the cast.
         if (sign.token_type, number.token_type, cast.token_type) == _SIGNED_CAST:

@@ -54,6 +54,20 @@ class ComponentKind(StrEnum):
     MIN = "min"
     MAX = "max"
     MOMENTS = "moments"
+    MIN_BY = "min_by"
+    MAX_BY = "max_by"
+    FIRST = "first"  # MIN_BY event time
+    LAST = "last"
+
+    @property
+    def is_pick(self) -> bool:
+        """Keeps the argument of one tuple, picked by the order of something else; the argument decides ties."""
+        return self in (ComponentKind.MIN_BY, ComponentKind.MAX_BY, ComponentKind.FIRST, ComponentKind.LAST)
+
+    @property
+    def is_lowest(self) -> bool:
+        """Keeps what is lowest, in a family that keeps what is highest."""
+        return self in (ComponentKind.MIN, ComponentKind.MIN_BY, ComponentKind.FIRST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +76,20 @@ class Component:
 
     kind: ComponentKind
     argument: Expression | None = None
+    by: Expression | None = None  # what MIN_BY and MAX_BY look at
+    where: Expression | None = None  # the condition that tuples must satisfy to count
 
     def __str__(self) -> str:
-        return str(self.kind) if self.argument is None else f"{self.kind}({self.argument})"
+        call = str(self.kind) if self.argument is None else f"{self.kind}({_listed(self.argument, self.by)})"
+        return _filtered(call, self.where)
 
     def family(self, argument_type: DataType | None) -> Family:
         match self.kind:
             case ComponentKind.COUNT_STAR | ComponentKind.COUNT:
                 return Family.ADD_INT
             case ComponentKind.MIN | ComponentKind.MAX:
+                return Family.MAX_INT
+            case ComponentKind.MIN_BY | ComponentKind.MAX_BY | ComponentKind.FIRST | ComponentKind.LAST:
                 return Family.MAX_INT
             case ComponentKind.MOMENTS:
                 return Family.MOMENTS
@@ -82,6 +101,8 @@ class Component:
 #: Counts tuples; part of every set of partials: it tells which windows have a row, and counts late tuples.
 COUNT_STAR = Component(ComponentKind.COUNT_STAR)
 
+#: Functions with the name of their component, which picks one tuple: they take values of any ordered type.
+_PICK_FUNCTIONS = tuple(kind.value for kind in ComponentKind if kind.is_pick)
 _MOMENT_FUNCTIONS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
 #: CQL function name (and the aliases Spark knows) to the aggregate's name.
@@ -99,6 +120,17 @@ FUNCTIONS: dict[str, str] = {
     "stddev_samp": "stddev_samp",
     "stddev": "stddev_samp",
     "std": "stddev_samp",
+    "bool_and": "bool_and",
+    "every": "bool_and",
+    "bool_or": "bool_or",
+    "some": "bool_or",
+    "any": "bool_or",
+    "min_by": "min_by",
+    "max_by": "max_by",
+    "first": "first",
+    "first_value": "first",
+    "last": "last",
+    "last_value": "last",
 }
 
 
@@ -108,28 +140,37 @@ class Aggregate:
 
     function: str
     argument: Expression | None = None
+    by: Expression | None = None  # the second argument of MIN_BY and MAX_BY
+    where: Expression | None = None  # FILTER (WHERE …)
 
     def __str__(self) -> str:
-        return f"{self.function}({'*' if self.argument is None else self.argument})"
+        call = f"{self.function}({'*' if self.argument is None else _listed(self.argument, self.by)})"
+        return _filtered(call, self.where)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """What is evaluated on the tuples of the stream."""
+        return tuple(one for one in (self.argument, self.by, self.where) if one is not None)
 
     @property
     def components(self) -> tuple[Component, ...]:
-        argument = self.argument
+        return tuple(Component(kind, self.argument, self.by, self.where) for kind in self._kinds)
+
+    @property
+    def _kinds(self) -> tuple[ComponentKind, ...]:
         match self.function:
-            case "count" if argument is None:
-                return (COUNT_STAR,)
-            case "count":
-                return (Component(ComponentKind.COUNT, argument),)
-            case "sum":
-                return (Component(ComponentKind.SUM, argument),)
+            case "count" if self.argument is None:
+                return (ComponentKind.COUNT_STAR,)
             case "avg":
-                return (Component(ComponentKind.SUM, argument), Component(ComponentKind.COUNT, argument))
-            case "min":
-                return (Component(ComponentKind.MIN, argument),)
-            case "max":
-                return (Component(ComponentKind.MAX, argument),)
-            case _:
-                return (Component(ComponentKind.MOMENTS, argument),)
+                return ComponentKind.SUM, ComponentKind.COUNT
+            case "bool_and":
+                return (ComponentKind.MIN,)
+            case "bool_or":
+                return (ComponentKind.MAX,)
+            case function if function in _MOMENT_FUNCTIONS:
+                return (ComponentKind.MOMENTS,)
+            case function:
+                return (ComponentKind(function),)
 
     def result_type(self, argument_type: DataType | None) -> DataType:
         """Spark's own result type; refuses arguments Spark would not aggregate meaningfully."""
@@ -137,12 +178,15 @@ class Aggregate:
             return BIGINT
         if argument_type is None:
             raise WindloomError(f"'{self}' needs an argument", hint=f"for example {self.function}(price)")
-        if self.function in ("min", "max"):
-            if not argument_type.is_ordered:
+        if self.function in ("min", "max", *_PICK_FUNCTIONS):
+            self._check_order(self.argument, argument_type)
+            return argument_type
+        if self.function in ("bool_and", "bool_or"):
+            if argument_type.kind is not TypeKind.BOOLEAN:
                 raise WindloomError(
                     f"cannot take '{self}'",
-                    f"'{self.argument}' is of type {argument_type}, which has no order",
-                    "use a number, string, date, timestamp or boolean",
+                    f"'{self.argument}' is of type {argument_type}, which is not a boolean",
+                    f"compare it with something, for example {self.function}({self.argument} IS NOT NULL)",
                 )
             return argument_type
         if not argument_type.is_numeric:
@@ -156,6 +200,35 @@ class Aggregate:
         if argument_type.kind is TypeKind.INTEGER:
             return BIGINT if self.function == "sum" else DOUBLE
         return _decimal_result(self.function, argument_type)
+
+    def check_by(self, by_type: DataType) -> None:
+        """Refuse what MIN_BY and MAX_BY cannot look at."""
+        self._check_order(self.by, by_type)
+
+    def check_where(self, where_type: DataType) -> None:
+        """Refuse a FILTER that is no condition; NULL is one that is never satisfied."""
+        if where_type.kind not in (TypeKind.BOOLEAN, TypeKind.NULL):
+            raise WindloomError(
+                f"the FILTER condition '{self.where}' is not a condition",
+                f"it is of type {where_type}",
+                "compare it with something",
+            )
+
+    def _check_order(self, expression: Expression | None, kind: DataType) -> None:
+        if not kind.is_ordered:
+            raise WindloomError(
+                f"cannot take '{self}'",
+                f"'{expression}' is of type {kind}, which has no order",
+                "use a number, string, date, timestamp or boolean",
+            )
+
+
+def _listed(argument: Expression, by: Expression | None) -> str:
+    return str(argument) if by is None else f"{argument}, {by}"
+
+
+def _filtered(call: str, where: Expression | None) -> str:
+    return call if where is None else f"{call} FILTER (WHERE {where})"
 
 
 def _decimal_result(function: str, argument: DataType) -> DataType:

@@ -67,7 +67,7 @@ class Query:
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression evaluated on the tuples of the stream."""
         found = [grouping.expression for grouping in self.group_by]
-        found += [aggregate.argument for aggregate in self.aggregates if aggregate.argument is not None]
+        found += [one for aggregate in self.aggregates for one in aggregate.expressions]
         if self.where is not None:
             found.append(self.where)
         return tuple(dict.fromkeys(found))

@@ -21,7 +21,8 @@ def feed_sets(plan: Plan, scan: Scan, cells: Cells) -> dict[int, Cells]:
     """Cells of each set, by its number; `cells` are the scan's, with its signature as the first keys."""
     if scan.is_plain and plan.sets[scan.feeds[0].number].edges == scan.edges:
         return {scan.feeds[0].number: cells}
-    own = _Source(cells, cells.keys[scan.words :], tuple(range(len(scan.group_by))), tuple(range(len(cells.lifted))))
+    plain = tuple((i, None) for i in range(len(cells.lifted)))
+    own = _Source(cells, cells.keys[scan.words :], tuple(range(len(scan.group_by))), plain)
     made: dict[int, _Source] = {}
     for fed in scan.feeds:
         one = plan.sets[fed.number]
@@ -29,7 +30,7 @@ def feed_sets(plan: Plan, scan: Scan, cells: Cells) -> dict[int, Cells]:
             held = _rolled_up(own, one, fed, scan.edges, holds(scan, cells, fed.bit), _filtered(scan, cells, fed))
         else:
             held = _rolled_up(made[fed.via], one, fed, plan.sets[fed.via].edges, None, {})
-        made[fed.number] = _Source(held, held.keys, fed.groups, fed.components)
+        made[fed.number] = _Source(held, held.keys, fed.groups, tuple(zip(fed.components, fed.filters, strict=True)))
     return {number: source.cells for number, source in made.items()}
 
 
@@ -43,12 +44,15 @@ def holds(scan: Scan, cells: Cells, bit: int | None) -> Mask | None:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Cells to roll up; `groups` and `components` name its keys and components by their positions in the scan."""
+    """Cells to roll up; `groups` and `components` name its keys and components by their positions in the scan.
+
+    A component is named together with the bit of the filter that was applied to it.
+    """
 
     cells: Cells
     keys: list[pa.Array]
     groups: tuple[int, ...]
-    components: tuple[int, ...]
+    components: tuple[tuple[int, int | None], ...]
 
 
 def _filtered(scan: Scan, cells: Cells, fed: Fed) -> dict[int, Mask]:
@@ -76,7 +80,8 @@ def _rolled_up(
     arranged = arrange(number_of[group_of[picked]], len(distinct[0]) if distinct else 1, starts, picked)
     lifted = []
     for index, position in enumerate(fed.components):
-        part: Lifted = cells.lifted[source.components.index(position)]
+        applied = None if index in filters else fed.filters[index]
+        part: Lifted = cells.lifted[source.components.index((position, applied))]
         if index in filters:
             part = masked(one.components[index], part, filters[index][group_of])
         lifted.append(arranged.merge(part))

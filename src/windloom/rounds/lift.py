@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from windloom.kernels.families import LOWEST, AddFloat, AddInt, Columns, MaxInt, Moments
 from windloom.kernels.merge import merge_runs
-from windloom.model.aggregate import ComponentKind
+from windloom.model.aggregate import ComponentKind, Family
 from windloom.model.types import TypeKind
 from windloom.plan.physical import PlannedComponent
 from windloom.rounds.groups import as_array
@@ -22,6 +22,9 @@ OVERFLOWED_LIMB = 1 << 52
 
 #: Entries below which a dictionary is not worth making anew.
 SMALL_DICTIONARY = 64
+
+#: The one key of doubles that does not differ from its neighbour's in Spark's order: see `float_keys`.
+_KEY_OF_MINUS_ZERO = -1
 
 #: A column as Spark's table holds it, in chunks, or a plain array.
 Column: TypeAlias = "pa.ChunkedArray | pa.Array"
@@ -34,7 +37,7 @@ class Lifted:
 
     `parts` are combined independently: an exact wide sum is several columns of 32-bit limbs. `valid` counts values
     that were not NULL where there was any NULL; None says there was none. `dictionary` turns the keys of MIN and MAX
-    back into values where the keys are ranks (strings, decimals).
+    back into values where the keys are ranks: of strings and decimals, or of pairs (what was looked at, value).
     """
 
     parts: tuple[Columns, ...]
@@ -66,9 +69,9 @@ def lift(planned: PlannedComponent, native: list[Column]) -> Lifted:
         # Spark's variance of a slice and its count give the squared deviations back; NULL where nothing was counted.
         return Lifted((Moments(count, _floats(native[1]), _floats(native[2]) * count),))
     valid = _valid(native[0])
-    if kind in (ComponentKind.MIN, ComponentKind.MAX):
-        keys, dictionary = _keys(native[0])
-        keys = keys if kind is ComponentKind.MAX else ~keys
+    if planned.family is Family.MAX_INT:
+        keys, dictionary = _pick_keys(native[0], native[1]) if kind.is_pick else _keys(native[0])
+        keys = ~keys if kind.is_lowest else keys
         if valid is not None:
             keys[valid.value == 0] = LOWEST
         return Lifted((MaxInt(keys),), valid, dictionary)
@@ -108,7 +111,7 @@ def neutral(planned: PlannedComponent, count: int) -> Lifted:
     if kind is ComponentKind.MOMENTS:
         return Lifted((Moments(*(np.zeros(count) for _ in Moments._fields)),))
     valid = AddInt(np.zeros(count, np.int64))
-    if kind in (ComponentKind.MIN, ComponentKind.MAX):
+    if planned.family is Family.MAX_INT:
         return Lifted((MaxInt(np.full(count, LOWEST)),), valid)
     if argument is not None and argument.kind is TypeKind.FLOAT:
         return Lifted((AddFloat(np.zeros(count), np.zeros(count)),), valid)
@@ -134,7 +137,9 @@ def without_unused(lifted: Lifted) -> Lifted:
     keys = lifted.parts[0].value  # type: ignore[union-attr]
     held = keys[keys != LOWEST]
     used = np.unique(np.where(held < 0, ~held, held))
-    return _ranked(lifted, lifted.dictionary.take(pa.array(used)))
+    place = np.zeros(len(lifted.dictionary), np.int64)
+    place[used] = np.arange(len(used))
+    return _ranked(lifted, place, lifted.dictionary.take(pa.array(used)))
 
 
 def merge(lifted: Lifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> Lifted:
@@ -187,13 +192,52 @@ def _keys(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:
         return as_integers(column.cast(pa.int32())), None
     if pa.types.is_timestamp(kind):
         return as_integers(column.cast(pa.int64())), None
-    encoded = as_array(column).dictionary_encode()
+    return _ranks(as_array(column))
+
+
+def _ranks(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """The place of each value among the distinct ones, and these in order."""
+    if pa.types.is_struct(values.type):
+        return _pair_ranks(values)
+    encoded = values.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary)
     rank = np.empty(len(order), np.int64)
     rank[order.to_numpy()] = np.arange(len(order))
     codes = as_integers(encoded.indices)
     keys = rank[codes] if len(rank) else np.zeros(len(codes), np.int64)
     return keys, encoded.dictionary.take(order)
+
+
+def _pick_keys(by: Column, value: Column) -> tuple[NDArray[np.int64], pa.Array]:
+    """Ranks of the pairs (by, value); what is looked at is kept as a key where it has one, 0.0 and -0.0 as one."""
+    keys, ranked = _keys(by)
+    if pa.types.is_floating(by.type):
+        keys[keys == _KEY_OF_MINUS_ZERO] = 0
+    if pa.types.is_timestamp(value.type) and value.type.tz is not None:
+        # Spark writes the session's zone, which need not be the same when a stream is started again.
+        value = value.cast(pa.timestamp("us", tz="UTC"))
+    pairs = pa.StructArray.from_arrays(
+        [pa.array(keys) if ranked is None else as_array(by), as_array(value)], names=["by", "value"]
+    )
+    if not by.null_count:
+        return _ranks(pairs)
+    known = as_array(by).is_valid()
+    ranks = np.zeros(len(pairs), np.int64)
+    ranks[np.asarray(known, dtype=np.bool_)], dictionary = _ranks(pairs.filter(known))
+    return ranks, dictionary
+
+
+def _pair_ranks(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]:
+    """In Spark's order of structs: the second decides where the first is equal, NULL is lowest."""
+    (first, _), (second, _) = _keys(pairs.field(0)), _keys(pairs.field(1))
+    known = np.asarray(pairs.field(1).is_valid(), dtype=np.bool_)
+    second[~known] = 0
+    order = np.lexsort((second, known, first))
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = np.any([np.diff(one[order]) != 0 for one in (first, known, second)], axis=0)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(is_new) - 1
+    return ranks, pairs.take(pa.array(order[is_new]))
 
 
 def float_keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -223,17 +267,15 @@ def _limbs(column: Column) -> list[NDArray[np.int64]]:
 
 def _one_dictionary(left: Lifted, right: Lifted) -> tuple[Lifted, Lifted]:
     """Rank both sides in the union of their values."""
-    union = pc.unique(pa.concat_arrays([left.dictionary, right.dictionary]))
-    union = union.take(pc.array_sort_indices(union))
+    assert left.dictionary is not None
+    assert right.dictionary is not None
+    place, union = _ranks(pa.concat_arrays([left.dictionary, right.dictionary]))
+    of_left = len(left.dictionary)
+    return _ranked(left, place[:of_left], union), _ranked(right, place[of_left:], union)
 
-    return _ranked(left, union), _ranked(right, union)
 
-
-def _ranked(lifted: Lifted, dictionary: pa.Array) -> Lifted:
-    """Ranks in another sorted dictionary, which has every value in use."""
-    assert lifted.dictionary is not None
-    place = pc.fill_null(pc.index_in(lifted.dictionary, dictionary), 0)
-    place = place.to_numpy(zero_copy_only=False).astype(np.int64)
+def _ranked(lifted: Lifted, place: NDArray[np.int64], dictionary: pa.Array) -> Lifted:
+    """Ranks in another sorted dictionary, in which `place` is the rank of each entry of the old one."""
     keys = lifted.parts[0].value.copy()  # type: ignore[union-attr]
     ranks = keys != LOWEST
     # MIN keeps ranks reversed (~rank), so all its keys are negative.

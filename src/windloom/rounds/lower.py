@@ -62,8 +62,8 @@ def lower(aggregate: Aggregate, argument: DataType | None, combined: list[Combin
         case "avg":
             scale = argument.scale if argument is not None else 0
             return _average(first, combined[1].parts[0][0], kind, scale, refuse)
-        case "min" | "max":
-            return _extremum(first, kind, reverse=aggregate.function == "min")
+        case "min" | "max" | "bool_and" | "bool_or" | "min_by" | "max_by" | "first" | "last":
+            return _extremum(first, kind, reverse=aggregate.components[0].kind.is_lowest)
         case _:
             return _moment(aggregate.function, first)
 
@@ -116,7 +116,12 @@ def _extremum(found: Combined, kind: DataType, *, reverse: bool) -> pa.Array:
     keys = ~keys if reverse else keys
     if found.dictionary is not None:
         ranks = pa.array(keys, mask=None if found.valid is None else ~found.valid)
-        return found.dictionary.take(ranks).cast(arrow_type(kind))
+        values = found.dictionary
+        if pa.types.is_struct(values.type):
+            values = values.field("value")
+        return values.take(ranks).cast(arrow_type(kind))
+    if found.valid is not None and not found.valid.any():
+        return pa.nulls(len(keys), arrow_type(kind))
     if kind.kind is TypeKind.FLOAT:
         return _masked(float_values(keys), found.valid).cast(arrow_type(kind), safe=False)
     if found.valid is not None:

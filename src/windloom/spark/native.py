@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windloom.model.aggregate import ComponentKind
+from windloom.model.aggregate import Component, ComponentKind
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.time import INTEGER_UNITS, TICKS_PER_SECOND
@@ -101,17 +101,32 @@ def signed_bits(scan: Scan) -> list[int]:
     return found
 
 
-def component_sql(planned: PlannedComponent, argument: str) -> tuple[str, ...]:
-    """One aggregate for each of the component's fields; `argument` is the column that holds its argument."""
+def input_sql(component: Component, tick: str) -> tuple[str, ...]:
+    """What the component reads of a tuple: its argument, if it has one, and what it is picked by."""
+    read = [] if component.argument is None else [component.argument.sql]
+    if component.kind.is_pick:
+        read.append(tick if component.by is None else component.by.sql)
+    if component.where is None:
+        return tuple(read)
+    # Every aggregate skips NULL. What is read is not evaluated, and cannot fail, where the condition is not satisfied.
+    # A bare NULL is of no type, and needs one to be a condition.
+    satisfied = f"CAST({component.where.sql} AS BOOLEAN)"
+    return tuple(f"CASE WHEN {satisfied} THEN {sql} END" for sql in read or ["1"])
+
+
+def component_sql(planned: PlannedComponent, inputs: Sequence[str]) -> tuple[str, ...]:
+    """One aggregate for each of the component's fields; `inputs` are the columns that hold its `input_sql`."""
+    argument = inputs[0] if inputs else "1"
     double = f"CAST({argument} AS DOUBLE)"
     head = f"CAST(CAST({argument} AS FLOAT) AS DOUBLE)"
     match planned.component.kind:
-        case ComponentKind.COUNT_STAR:
-            return ("count(1)",)
-        case ComponentKind.COUNT:
+        case ComponentKind.COUNT_STAR | ComponentKind.COUNT:
             return (f"count({argument})",)
         case ComponentKind.MIN | ComponentKind.MAX as kind:
             return (f"{kind.value}({argument})",)
+        case ComponentKind.MIN_BY | ComponentKind.MAX_BY | ComponentKind.FIRST | ComponentKind.LAST as kind:
+            picked = pick_sql(argument, inputs[1], lowest=kind.is_lowest)
+            return (f"{picked}.y", f"{picked}.x")
         case ComponentKind.MOMENTS:
             return (f"count({argument})", f"avg({double})", f"var_pop({double})")
         case ComponentKind.SUM:
@@ -127,3 +142,11 @@ def component_sql(planned: PlannedComponent, argument: str) -> tuple[str, ...]:
                 f"sum(if({is_small}, {head}, {double}))",
                 f"sum(if({is_small}, {double} - {head}, 0D))",
             )
+
+
+def pick_sql(argument: str, by: str, *, lowest: bool) -> str:
+    """The struct (y: `by`, x: `argument`) of the tuple whose `by` is lowest or highest; the argument decides ties.
+
+    Spark's own `max_by` leaves ties to the order in which it meets the tuples.
+    """
+    return f"{'min' if lowest else 'max'}(CASE WHEN {by} IS NOT NULL THEN named_struct('y', {by}, 'x', {argument}) END)"

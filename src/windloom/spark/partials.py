@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +22,7 @@ from pyspark.sql import functions as F
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan, Scan
-from windloom.spark.native import component_sql, signature_sql, signed_bits, slice_sql, tick_sql
+from windloom.spark.native import component_sql, input_sql, signature_sql, signed_bits, slice_sql, tick_sql
 from windloom.spark.slots import slot_names
 
 
@@ -142,17 +143,22 @@ def _scan_frame(scan: Scan, stream: Stream, frame: DataFrame, *, with_clock: boo
     if scan.where is not None:
         # Rows without a time pass every predicate, so that they are seen and refused.
         frame = frame.where(f"({scan.where.sql}) OR {tick} IS NULL")
-    arguments = list(
-        dict.fromkeys(planned.component.argument for planned in scan.components if planned.component.argument)
-    )
-    names = {argument: f"x{i}" for i, argument in enumerate(arguments)}
+    inputs = [
+        tuple(_guarded(sql, scan, used) for sql in input_sql(planned.component, tick))
+        for planned, used in zip(scan.components, _used_by(scan, "components"), strict=True)
+    ]
+    names = {sql: f"x{i}" for i, sql in enumerate(dict.fromkeys(chain.from_iterable(inputs)))}
     groups = [f"g{i}" for i in range(len(scan.group_by))]
+    keys = [
+        part.sql if part.column is not None else _guarded(part.sql, scan, used)
+        for part, used in zip(scan.group_by, _used_by(scan, "groups"), strict=True)
+    ]
     words = signature_sql(scan.predicates)
     projected = frame.selectExpr(
         f"{slice_sql(scan.slice_id, tick)} AS slice",
         *(f"{word} AS s{i}" for i, word in enumerate(words)),
-        *(f"{expression.sql} AS {name}" for expression, name in zip(scan.group_by, groups, strict=True)),
-        *(f"{argument.sql} AS {name}" for argument, name in names.items()),
+        *(f"{key} AS {name}" for key, name in zip(keys, groups, strict=True)),
+        *(f"{sql} AS {name}" for sql, name in names.items()),
         *([f"{tick} AS tick"] if with_clock else []),
     )
     signature = [f"s{i}" for i in range(len(words))]
@@ -161,10 +167,28 @@ def _scan_frame(scan: Scan, stream: Stream, frame: DataFrame, *, with_clock: boo
         projected = projected.where(" OR ".join(["slice IS NULL", *wanted]))
     fields = [
         sql
-        for planned in scan.components
-        for sql in component_sql(planned, names[planned.component.argument] if planned.component.argument else "")
+        for planned, read in zip(scan.components, inputs, strict=True)
+        for sql in component_sql(planned, [names[one] for one in read])
     ]
     aggregates = [F.expr(f"{sql} AS c{i}") for i, sql in enumerate(fields)]
     if with_clock:
         aggregates.append(F.expr("max(tick) AS seen"))
     return projected.groupBy("slice", *signature, *groups).agg(*aggregates)
+
+
+def _used_by(scan: Scan, what: str) -> list[set[int | None]]:
+    """For each of the scan's components or grouping columns, the bits of the sets that use it."""
+    count = len(scan.components if what == "components" else scan.group_by)
+    found: list[set[int | None]] = [set() for _ in range(count)]
+    for fed in scan.feeds:
+        for position in fed.components if what == "components" else fed.groups:
+            found[position].add(fed.bit)
+    return found
+
+
+def _guarded(sql: str, scan: Scan, bits: set[int | None]) -> str:
+    """Evaluated only where some set wants the tuple: behind its own predicate, an expression may not fail elsewhere."""
+    if None in bits or sql.isidentifier():
+        return sql
+    satisfied = " OR ".join(f"({scan.predicates[bit].sql})" for bit in sorted(bit for bit in bits if bit is not None))
+    return f"CASE WHEN {satisfied} THEN {sql} END"

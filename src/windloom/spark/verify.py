@@ -19,7 +19,7 @@ from windloom.model.aggregate import Aggregate
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.native import tick_sql, timestamp_sql
+from windloom.spark.native import pick_sql, tick_sql, timestamp_sql
 
 #: Floating-point answers agree to this, relative to Σ|x| of the window …
 TOLERANCE = 1e-12
@@ -27,6 +27,8 @@ TOLERANCE = 1e-12
 ROUNDING = 2.0**-52
 #: Expressions over aggregates have no error bound of their own.
 LOOSE_TOLERANCE = 1e-9
+#: Functions whose answers are exact, whatever they are taken of.
+_EXACT = ("count", "min", "max", "bool_and", "bool_or", "min_by", "max_by", "first", "last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def spark_window_frame(query: Query, stream: Stream, frame: DataFrame, *, with_s
         within = f"pmod({tick_sql(stream)} - {window.offset_ticks}L, {window.slide_ticks}L)"
         source, length = source.where(f"{within} < {window.range_ticks}L"), slide
     groups = [F.expr(one.expression.sql).alias(f"__g{i}") for i, one in enumerate(query.group_by)]
-    aggregates = [F.expr(_aggregate_sql(one)).alias(f"__a{i}") for i, one in enumerate(query.aggregates)]
+    aggregates = [F.expr(_aggregate_sql(one, stream)).alias(f"__a{i}") for i, one in enumerate(query.aggregates)]
     extra = [F.count("*").alias("__n")] if with_scales or not aggregates else []
     if with_scales:
         extra += [F.expr(_scale_sql(one)).alias(f"__s{i}") for i, one in enumerate(query.aggregates)]
@@ -128,15 +130,25 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
     return Verification(query.name, rows, 0, 0, int(wrong.sum()), first, largest)
 
 
-def _aggregate_sql(aggregate: Aggregate) -> str:
-    return "count(1)" if aggregate.argument is None else f"{aggregate.function}({aggregate.argument.sql})"
+def _aggregate_sql(aggregate: Aggregate, stream: Stream) -> str:
+    # Spark's FILTER, unlike its WHERE, does not take a bare NULL for a condition.
+    where = "" if aggregate.where is None else f" FILTER (WHERE CAST({aggregate.where.sql} AS BOOLEAN))"
+    if aggregate.argument is None:
+        return f"count(1){where}"
+    kind = aggregate.components[0].kind
+    if kind.is_pick:
+        by = tick_sql(stream) if aggregate.by is None else aggregate.by.sql
+        return f"({pick_sql(aggregate.argument.sql, by, lowest=kind.is_lowest)}{where}).x"
+    return f"{aggregate.function}({aggregate.argument.sql}){where}"
 
 
 def _scale_sql(aggregate: Aggregate) -> str:
     """What an error of the aggregate is relative to: Σ|x|, mean |x|, mean x²; NULL where answers are exact."""
-    if aggregate.argument is None or aggregate.function in ("count", "min", "max"):
+    if aggregate.argument is None or aggregate.function in _EXACT:
         return "CAST(NULL AS DOUBLE)"
     size = f"abs(CAST({aggregate.argument.sql} AS DOUBLE))"
+    if aggregate.where is not None:
+        size = f"CASE WHEN CAST({aggregate.where.sql} AS BOOLEAN) THEN {size} END"
     match aggregate.function:
         case "sum":
             return f"sum({size})"

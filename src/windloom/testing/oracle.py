@@ -54,15 +54,20 @@ def answer(query: Query, rows: Iterable[Row], tick: str = "tick") -> list[Answer
         for output in query.outputs:
             if output.aggregate is None:
                 raise ValueError("the oracle does not evaluate expressions over aggregates")
-            found[output.name] = evaluate(query.aggregates[output.aggregate], members)
+            found[output.name] = evaluate(query.aggregates[output.aggregate], members, tick)
         answers.append(found)
     return answers
 
 
-def evaluate(aggregate: Aggregate, rows: list[Row]) -> Any:
+def evaluate(aggregate: Aggregate, rows: list[Row], tick: str = "tick") -> Any:
     """One aggregate over tuples, exact where numbers are exact, correctly rounded where they are floats."""
+    if aggregate.where is not None:
+        condition = _column(aggregate.where)
+        rows = [row for row in rows if row[condition] is True]
     if aggregate.argument is None:
         return len(rows)
+    if aggregate.components[0].kind.is_pick:
+        return _pick(aggregate, rows, tick)
     values = [row[_column(aggregate.argument)] for row in rows]
     values = [value for value in values if value is not None]
     if aggregate.function == "count":
@@ -74,12 +79,22 @@ def evaluate(aggregate: Aggregate, rows: list[Row]) -> Any:
             return _total(values)
         case "avg":
             return _mean(values)
-        case "min":
+        case "min" | "bool_and":
             return min(values, key=_order)
-        case "max":
+        case "max" | "bool_or":
             return max(values, key=_order)
         case _:
             return _spread(aggregate.function, values)
+
+
+def _pick(aggregate: Aggregate, rows: list[Row], tick: str) -> Any:
+    """The argument of the tuple that is first or last in the order of (what is looked at, argument), NULL lowest."""
+    by = tick if aggregate.by is None else _column(aggregate.by)
+    pairs = [(row[by], row[_column(aggregate.argument)]) for row in rows if row[by] is not None]
+    if not pairs:
+        return None
+    ordered = sorted(pairs, key=lambda pair: (_order(pair[0]), () if pair[1] is None else (_order(pair[1]),)))
+    return ordered[0 if aggregate.components[0].kind.is_lowest else -1][1]
 
 
 def _column(expression: Any) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from windloom.errors import QueryError
 from windloom.language import parse_query
-from windloom.model import Stream
+from windloom.model import FUNCTIONS, Stream
 
 CASES = {
     "an unknown column": (
@@ -78,8 +78,8 @@ CASES = {
         line 1, column 20
           SELECT max(price), median(price) FROM trades [TUMBLE 1 hour]
                              ^^^^^^
-        hint: supported: count, sum, avg, mean, min, max, var_pop, var_samp, variance, stddev_pop, stddev_samp, \
-stddev, std""",
+        hint: supported: """
+        + ", ".join(FUNCTIONS),
     ),
     "an aggregate of a string": (
         "SELECT avg(symbol) FROM trades [TUMBLE 1 hour]",

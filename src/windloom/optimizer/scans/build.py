@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from windloom.model.aggregate import Component
+from windloom.model.expression import Expression
 from windloom.model.predicate import common, implies
-from windloom.plan.physical import Fed, PartialSet, Plan, Scan
+from windloom.plan.physical import Fed, PartialSet, Plan, PlannedComponent, Scan
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import choose_slice_id
+
+#: Conditions of filters, beyond those that sets have, that become bits of a signature.
+MOST_FILTER_BITS = 3
 
 
 def is_fed(one: PartialSet) -> bool:
@@ -46,18 +51,20 @@ def build_scan(number: int, sets: Sequence[PartialSet]) -> Scan:
         pushed = given[0] if len(given) == 1 else common(given)
     # What the pushed condition says already takes no bit.
     told = [where for where in given if pushed is None or not implies(pushed, where)]
-    predicates = sorted({where.expression for where in told})
+    signed = {where.expression for where in told}
+    predicates = sorted(signed | _filter_bits(sets, signed))
     types = {part: kind for one in sets for part, kind in zip(one.group_by, one.group_types, strict=True)}
     group_by = tuple(sorted(types))
-    components = tuple(dict.fromkeys(part for one in sets for part in one.components))
+    kept = {part: _kept(part, predicates) for one in sets for part in one.components}
+    components = tuple(dict.fromkeys(part for part, _ in kept.values()))
     edges = sets[0].edges if len(sets) == 1 else EdgeSet.of(each for one in sets for each in one.edges.classes)
     feeds = [
         Fed(
             one.number,
             predicates.index(one.where) if one.where in predicates else None,
             tuple(group_by.index(part) for part in one.group_by),
-            tuple(components.index(part) for part in one.components),
-            (None,) * len(one.components),
+            tuple(components.index(kept[part][0]) for part in one.components),
+            tuple(kept[part][1] for part in one.components),
         )
         for one in sets
     ]
@@ -76,6 +83,27 @@ def build_scan(number: int, sets: Sequence[PartialSet]) -> Scan:
     )
 
 
+def _filter_bits(sets: Iterable[PartialSet], signed: Collection[Expression]) -> set[Expression]:
+    """Conditions of filters that become bits: few, since each may double the signatures."""
+    found = {part.component.where for one in sets for part in one.components if _may_be_bit(part.component)}
+    new = {where for where in found if where is not None and where not in signed}
+    return new if len(new) <= MOST_FILTER_BITS else set()
+
+
+def _may_be_bit(component: Component) -> bool:
+    """What is computed may fail for tuples that the filter leaves out; reading a column cannot."""
+    read = [part for part in (component.argument, component.by) if part is not None]
+    return component.where is not None and all(part.column is not None for part in read)
+
+
+def _kept(part: PlannedComponent, predicates: Sequence[Expression]) -> tuple[PlannedComponent, int | None]:
+    """What the scan keeps for a component: the component itself, or the one without its filter and the filter's bit."""
+    where = part.component.where
+    if where is None or where not in predicates or not _may_be_bit(part.component):
+        return part, None
+    return replace(part, component=replace(part.component, where=None)), predicates.index(where)
+
+
 def _in_order(feeds: Sequence[Fed], sets: dict[int, PartialSet]) -> tuple[Fed, ...]:
     """Each set behind the one it is fed via: the coarsest grouping of the same tuples that holds all it needs."""
     placed: list[Fed] = []
@@ -92,6 +120,6 @@ def _can_feed(other: Fed, fed: Fed, sets: dict[int, PartialSet]) -> bool:
         other.bit == fed.bit
         and len(other.groups) > len(fed.groups)
         and set(fed.groups) <= set(other.groups)
-        and set(fed.components) <= set(other.components)
+        and set(zip(fed.components, fed.filters, strict=True)) <= set(zip(other.components, other.filters, strict=True))
         and edges.union(sets[fed.number].edges) == edges
     )

@@ -47,8 +47,10 @@ def scanned(constants: Constants, scan: Scan, sets: Sequence[PartialSet], events
         kept *= 1 - (1 - SELECTIVITY) ** len({one.predicate for one in sets})
     signatures = 1.0
     if scan.predicates:
-        signatures = min(most_signatures([one.predicate for one in sets if one.predicate]), MOST_SIGNATURES)
-    partials = _partials(scan, kept, signatures * groups_of(scan, sets))
+        signed = {one.where for one in sets}
+        filters = sum(predicate not in signed for predicate in scan.predicates)
+        signatures = most_signatures([one.predicate for one in sets if one.predicate]) * 2.0**filters
+    partials = _partials(scan, kept, min(signatures, MOST_SIGNATURES) * groups_of(scan, sets))
     a_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
     a_cell = seconds("read") + (keys > 0) * seconds("read_key") + columns_of(scan.components) * seconds("read_column")
     return Scanning(

@@ -9,7 +9,7 @@
     scans[]          {number, stream, where, predicates[], group_by[], components[], edges_per_second,
                       feeds[] {set, bit | null, via | null}}: `via` is the set whose cells are rolled up
     sets[]           {number, stream, where, group_by[] {expression, type}, components[], edges, slice_id, trees[]}
-      components[]     {name, kind, argument, type, family, asked_by}
+      components[]     {name, kind, argument, by, where, type, family, asked_by}
       edges            {per_second, exact, mean_slice_seconds, composite_slide, composite_slide_ticks, per_composite,
                         classes[] {period_ticks, residue_ticks}}
       slice_id         {way, text, …} and the numbers of the way
@@ -102,6 +102,8 @@ def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
                 "name": str(part.component),
                 "kind": part.component.kind.value,
                 "argument": None if part.component.argument is None else part.component.argument.sql,
+                "by": None if part.component.by is None else part.component.by.sql,
+                "where": None if part.component.where is None else part.component.where.sql,
                 "type": None if part.argument_type is None else part.argument_type.name,
                 "family": part.family.value,
                 "asked_by": wanted[part.component],
