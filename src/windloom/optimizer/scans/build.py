@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from windloom.model.aggregate import Component
@@ -51,17 +51,18 @@ def build_scan(number: int, sets: Sequence[PartialSet]) -> Scan:
         pushed = given[0] if len(given) == 1 else common(given)
     # What the pushed condition says already takes no bit.
     told = [where for where in given if pushed is None or not implies(pushed, where)]
-    signed = {where.expression for where in told}
-    predicates = sorted(signed | _filter_bits(sets, signed))
+    signed = {where.sql: where.expression for where in told}
+    signed |= _filter_bits(sets, signed)
+    bits = {sql: bit for bit, sql in enumerate(sorted(signed))}
     types = {part: kind for one in sets for part, kind in zip(one.group_by, one.group_types, strict=True)}
     group_by = tuple(sorted(types))
-    kept = {part: _kept(part, predicates) for one in sets for part in one.components}
+    kept = {part: _kept(part, bits) for one in sets for part in one.components}
     components = tuple(dict.fromkeys(part for part, _ in kept.values()))
     edges = sets[0].edges if len(sets) == 1 else EdgeSet.of(each for one in sets for each in one.edges.classes)
     feeds = [
         Fed(
             one.number,
-            predicates.index(one.where) if one.where in predicates else None,
+            bits.get(one.predicate.sql) if one.predicate is not None else None,
             tuple(group_by.index(part) for part in one.group_by),
             tuple(components.index(kept[part][0]) for part in one.components),
             tuple(kept[part][1] for part in one.components),
@@ -72,7 +73,7 @@ def build_scan(number: int, sets: Sequence[PartialSet]) -> Scan:
         number,
         sets[0].stream,
         None if pushed is None else pushed.expression,
-        tuple(predicates),
+        tuple(signed[sql] for sql in bits),
         None not in wheres and len(told) == len(given) > 0,
         group_by,
         tuple(types[part] for part in group_by),
@@ -83,11 +84,11 @@ def build_scan(number: int, sets: Sequence[PartialSet]) -> Scan:
     )
 
 
-def _filter_bits(sets: Iterable[PartialSet], signed: Collection[Expression]) -> set[Expression]:
+def _filter_bits(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[str, Expression]:
     """Conditions of filters that become bits: few, since each may double the signatures."""
     found = {part.component.where for one in sets for part in one.components if _may_be_bit(part.component)}
-    new = {where for where in found if where is not None and where not in signed}
-    return new if len(new) <= MOST_FILTER_BITS else set()
+    new = {where.sql: where for where in found if where is not None and where.sql not in signed}
+    return new if len(new) <= MOST_FILTER_BITS else {}
 
 
 def _may_be_bit(component: Component) -> bool:
@@ -96,12 +97,12 @@ def _may_be_bit(component: Component) -> bool:
     return component.where is not None and all(part.column is not None for part in read)
 
 
-def _kept(part: PlannedComponent, predicates: Sequence[Expression]) -> tuple[PlannedComponent, int | None]:
+def _kept(part: PlannedComponent, bits: Mapping[str, int]) -> tuple[PlannedComponent, int | None]:
     """What the scan keeps for a component: the component itself, or the one without its filter and the filter's bit."""
     where = part.component.where
-    if where is None or where not in predicates or not _may_be_bit(part.component):
+    if where is None or where.sql not in bits or not _may_be_bit(part.component):
         return part, None
-    return replace(part, component=replace(part.component, where=None)), predicates.index(where)
+    return replace(part, component=replace(part.component, where=None)), bits[where.sql]
 
 
 def _in_order(feeds: Sequence[Fed], sets: dict[int, PartialSet]) -> tuple[Fed, ...]:

@@ -47,8 +47,8 @@ def scanned(constants: Constants, scan: Scan, sets: Sequence[PartialSet], events
         kept *= 1 - (1 - SELECTIVITY) ** len({one.predicate for one in sets})
     signatures = 1.0
     if scan.predicates:
-        signed = {one.where for one in sets}
-        filters = sum(predicate not in signed for predicate in scan.predicates)
+        signed = {one.predicate.sql for one in sets if one.predicate}
+        filters = sum(predicate.sql not in signed for predicate in scan.predicates)
         signatures = most_signatures([one.predicate for one in sets if one.predicate]) * 2.0**filters
     partials = _partials(scan, kept, min(signatures, MOST_SIGNATURES) * groups_of(scan, sets))
     a_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
