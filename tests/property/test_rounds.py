@@ -50,7 +50,10 @@ def test_disorder_within_the_delay_changes_no_row_however_the_stream_is_cut(
 ASKED = [Aggregate("count"), Aggregate("sum", Expression.of_column("i")), Aggregate("min", Expression.of_column("k"))]
 ASKING = st.builds(
     lambda window, aggregate, grouping, where: make_query("q", window, [aggregate], grouping, where),
-    st.sampled_from([Window(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]),
+    st.sampled_from(
+        [Window(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]
+        + [Window.landmark(*one) for one in [(4,), (6, 1), (5,)]]
+    ),
     st.sampled_from(ASKED),
     st.sampled_from([(), (), (), ("k",)]),
     st.sampled_from([None, None, None, "b"]),

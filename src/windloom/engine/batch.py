@@ -17,6 +17,7 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.rounds import Block
+from windloom.rounds.landmarks import landmark_streams
 from windloom.rounds.lateness import Late
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.driver import DriverRun, run_on_driver
@@ -68,7 +69,7 @@ def run_batch(
         # Before anything runs: a directory that cannot be written to is known now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, out))
         run = _Run(spark, plan, store, planning_seconds, progress)
-        partials = partials_of(plan, frames)
+        partials = partials_of(plan, frames, landmark_streams(plan))
         if placement == "auto" and inputs_are_small(frames):
             placement = "driver"
         elif placement == "auto":
@@ -77,6 +78,9 @@ def run_batch(
             scope.callback(measured.unpersist)
             placement = "driver" if driver_can_hold(measured.count(), len(measured.columns)) else "executors"
             partials = replace(partials, frame=measured)
+        elif placement == "executors" and partials.clocks:
+            # Read twice: for the first and last tick of streams, and for the answers.
+            scope.callback(partials.frame.persist().unpersist)
         return _on_driver(run, partials) if placement == "driver" else _on_executors(run, partials, shards)
 
 

@@ -19,17 +19,34 @@ from windloom.kernels.memory import new_array
 Ints = NDArray[np.int64]
 Positions = NDArray[np.int32]
 
+#: In the place of a landmark: the windows of the query begin a range before they end.
+NO_LANDMARK = -(2**63)
+
 
 @dataclass(frozen=True, slots=True)
 class WindowArrays:
-    """Ranges, slides and offsets of a tree's queries, in ticks."""
+    """Ranges, slides and offsets of a tree's queries, in ticks.
+
+    Windows of a query with a landmark all begin there; its range is its slide, and rows are told by the stretch
+    `[end - slide, end)` that is new in them.
+    """
 
     ranges: Ints
     slides: Ints
     offsets: Ints
+    landmarks: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.ranges)
+
+    @property
+    def landmark_queries(self) -> Ints:
+        """Those that have one, by place."""
+        return np.flatnonzero(self.every_landmark != NO_LANDMARK)
+
+    @property
+    def every_landmark(self) -> Ints:
+        return np.full(len(self), NO_LANDMARK, np.int64) if self.landmarks is None else self.landmarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +71,10 @@ def locate(
     group_bounds: Ints,
     windows: WindowArrays,
     after: int | Ints,
-    until: int,
+    until: int | Ints,
     marks: tuple[Ints, Ints, Positions],
 ) -> Lanes:
-    """Lanes of every (query, group), for windows that end in `(after, until]`; `after` is one tick, or one a query.
+    """Lanes of every (query, group), for windows that end in `(after, until]`; either is one tick, or one a query.
 
     `marks` = (starts of the marked cells, their group bounds, the cell each lies in); three empty arrays without marks.
     """
@@ -67,8 +84,11 @@ def locate(
     counts = np.zeros(queries * groups + 1, np.int64)
     no_ints, no_positions = np.empty(0, np.int64), np.empty(0, np.int32)
     _walk = _walk_marks if len(marks[0]) else _walk_cells
-    after_each = np.array(np.broadcast_to(np.asarray(after, np.int64), (queries,)))
-    arguments = (starts, group_bounds, *marks, windows.ranges, windows.slides, windows.offsets, after_each, until)
+    after_each, until_each = (
+        np.array(np.broadcast_to(np.asarray(one, np.int64), (queries,))) for one in (after, until)
+    )
+    lengths = (windows.ranges, windows.slides, windows.offsets, windows.every_landmark)
+    arguments = (starts, group_bounds, *marks, *lengths, after_each, until_each)
     _walk(*arguments, True, counts, no_ints, no_positions, no_positions, no_positions)
     bounds = np.cumsum(counts)
     rows = int(bounds[-1])
@@ -157,19 +177,24 @@ def _write_run(opens, slide, left, left_cells, right, right_cells, window_start,
 @compiled
 def _walk_cells(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
-    ranges, slides, offsets, after, until, counting, lanes, window_start, lo, hi, tail,
+    ranges, slides, offsets, landmarks, after, until, counting, lanes, window_start, lo, hi, tail,
 ):  # fmt: skip
     groups = len(group_bounds) - 1
     even = _even_until(starts, group_bounds)
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
-        last = (until - offset - length) // slide
+        last = (until[query] - offset - length) // slide
         earliest = (after[query] - offset - length) // slide + 1
         for group in range(groups):
             lane = query * groups + group
             begin, end = group_bounds[group], group_bounds[group + 1]
             row = np.int64(0) if counting else lanes[lane]
-            if begin < end:
+            if landmarks[query] != NO_LANDMARK:
+                row = _walk_landmark(
+                    starts, begin, end, starts, begin, end, mark_cell, slide, offset, landmarks[query], earliest, last,
+                    counting, row, window_start, lo, hi, tail,
+                )  # fmt: skip
+            elif begin < end:
                 index = max(earliest, (starts[begin] - offset - length) // slide + 1)
                 row = _walk_lane(
                     starts, even, group_bounds[0], begin, end, length, slide, offset, index, last,
@@ -224,22 +249,61 @@ def _walk_lane(  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _walk_landmark(  # type: ignore[no-untyped-def]
+    starts, begin, end, fine_starts, fine_begin, fine_end, mark_cell, slide, offset, landmark, earliest, last,
+    counting, row, window_start, lo, hi, tail,
+):  # fmt: skip
+    """Rows of one lane whose windows all begin at the landmark: one for every end behind its first cell.
+
+    Where there are marks, the fine cells are the marked ones; else the cells themselves.
+    """
+    first = _seek(fine_starts, fine_begin, fine_end, landmark, 1)
+    if first >= fine_end:
+        return row
+    index = max(earliest, (fine_starts[first] - offset) // slide)
+    if counting:
+        return row + max(np.int64(0), last - index + 1)
+    left = _seek(starts, begin, end, landmark, 1)
+    right = first
+    step = np.int64(1)
+    for stretch in range(index, last + 1):
+        opens = stretch * slide + offset
+        moved = _seek(fine_starts, right, fine_end, opens + slide, step)
+        step = moved - right
+        right = moved
+        window_start[row] = opens
+        lo[row] = left
+        if len(tail):
+            hi[row] = mark_cell[right - 1]
+            tail[row] = right - 1
+        else:
+            hi[row] = right
+        row += 1
+    return row
+
+
+@compiled
 def _walk_marks(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
-    ranges, slides, offsets, after, until, counting, lanes, window_start, lo, hi, tail,
+    ranges, slides, offsets, landmarks, after, until, counting, lanes, window_start, lo, hi, tail,
 ):  # fmt: skip
     # The window's last cell may be cut by its end: whole cells up to it, then that cell's running value at the end.
     groups = len(group_bounds) - 1
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
-        last = (until - offset - length) // slide
+        last = (until[query] - offset - length) // slide
         earliest = (after[query] - offset - length) // slide + 1
         for group in range(groups):
             begin, end = group_bounds[group], group_bounds[group + 1]
             mark_begin, mark_end = mark_bounds[group], mark_bounds[group + 1]
             lane = query * groups + group
             row = np.int64(0) if counting else lanes[lane]
-            if begin < end:
+            if landmarks[query] != NO_LANDMARK:
+                row = _walk_landmark(
+                    starts, begin, end, mark_starts, mark_begin, mark_end, mark_cell, slide, offset, landmarks[query],
+                    earliest, last, counting, row, window_start, lo, hi, tail,
+                )  # fmt: skip
+            elif begin < end:
                 index = max(earliest, (mark_starts[mark_begin] - offset - length) // slide + 1)
                 left = begin
                 right = mark_begin

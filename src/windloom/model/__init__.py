@@ -6,7 +6,7 @@ from windloom.model.query import Grouping, Output, Query
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
-from windloom.model.window import Window
+from windloom.model.window import Window, WindowKind
 
 __all__ = [
     "FUNCTIONS",
@@ -22,6 +22,7 @@ __all__ = [
     "Stream",
     "TypeKind",
     "Window",
+    "WindowKind",
     "format_duration",
     "parse_duration",
 ]

@@ -218,7 +218,7 @@ def _with_slide(window: Window, slide: int) -> Window:
     length = window.range_ticks
     if length % window.slide_ticks == 0:
         length = max(1, round(length / slide)) * slide
-    return Window(length, slide, window.offset_ticks % slide if window.offset_ticks else 0)
+    return replace(window, range_ticks=length, slide_ticks=slide)
 
 
 def _set_and_query(one: PartialSet, tree: Tree, query: Query, edges: EdgeSet, constants: Constants) -> float:

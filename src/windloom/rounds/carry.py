@@ -44,7 +44,7 @@ def carry(state: State, old: Plan, new: Plan) -> State:
                 fresh.add(name)
             if tick is not None:
                 since[name] = tick
-    return State(cells, state.closed, state.seen, since, frozenset(fresh), history)
+    return State(cells, state.closed, state.seen, since, frozenset(fresh), history, state.first)
 
 
 def find_set(plan: Plan, one: PartialSet) -> PartialSet | None:

@@ -90,6 +90,11 @@ def keep_from(cells: Cells, tick: int) -> Cells:
     return _sorted_cells(numbers, keys, cells.starts[wanted], lifted)
 
 
+def move_cells(cells: Cells, starts: NDArray[np.int64]) -> Cells:
+    """The same cells at other slice starts; those that now have the same group and start combined."""
+    return _sorted_cells(_group_of_cells(cells), cells.keys, starts, cells.lifted)
+
+
 def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
     """Cells of the slices between `edges`, and the bounds of each one's run of finer cells."""
     periods = np.array([one.period for one in edges.classes], np.int64)

@@ -32,8 +32,8 @@ from windloom.rounds.state import Cut, History, State
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
 #: Written by this Windloom; every version in READABLE can be read.
-VERSION = 2
-READABLE = (1, 2)
+VERSION = 3
+READABLE = (1, 2, 3)
 
 _MAGIC = b"WINDLOOM"
 _HEAD = struct.Struct("<8sII")
@@ -143,7 +143,8 @@ def _state(batch: pa.RecordBatch, about: dict[str, Any]) -> State:
         # Version 1: plans never changed, and only what lay a window's range behind was dropped.
         return State(cells, closed, history={number: History().forget(closed) for number in cells})
     history = {int(number): _history(one) for number, one in about["history"].items()}
-    return State(cells, closed, about["seen"], about["since"], frozenset(about["fresh"]), history)
+    first = about.get("first", {})
+    return State(cells, closed, about["seen"], about["since"], frozenset(about["fresh"]), history, first)
 
 
 def _bookkeeping(state: State) -> dict[str, Any]:
@@ -154,6 +155,7 @@ def _bookkeeping(state: State) -> dict[str, Any]:
 
     return {
         "seen": dict(state.seen),
+        "first": dict(state.first),
         "since": dict(state.since),
         "fresh": sorted(state.fresh),
         "history": {str(number): history_of(one) for number, one in sorted(state.history.items())},

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from windloom.model.expression import Expression
-from windloom.model.time import TICK_MIN
+from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.window import Window
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds.cells import Cells
+from windloom.rounds.landmarks import Landmark
 from windloom.rounds.state import State
 
 
@@ -30,15 +31,25 @@ class Late:
         return Late(self.partly + other.partly, self.dropped + other.dropped)
 
 
-def count_late(one: PartialSet, fresh: Cells, state: State) -> Late:
+def count_late(one: PartialSet, fresh: Cells, state: State, landmarks: Mapping[str, Landmark]) -> Late:
     """All tuples of a cell are in the same windows, so cells are counted by their COUNT(*), exactly."""
     behind = np.flatnonzero(fresh.starts < state.closed)
     if not len(behind):
         return Late()
     starts, tuples = fresh.starts[behind], fresh.tuples[behind]
     missed, open_ = np.zeros(len(behind), np.bool_), np.zeros(len(behind), np.bool_)
-    bounds = {_reported(planned.query.window, planned.name, state) for planned in one.queries}
-    for window, closed_until, reported_from in bounds:
+    bounds = {
+        (_reported(planned.query.window, planned.name, state), landmarks.get(planned.name), planned.name in state.since)
+        for planned in one.queries
+    }
+    for (window, closed_until, reported_from), landmark, came_later in bounds:
+        if landmark is not None:
+            # A tuple is in every window from its own stretch on; one before a settled landmark would have moved it.
+            held = starts >= landmark.start
+            own = (starts - window.offset_ticks) // window.slide_ticks
+            missed |= np.where(held, own <= closed_until, not came_later)
+            open_ |= held & (state.closed < TICK_MAX)
+            continue
         first = (starts - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1
         last = (starts - window.offset_ticks) // window.slide_ticks
         missed |= first <= np.minimum(last, closed_until)

@@ -45,7 +45,8 @@ class State:
 
     `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
     after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
-    their first step they report every complete window from history.
+    their first step they report every complete window from history. `first`: the smallest event tick of each stream,
+    of tuples that came before the watermark had passed it.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
@@ -54,6 +55,7 @@ class State:
     since: Mapping[str, int] = field(default_factory=dict)
     fresh: frozenset[str] = frozenset()
     history: Mapping[int, History] = field(default_factory=dict)  # by number of the set; none: all of it is kept
+    first: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windloom.model.time import TICK_MIN
+from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds.answers import Answers
 from windloom.rounds.cells import Cells, keep_from, merge_cells, read_partials
+from windloom.rounds.landmarks import Landmark, first_ticks, fold_behind, landmark_queries, landmarks_of
 from windloom.rounds.lateness import Late, count_late
 from windloom.rounds.state import History, State
 
@@ -37,15 +38,20 @@ def step(
     plan: Plan,
     *,
     seen: Mapping[str, int] | None = None,
+    first: Mapping[str, int] | None = None,
     history_ticks: int = 0,
 ) -> tuple[State, Answers, StepCounts]:
     """One round. `partials` maps a set's number to a table `slice, g0…, component fields`; a missing set had none.
 
     A watermark below what is already closed closes nothing: time does not run backwards. `seen` is the largest event
-    tick of each stream, of tuples that no query wants included; without it no query can be added later. Cells are kept
-    as long as an open window may cover them, and for `history_ticks` behind the watermark.
+    tick of each stream, of tuples that no query wants included; without it no query can be added later. `first` is the
+    smallest of the round; landmark queries need both. Cells are kept as long as an open window may cover them, and for
+    `history_ticks` behind the watermark.
     """
     until = max(watermark, state.closed)
+    seen = _largest(state.seen, seen or {})
+    first = first_ticks(state.first, first or {}, state.closed)
+    landmarks = landmarks_of(plan, state.since, first, seen, until)
     cells: dict[int, Cells] = {}
     kept: dict[int, Cells] = {}
     history: dict[int, History] = {}
@@ -57,28 +63,36 @@ def step(
         if one.number in partials:
             table = partials[one.number]
             fresh = read_partials(one, table)
-            late[one.number] = count_late(one, fresh, state)
+            late[one.number] = count_late(one, fresh, state, landmarks)
             tuples[one.number] = int(fresh.tuples.sum())
             rows[one.number] = table.num_rows
             current = fresh if current is None else merge_cells(current, fresh)
         if current is not None:
             cells[one.number] = current
-            kept[one.number], past = _still_needed(one, current, past, until, history_ticks)
+            kept[one.number], past = _still_needed(one, current, past, until, history_ticks, landmarks)
         if past != History():
             history[one.number] = past
-    answers = Answers(plan, cells, state.closed, until, _own_after(state, plan))
-    after = State(kept, until, _largest(state.seen, seen or {}), _since(state, plan, until), frozenset(), history)
+    answers = Answers(plan, cells, state.closed, until, _own_after(state, plan), landmarks)
+    after = State(kept, until, seen, _since(state, plan, until), frozenset(), history, first)
     return after, answers, StepCounts(tuples, rows, late)
 
 
 def _still_needed(
-    one: PartialSet, cells: Cells, history: History, closed: int, history_ticks: int
+    one: PartialSet,
+    cells: Cells,
+    history: History,
+    closed: int,
+    history_ticks: int,
+    landmarks: Mapping[str, Landmark],
 ) -> tuple[Cells, History]:
     """Cells some window that ends after `closed` may cover, or that the configured history holds."""
-    longest = max(planned.query.window.range_ticks for planned in one.queries)
-    needed_from = closed - max(longest, history_ticks) + 1
+    ranges = (planned.query.window.range_ticks for planned in one.queries if not planned.query.window.is_landmark)
+    needed_from = closed - max(0, history_ticks, *ranges) + 1
     if not len(cells) or int(np.min(cells.starts)) >= needed_from:
         return cells, history
+    folded_at = [landmarks[planned.name].start for planned in landmark_queries(one)]
+    if folded_at and closed < TICK_MAX:
+        return fold_behind(cells, needed_from, folded_at), history.forget(needed_from)
     return keep_from(cells, needed_from), history.forget(needed_from)
 
 
@@ -98,7 +112,9 @@ def _since(state: State, plan: Plan, closed: int) -> dict[str, int]:
     since = {}
     for planned in plan.queries if state.since else ():
         tick = state.since.get(planned.name)
-        if tick is not None and tick + planned.query.window.range_ticks - 1 > closed:
+        window = planned.query.window
+        # The landmark of a query that came later is where it is exact: that holds for good.
+        if tick is not None and (window.is_landmark or tick + window.range_ticks - 1 > closed):
             since[planned.name] = tick
     return since
 

@@ -3,13 +3,13 @@
 With one part its columns are the job's columns. Several parts are a union: a column `part` says which, and their
 columns share slots by type, so that the union is as wide as the widest part and not as all of them together.
 
-A round also needs the largest event time of every stream, of tuples that no query wants included: sets without a
-predicate carry it beside their partials, a stream that has none of these gets a part of its own, its clock.
+A round also needs the smallest and largest event time of every stream, of tuples that no query wants included: sets
+without a predicate carry it beside their partials, a stream that has none of these gets a part of its own, its clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -30,7 +30,7 @@ class Partials:
     """The job, not yet run. `slots[i]` names the job's columns that hold part i's columns, in order.
 
     Parts are the plan's sets by number, then clocks. `clocks` maps a stream to the part that tells its time, in which
-    the largest tick is the last column.
+    the smallest and the largest tick are the last two columns.
     """
 
     frame: DataFrame
@@ -40,9 +40,9 @@ class Partials:
 
     @property
     def set_slots(self) -> tuple[tuple[str, ...], ...]:
-        """By number of the set: the columns of its partials, without that of a clock."""
+        """By number of the set: the columns of its partials, without those of a clock."""
         clocks = set(self.clocks.values())
-        return tuple(slots[:-1] if number in clocks else slots for number, slots in enumerate(self.slots[: self.sets]))
+        return tuple(slots[:-2] if number in clocks else slots for number, slots in enumerate(self.slots[: self.sets]))
 
     def group_hash(self, plan: Plan) -> str:
         """SQL that is equal for all partials of one group of one set."""
@@ -58,14 +58,38 @@ class Partials:
 
     def largest_ticks(self, table: pa.Table) -> dict[str, int]:
         """The largest event tick of every stream that has tuples with a time in this table."""
+        return self._ticks(table, -1, pc.max)
+
+    def smallest_ticks(self, table: pa.Table) -> dict[str, int]:
+        """The smallest one."""
+        return self._ticks(table, -2, pc.min)
+
+    def _ticks(self, table: pa.Table, place: int, choose: Callable[[pa.ChunkedArray], pa.Scalar]) -> dict[str, int]:
         found = {
-            stream: pc.max(self._part(table, part)[self.slots[part][-1]]).as_py()
+            stream: choose(self._part(table, part)[self.slots[part][place]]).as_py()
             for stream, part in self.clocks.items()
         }
         return {stream: tick for stream, tick in found.items() if tick is not None}
 
+    def clock_sql(self) -> dict[str, str]:
+        """Aggregates over the job's rows that tell the ticks of every stream: `first NAME` and `seen NAME`."""
+        return {
+            f"{name} {stream}": f"{function}(if(part = {part}, {self.slots[part][place]}, NULL))"
+            for stream, part in self.clocks.items()
+            for name, function, place in (("first", "min", -2), ("seen", "max", -1))
+        }
+
     def _part(self, table: pa.Table, number: int) -> pa.Table:
         return table if len(self.slots) == 1 else table.filter(pc.equal(table["part"], number))
+
+
+def told_ticks(partials: Partials, row: Mapping[str, int | None]) -> tuple[dict[str, int], dict[str, int]]:
+    """The largest and the smallest tick of every stream, from a row of `clock_sql`."""
+    found: list[dict[str, int]] = []
+    for name in ("seen", "first"):
+        ticks = {stream: row[f"{name} {stream}"] for stream in partials.clocks}
+        found.append({stream: tick for stream, tick in ticks.items() if tick is not None})
+    return found[0], found[1]
 
 
 def partials_of(plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iterable[Stream] = ()) -> Partials:
@@ -82,7 +106,8 @@ def partials_of(plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iter
     for stream in with_clocks:
         if stream.name not in clocks:
             clocks[stream.name] = len(parts)
-            parts.append(frames[stream.name].selectExpr(f"max({tick_sql(stream)}) AS seen"))
+            tick = tick_sql(stream)
+            parts.append(frames[stream.name].selectExpr(f"min({tick}) AS first", f"max({tick}) AS seen"))
     if len(parts) == 1:
         frame = parts[0]
         return Partials(frame.withColumn("part", F.lit(0)), (tuple(frame.columns),), len(plan.sets), clocks)
@@ -133,7 +158,10 @@ def without_time(stream: Stream, tuples: int) -> WindloomError:
 
 
 def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame, *, with_clock: bool) -> DataFrame:
-    """`slice`, `g0…`, then each component's fields `c0…`: one row a non-empty (slice, group); `seen` is its clock."""
+    """`slice`, `g0…`, then each component's fields `c0…`: one row a non-empty (slice, group).
+
+    `first` and `seen` are its clock.
+    """
     tick = tick_sql(stream)
     if one.where is not None:
         # Rows without a time pass every predicate, so that they are seen and refused.
@@ -156,5 +184,5 @@ def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame, *, with_clock:
     ]
     aggregates = [F.expr(f"{sql} AS c{i}") for i, sql in enumerate(fields)]
     if with_clock:
-        aggregates.append(F.expr("max(tick) AS seen"))
+        aggregates += [F.expr("min(tick) AS first"), F.expr("max(tick) AS seen")]
     return projected.groupBy("slice", *groups).agg(*aggregates)

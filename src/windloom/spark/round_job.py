@@ -1,4 +1,4 @@
-"""The one Spark job of a round: partials of every set, and the largest event time of every stream."""
+"""The one Spark job of a round: partials of every set, the smallest and the largest event time of every stream."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from windloom.spark.partials import check_times, partials_of, timed
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a round takes in. `largest_ticks` has the streams that had tuples; `untimed` counts those without a time."""
+    """What a round takes in. Ticks are of the streams that had tuples; `untimed` counts those without a time."""
 
     partials: Mapping[int, pa.Table]  # by number of the partial set
     largest_ticks: Mapping[str, int]
+    smallest_ticks: Mapping[str, int]
     untimed: Mapping[str, int]
 
 
@@ -51,4 +52,4 @@ def take_in(
             untimed[one.stream] = max(untimed.get(one.stream, 0), lost)
     else:
         check_times(plan, split)
-    return Taken(split, partials.largest_ticks(table), untimed)
+    return Taken(split, partials.largest_ticks(table), partials.smallest_ticks(table), untimed)

@@ -67,7 +67,8 @@ def _windows(plan: Plan, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     yield from fact("a tuple", _tuple_lies(window))
     slices = window.range_ticks / TICKS_PER_SECOND * tree.edges_per_second
     mean = "" if slices.is_integer() else ", on average"
-    yield from fact("a window", f"spans {about(tree.edges)}{number(slices)} slices of its tree{mean}")
+    spans = "grows at every slide by" if window.is_landmark else "spans"
+    yield from fact("a window", f"{spans} {about(tree.edges)}{number(slices)} slices of its tree{mean}")
     delay = plan.stream(planned.query.stream).delay_ticks
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
     yield from fact("reported", f"once the watermark of {one_line(planned.query.stream)} ({latest}) passes its end")
@@ -78,6 +79,10 @@ def _intervals(window: Window) -> str:
     >>> _intervals(Window(3_600_000_000, 60_000_000, 5_000_000))
     '[t, t + 1 h) for every t = k · 1 min + 5 s'
     """
+    if window.is_landmark:
+        ends = f"t = k · {short_duration(window.slide_ticks)}"
+        ends += f" + {short_duration(window.offset_ticks)}" if window.offset_ticks else ""
+        return f"[landmark, t) for every {ends}; the landmark is the last such t at or before the first event"
     start = f"k · {short_duration(window.slide_ticks)}"
     if window.offset_ticks:
         start += f" + {short_duration(window.offset_ticks)}"
@@ -85,6 +90,8 @@ def _intervals(window: Window) -> str:
 
 
 def _tuple_lies(window: Window) -> str:
+    if window.is_landmark:
+        return "lies in every window that ends after it"
     if window.is_tumbling:
         return "lies in exactly one window"
     if window.slide_ticks > window.range_ticks:

@@ -20,7 +20,15 @@ from windloom.plan.explain.sentences import (
     wrapped,
 )
 from windloom.plan.explain.slices import about, edge_rate, mean_slice, repeats, slice_id_text
-from windloom.plan.explain.words import count, number, one_line, share, short_duration, shorten
+from windloom.plan.explain.words import (
+    count,
+    number,
+    one_line,
+    share,
+    short_duration,
+    shorten,
+    windows_of_a_tuple,
+)
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 from windloom.slicing.identify import RegularSlice
 
@@ -64,10 +72,10 @@ def _header(plan: Plan) -> Iterator[str]:
     )
     for stream in plan.streams:
         rate, source = plan.rate_of(stream)
-        windows = sum(planned.query.window.overlap for planned in queries if planned.query.stream == stream.name)
+        windows = windows_of_a_tuple(one.query.window for one in queries if one.query.stream == stream.name)
         name = shorten(one_line(stream.name), _NAME_WIDTH)
         yield f"  rate of {name}: {number(rate)} events/s ({source})"
-        yield f"  a tuple of {name} lies in {number(windows)} windows, all queries together"
+        yield f"  a tuple of {name} lies in {windows}, all queries together"
 
 
 def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everything: bool) -> Iterator[str]:

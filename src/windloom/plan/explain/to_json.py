@@ -13,7 +13,8 @@
       slice_id         {way, text, …} and the numbers of the way
       trees[]          {number, name, edges, marks, weaveability, techniques {component: technique},
                         cost {operations_per_second, edges_per_second, operations_per_edge, exact}, queries[]}
-        queries[]        {name, text, window {range_ticks, slide_ticks, offset_ticks, text}, answer, having, shape,
+        queries[]        {name, text, answer, having, shape,
+                          window {kind: "range" | "landmark" | "rows", range_ticks, slide_ticks, offset_ticks, text},
                           shares {slices_with, partials_with, same_window, components {name: {in_tree, in_set}}}}
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null}
 
@@ -77,7 +78,9 @@ def _stream(plan: Plan, stream: Stream) -> Json:
         "events_per_second": plan.rate_of(stream)[0],
         "rate": plan.rate_of(stream)[1],
         "windows_per_tuple": sum(
-            planned.query.window.overlap for planned in plan.queries if planned.query.stream == stream.name
+            planned.query.window.overlap
+            for planned in plan.queries
+            if planned.query.stream == stream.name and not planned.query.window.is_landmark
         ),
     }
 
@@ -139,6 +142,7 @@ def _query(planned: PlannedQuery, shared: Sharing) -> Json:
         "name": query.name,
         "text": query.text,
         "window": {
+            "kind": query.window.kind.value,
             "range_ticks": query.window.range_ticks,
             "slide_ticks": query.window.slide_ticks,
             "offset_ticks": query.window.offset_ticks,

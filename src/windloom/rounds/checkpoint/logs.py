@@ -8,7 +8,7 @@ A round that ran in shards on executors has no partials here but notes of what i
 | 4     | version, little-endian                                                     |
 | 4     | CRC-32 of all that follows                                                 |
 | 4     | length of the JSON that follows, little-endian                             |
-| …     | JSON: round, plan version, watermark, seen, length of each table, shards   |
+| …     | JSON: round, plan version, watermark, seen and first, tables, shards       |
 | rest  | the tables, one Arrow IPC stream a partial set                             |
 """
 
@@ -26,9 +26,9 @@ import pyarrow as pa
 from windloom.rounds.checkpoint.records import damaged, newer
 from windloom.rounds.shards.notes import ShardNote
 
-#: 2 can hold notes of shards.
-VERSION = 2
-READABLE = (1, 2)
+#: 2 can hold notes of shards, 3 has the first tick of each stream.
+VERSION = 3
+READABLE = (1, 2, 3)
 
 _MAGIC = b"WLOOMLOG"
 _HEAD = struct.Struct("<8sII")
@@ -38,7 +38,9 @@ _HINT = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class RoundLog:
-    """`partials` by number of the partial set in the plan of `plan_version`; `seen` is the largest tick so far.
+    """`partials` by number of the partial set in the plan of `plan_version`.
+
+    Of each stream, `seen` is the largest tick so far and `first` the smallest of the round.
 
     `untimed` counts the tuples of each stream that had no usable time and were left out.
     """
@@ -50,6 +52,7 @@ class RoundLog:
     partials: Mapping[int, pa.Table]
     untimed: Mapping[str, int] = field(default_factory=dict)
     shards: tuple[ShardNote, ...] = ()  # by number of the shard
+    first: Mapping[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         tables = {number: _table_bytes(table) for number, table in sorted(self.partials.items())}
@@ -58,6 +61,7 @@ class RoundLog:
             "plan_version": self.plan_version,
             "watermark": self.watermark,
             "seen": dict(self.seen),
+            "first": dict(self.first),
             "untimed": dict(self.untimed),
             "shards": [note.to_json() for note in self.shards],
             "tables": {str(number): len(data) for number, data in tables.items()},
@@ -89,7 +93,8 @@ class RoundLog:
             place += size
         seen, untimed = about["seen"], about.get("untimed", {})
         shards = tuple(ShardNote.from_json(note) for note in about.get("shards", []))
-        return cls(about["round"], about["plan_version"], about["watermark"], seen, partials, untimed, shards)
+        first = about.get("first", {})
+        return cls(about["round"], about["plan_version"], about["watermark"], seen, partials, untimed, shards, first)
 
 
 def _table_bytes(table: pa.Table) -> pa.Buffer:

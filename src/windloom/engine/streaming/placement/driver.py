@@ -31,7 +31,15 @@ class DriverPlacement:
                 seen, watermark = self._watermarks.after(round.plan, round.state.seen, taken.largest_ticks)
                 if intake.watermark is not None:
                     watermark = intake.watermark
-                log = RoundLog(round.number, round.record.version, watermark, seen, taken.partials, dict(taken.untimed))
+                log = RoundLog(
+                    round.number,
+                    round.record.version,
+                    watermark,
+                    seen,
+                    taken.partials,
+                    dict(taken.untimed),
+                    first=taken.smallest_ticks,
+                )
                 self._checkpoint.write_log(log)
         with watch("step"):
             state, answers, counts = step(
@@ -40,6 +48,7 @@ class DriverPlacement:
                 log.watermark,
                 round.plan,
                 seen=log.seen,
+                first=log.first,
                 history_ticks=round.record.history_ticks,
             )
         return Outcome(state, state.nbytes, counts, log.untimed, answers.blocks())
@@ -52,7 +61,7 @@ class DriverPlacement:
 
     def _take(self, round: Round, intake: Intake) -> Taken:
         if not intake.frames:
-            return Taken({}, {}, {})
+            return Taken({}, {}, {}, {})
         streams = [self._streams[name] for name in intake.frames]
         skip_untimed = self._options.untimed == "skip"
         return take_in(round.plan, streams, intake.frames, intake.batch, skip_untimed=skip_untimed)
