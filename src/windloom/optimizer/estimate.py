@@ -21,12 +21,13 @@ Floats = NDArray[np.float64]
 
 def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
     """Seconds a second of event time, with the statistics that the plan carries."""
-    longest = max((one.statistics.round_seconds for one in plan.sets), default=1.0)
+    longest = max((one.statistics.round_length for one in plan.sets), default=1.0)
     sets = tuple(estimate_set(one, constants) for one in plan.sets)
     return PlanSeconds(constants.seconds("job") / longest if sets else 0.0, sets, constants.source)
 
 
 def estimate_set(one: PartialSet, constants: Constants) -> SetSeconds:
+    constants = constants.scaled(one.statistics.pace)
     scanning = scanning_cost(
         constants, one.statistics, one.edges.edges_per_second, one.slice_id, len(one.group_by), one.components
     )

@@ -41,9 +41,10 @@ def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
     mergers: dict[tuple[int, int], tuple[Merger, ...]] = {}
     count = sum(1 for _ in plan.queries)
     for one, costs in zip(plan.sets, seconds.sets, strict=True):
-        queries.update(_shares(one, costs, seconds.job, count, slicing, constants))
-        queries.update(_advised(one, costs, queries, slicing, constants))
-        mergers.update(_mergers(one, costs, constants))
+        own = constants.scaled(one.statistics.pace)
+        queries.update(_shares(one, costs, seconds.job, count, slicing, own))
+        queries.update(_advised(one, costs, queries, slicing, own))
+        mergers.update(_mergers(one, costs, own))
     return SharingReport(seconds, queries, mergers)
 
 
@@ -167,6 +168,7 @@ def _advised(
         near = _nearest(members, name)
         advice = _other_slides(one, members[name], others, shares[name], slicing, constants)
         hindrance = None if near is None else (near, gcd(window.slide_ticks, members[near].window.slide_ticks))
+        added *= one.statistics.pace
         found[name] = replace(shares[name], added_edges_per_second=added, hindrance=hindrance, advice=advice)
     return found
 

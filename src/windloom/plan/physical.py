@@ -150,6 +150,11 @@ class PartialSet:
         for tree in self.trees:
             yield from tree.queries
 
+    @property
+    def counted_by(self) -> tuple[Expression, ...] | None:
+        """None where slices are stretches of time; else by what tuples are counted whose positions are sliced."""
+        return next(self.queries).query.counted_by
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -177,21 +182,21 @@ class Plan:
 
     def events_per_second(self, one: PartialSet) -> float:
         """The rate that was given for its stream; else what was measured, or assumed, for the set."""
-        return self.stream(one.stream).events_per_second or one.statistics.events_per_second
+        return self.stream(one.stream).events_per_second or one.statistics.event_rate
 
     def rate_of(self, stream: Stream) -> tuple[float, str]:
         """Tuples a second of a stream that the plan reads, and whether that is given, measured or assumed."""
         if stream.events_per_second is not None:
             return stream.events_per_second, "given"
         found = [one.statistics for one in self.sets if one.stream == stream.name]
-        most = max(found, key=lambda one: one.events_per_second)
-        return most.events_per_second, most.rate_source
+        most = max(found, key=lambda one: one.event_rate)
+        return most.event_rate, most.rate_source
 
     @property
     def cost(self) -> float:
         """Operations per second: every tree reads its stream, and combines at its edges (Weave Share, Eq. 3)."""
         reading = sum(len(one.trees) * self.events_per_second(one) for one in self.sets)
-        return reading + sum(tree.cost for tree in self.trees)
+        return reading + sum(one.statistics.pace * tree.cost for one in self.sets for tree in one.trees)
 
     def find(self, name: str) -> tuple[PartialSet, Tree, PlannedQuery]:
         for one in self.sets:

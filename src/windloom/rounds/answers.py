@@ -221,7 +221,9 @@ class _TreeAnswers:
 
         def refuse(row: int, value: str) -> None:
             query = part.queries[int(np.searchsorted(bounds, row, side="right")) - 1].query
-            edges = [np.datetime64(int(edge[row]), "us") for edge in (window_start, window_end)]
+            edges = [int(edge[row]) for edge in (window_start, window_end)]
+            if self.one.counted_by is None:
+                edges = [np.datetime64(edge, "us") for edge in edges]
             group = describe_group(keys, (int(np.searchsorted(lane_bounds, row, side="right")) - 1) % groups)
             raise WindloomError(
                 f"query '{query.name}': a value does not fit its type",

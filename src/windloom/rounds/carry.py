@@ -101,7 +101,7 @@ def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
 
 
 def _identity(one: PartialSet) -> tuple[object, ...]:
-    return one.stream, one.where, one.group_by, one.group_types
+    return one.stream, one.where, one.group_by, one.group_types, one.counted_by
 
 
 def _same(left: Query, right: Query) -> bool:

@@ -22,6 +22,7 @@ from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import PartialSet, Plan
 from windloom.spark.native import component_sql, slice_sql, tick_sql
+from windloom.spark.positions import POSITION, with_positions
 from windloom.spark.slots import slot_names
 
 
@@ -97,7 +98,7 @@ def partials_of(plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iter
     clocks: dict[str, int] = {}
     with_clocks = list(timed_streams)
     if with_clocks:
-        clocks = {one.stream: one.number for one in reversed(plan.sets) if one.where is None}
+        clocks = {one.stream: one.number for one in reversed(plan.sets) if one.where is None and one.counted_by is None}
     timed = set(clocks.values())
     parts = [
         _set_frame(one, plan.stream(one.stream), frames[one.stream], with_clock=one.number in timed)
@@ -163,6 +164,9 @@ def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame, *, with_clock:
     `first` and `seen` are its clock.
     """
     tick = tick_sql(stream)
+    if one.counted_by is not None:
+        # All tuples are counted, whether they pass or not: a window of rows is taken before WHERE.
+        frame, tick = with_positions(frame, stream, one.counted_by), POSITION
     if one.where is not None:
         # Rows without a time pass every predicate, so that they are seen and refused.
         frame = frame.where(f"({one.where.sql}) OR {tick} IS NULL")

@@ -198,10 +198,17 @@ def _unmatched(query: Query, expected: pa.Table, answers: pa.Table, keys: int) -
 
 def _texts(table: pa.Table, keys: int) -> list[tuple[str, ...]]:
     """Window and group of each row as people read them; NaN equals NaN, and a NULL is no text."""
-    window = [pc.cast(table[i], pa.timestamp("us", table[i].type.tz and "UTC")).to_pylist() for i in range(2)]
+    window = [_instants(table[i]).to_pylist() for i in range(2)]
     columns = [[str(value) for value in column] for column in window]
     columns += [[repr(value) for value in table[i].to_pylist()] for i in range(2, keys)]
     return list(zip(*columns, strict=True))
+
+
+def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Edges of windows; positions of tuples stay numbers."""
+    if pa.types.is_integer(column.type):
+        return column
+    return pc.cast(column, pa.timestamp("us", column.type.tz and "UTC"))
 
 
 def _place(query: Query, values: tuple[str, ...]) -> str:

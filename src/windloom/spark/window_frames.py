@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.spark.native import instant_sql, tick_sql, timestamp_sql
+from windloom.spark.positions import POSITION, with_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ def windowed(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     """The tuples of the query with their windows."""
     if query.window.is_landmark:
         return _from_landmark(query, stream, frame)
+    if query.window.is_rows:
+        return _by_position(query, stream, frame)
     return _by_time(query, stream, _passing(query, frame))
 
 
@@ -45,6 +48,18 @@ def _by_time(query: Query, stream: Stream, source: DataFrame) -> Windowed:
     windows = F.window(F.expr(timestamp_sql(stream)), length, slide, offset).alias("__w")
     end = F.expr(f"timestampadd(MICROSECOND, {window.range_ticks}, __w.start)")
     return Windowed(source, windows, F.col("__w.start"), end)
+
+
+def _by_position(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
+    """A tuple at position p lies in the windows that begin at most their number of rows before it."""
+    window = query.window
+    source = _passing(query, with_positions(frame, stream, window.partition_by)).where(f"{POSITION} IS NOT NULL")
+    slide, count = f"{window.slide_ticks}L", window.range_ticks
+    last = f"{POSITION} - pmod({POSITION} - {window.offset_ticks}L, {slide})"
+    starts = f"transform(sequence(0L, {count // window.slide_ticks}L), i -> {last} - i * {slide})"
+    held = f"explode(filter({starts}, s -> s > {POSITION} - {count}L))"
+    source = source.withColumn("__s", F.expr(held))
+    return Windowed(source, F.col("__s").alias("__w"), F.col("__w"), F.expr(f"__w + {count}L"))
 
 
 def _from_landmark(query: Query, stream: Stream, frame: DataFrame) -> Windowed:

@@ -49,9 +49,15 @@ def landmark_ends(window: Window, tick: int, last_end: int) -> list[int]:
 def answer(query: Query, rows: Sequence[Row], tick: str = "tick", stream: Sequence[Row] | None = None) -> list[Answer]:
     """Every row of the answer. Expressions must be bare columns; `tick` names the column of event-time ticks.
 
-    `rows` are the tuples that pass the query's predicate, `stream` all tuples of the stream, if these are others: a
-    landmark is before the first of them.
+    `rows` are the tuples that pass the query's predicate, `stream` all tuples of the stream, these among them, if there
+    are others: a landmark is before the first of all, and positions are among all.
     """
+    if query.window.is_rows:
+        places = positions(query.window, rows if stream is None else stream, tick)
+        count = query.window.range_ticks
+        return _answers(
+            query, rows, lambda row: [(one, one + count) for one in windows_of(query.window, places[id(row)])]
+        )
     if query.window.is_landmark:
         ticks = [row[tick] for row in (rows if stream is None else stream)]
         if not ticks:
@@ -60,6 +66,17 @@ def answer(query: Query, rows: Sequence[Row], tick: str = "tick", stream: Sequen
         return answer_from(query, rows, start, last + query.window.slide_ticks, tick)
     span = query.window.range_ticks
     return _answers(query, rows, lambda row: [(one, one + span) for one in windows_of(query.window, row[tick])])
+
+
+def positions(window: Window, stream: Sequence[Row], tick: str = "tick") -> dict[int, int]:
+    """The position of every tuple, by its `id`: counted for each key, in order of time and then of all its values."""
+    counted: dict[tuple[Any, ...], int] = {}
+    found = {}
+    for row in sorted(stream, key=lambda row: (row[tick], *(_order(value) for value in row.values()))):
+        key = tuple(_group_key(row[_column(one)]) for one in window.partition_by)
+        found[id(row)] = counted.get(key, 0)
+        counted[key] = found[id(row)] + 1
+    return found
 
 
 def answer_from(query: Query, rows: Iterable[Row], start: int, last_end: int, tick: str = "tick") -> list[Answer]:
@@ -127,7 +144,9 @@ def _group_key(value: Any) -> Any:
 
 
 def _order(value: Any) -> Any:
-    """Spark's order: NaN above every other number."""
+    """Spark's order: NULL below everything, NaN above every other number."""
+    if value is None:
+        return (-1, 0.0)
     return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
 
 

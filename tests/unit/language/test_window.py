@@ -46,7 +46,7 @@ def test_a_bracket_after_the_stream_is_the_window(read: Read, bracket: str, expe
 
 
 def test_rows_of_a_partition_are_counted_for_every_group(read: Read) -> None:
-    query = read("SELECT count(*) FROM trades [PARTITION BY VENUE, symbol ROWS 9 SLIDE 3] GROUP BY symbol, price, venue")
+    query = read("SELECT count(*) FROM trades [PARTITION BY VENUE, symbol ROWS 9 SLIDE 3] GROUP BY symbol, venue")
     assert query.window == Window.rows(9, 3, 0, (Expression.of_column("symbol"), Expression.of_column("venue")))
     assert str(query.window) == "[PARTITION BY symbol, venue ROWS 9 SLIDE 3]"
 

@@ -18,7 +18,7 @@ from windloom.plan.explain.reasons import (
     tree_name,
 )
 from windloom.plan.explain.sentences import answer_text, component_name, fact, techniques, tree_cost, wrapped
-from windloom.plan.explain.slices import about, edge_rate, mean_slice, slice_id_text
+from windloom.plan.explain.slices import about, edge_rate, mean_slice, measure_of, slice_id_text
 from windloom.plan.explain.words import count, listing, number, one_line, share, short_duration
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 
@@ -54,9 +54,11 @@ def _path(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Ite
     yield from fact("stream", f"{one_line(one.stream)}, {events}")
     where = "every tuple" if one.where is None else f"tuples where {one_line(one.where.sql)}"
     yield from fact("→ slices", f"set {one.number}: {where}; grouped by {grouping(one)}")
-    yield from fact("", f"{edge_rate(one.edges)}, mean length {mean_slice(one.edges)}; {slice_id_text(one.slice_id)}")
+    measure = measure_of(one)
+    slices = f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}"
+    yield from fact("", f"{slices}; {slice_id_text(one.slice_id, measure)}")
     yield from fact("→ tree", f"{tree_name(plan, one, tree)} of {count(len(tree.queries), 'query', 'queries')}")
-    yield from fact("", f"{edge_rate(tree.edges)}; {techniques(one, tree, [planned])}")
+    yield from fact("", f"{edge_rate(tree.edges, measure)}; {techniques(one, tree, [planned])}")
     yield from fact("→ answer", f"window_start, window_end, {answer_text(planned)}")
 
 
@@ -71,7 +73,8 @@ def _windows(plan: Plan, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     yield from fact("a window", f"{spans} {about(tree.edges)}{number(slices)} slices of its tree{mean}")
     delay = plan.stream(planned.query.stream).delay_ticks
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
-    yield from fact("reported", f"once the watermark of {one_line(planned.query.stream)} ({latest}) passes its end")
+    passed = "its last tuple" if window.is_rows else "its end"
+    yield from fact("reported", f"once the watermark of {one_line(planned.query.stream)} ({latest}) passes {passed}")
 
 
 def _intervals(window: Window) -> str:
@@ -83,10 +86,13 @@ def _intervals(window: Window) -> str:
         ends = f"t = k · {short_duration(window.slide_ticks)}"
         ends += f" + {short_duration(window.offset_ticks)}" if window.offset_ticks else ""
         return f"[landmark, t) for every {ends}; the landmark is the last such t at or before the first event"
-    start = f"k · {short_duration(window.slide_ticks)}"
-    if window.offset_ticks:
-        start += f" + {short_duration(window.offset_ticks)}"
-    return f"[t, t + {short_duration(window.range_ticks)}) for every t = {start}"
+    length, slide, offset = (window.range_ticks, window.slide_ticks, window.offset_ticks)
+    if window.is_rows:
+        of = f" of each {', '.join(map(str, window.partition_by))}" if window.partition_by else ""
+        start = f"k · {slide}" + (f" + {offset}" if offset else "")
+        return f"positions [p, p + {length}){of} for every p = {start}"
+    start = f"k · {short_duration(slide)}" + (f" + {short_duration(offset)}" if offset else "")
+    return f"[t, t + {short_duration(length)}) for every t = {start}"
 
 
 def _tuple_lies(window: Window) -> str:
@@ -134,17 +140,19 @@ def _others(how_many: int) -> str:
 def _cost(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     window = planned.query.window
     own, rest = own_edges(plan, planned.query), edges_without(plan, tree, planned.query)
+    measure = measure_of(one)
     yield "Costs"
     yield from fact("reading", f"{number(plan.events_per_second(one))} events/s, once for the tree")
     fine = tree.fine_edges
-    added = fine.edges_per_second - (rest.edges_per_second if rest.classes else 0.0)
+    added = measure.rate(fine) - (measure.rate(rest) if rest.classes else 0.0)
     approx = "" if fine.density.exact and rest.density.exact else "≈ "
-    needs = f"needs {edge_rate(own)}"
+    needs = f"needs {edge_rate(own, measure)}"
     if rest.classes:
         needs += "; the others have all of them" if added <= 0 else f"; adds {approx}{number(added)} to the others'"
     yield from fact("edges", needs)
-    yield from fact("answers", f"{number(TICKS_PER_SECOND / window.slide_ticks)} a second for every group")
-    yield from fact("its tree", tree_cost(tree))
+    answers = measure.pace * TICKS_PER_SECOND / window.slide_ticks
+    yield from fact("answers", f"{number(answers)} a second for every group")
+    yield from fact("its tree", tree_cost(tree, measure))
     if len(tree.queries) > 1:
-        each = f"{about(tree.edges)}{number(tree.cost / len(tree.queries))} operations/s"
+        each = f"{about(tree.edges)}{number(measure.pace * tree.cost / len(tree.queries))} operations/s"
         yield from fact("", f"{each} for each of its {len(tree.queries):,} queries, if split evenly")

@@ -6,7 +6,8 @@
     cost             {operations_per_second, read, combine, exact}
     counts           {queries, streams, sets, trees}
     streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "assumed", windows_per_tuple}
-    sets[]           {number, stream, where, group_by[] {expression, type}, components[], edges, slice_id, trees[]}
+    sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
+                      edges, slice_id, trees[]}
       components[]     {name, kind, argument, type, family, asked_by}
       edges            {per_second, exact, mean_slice_seconds, composite_slide, composite_slide_ticks, per_composite,
                         classes[] {period_ticks, residue_ticks}}
@@ -18,9 +19,11 @@
                           shares {slices_with, partials_with, same_window, components {name: {in_tree, in_set}}}}
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null}
 
-Ticks are microseconds. `composite_slide_ticks` and `per_composite` are null when they exceed 2^53, which many
-readers of JSON cannot hold; `composite_slide` says it in words. `exact` is false where a density was estimated.
-`marks` is null unless the slicing reads running values inside slices. Counts in `shares` are of other queries.
+Ticks are microseconds; in a set with `counted_by`, whose windows are of rows, they are positions of tuples, a second is
+a million of them, and `pace` of these pass in a second of event time. `composite_slide_ticks` and `per_composite` are
+null when they exceed 2^53, which many readers of JSON cannot hold; `composite_slide` says it in words. `exact` is false
+where a density was estimated. `marks` is null unless the slicing reads running values inside slices. Counts in `shares`
+are of other queries.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name
-from windloom.plan.explain.slices import mean_slice_ticks, slice_id_text
+from windloom.plan.explain.slices import mean_slice_ticks, measure_of, slice_id_text
 from windloom.plan.explain.words import period
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Shape, Tree
 from windloom.slicing.edges import EdgeClass, EdgeSet
@@ -86,7 +89,7 @@ def _stream(plan: Plan, stream: Stream) -> Json:
 
 
 def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
-    wanted = asked(one)
+    wanted, how = asked(one), slice_id_text(one.slice_id, measure_of(one))
     return {
         "number": one.number,
         "stream": one.stream,
@@ -95,6 +98,8 @@ def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
             {"expression": expression.sql, "type": type_.name}
             for expression, type_ in zip(one.group_by, one.group_types, strict=True)
         ],
+        "counted_by": None if one.counted_by is None else [part.sql for part in one.counted_by],
+        "pace": one.statistics.pace,
         "components": [
             {
                 "name": str(part.component),
@@ -108,7 +113,7 @@ def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
         ],
         "strategy": one.strategy,
         "edges": _edges(one.edges),
-        "slice_id": {"way": one.slice_id.way, "text": slice_id_text(one.slice_id), **_slice_id(one.slice_id)},
+        "slice_id": {"way": one.slice_id.way, "text": how, **_slice_id(one.slice_id)},
         "trees": [_tree(plan, one, tree, shared) for tree in one.trees],
     }
 

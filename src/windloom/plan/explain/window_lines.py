@@ -31,7 +31,8 @@ class TimeAxis:
 
     @classmethod
     def of(cls, windows: Iterable[Window]) -> TimeAxis:
-        ticks = [length for window in windows for length in (window.range_ticks, window.slide_ticks)]
+        timed = [window for window in windows if not window.is_rows]
+        ticks = [length for window in timed for length in (window.range_ticks, window.slide_ticks)] or [_SECOND]
         shortest, longest = min(ticks), max(ticks)
         return cls(shortest, max(longest, shortest * 10))
 
@@ -65,6 +66,8 @@ class TimeAxis:
 
 
 def draw_window(canvas: Canvas, axis: TimeAxis, window: Window, y: float, colour: str, height: float) -> None:
+    if window.is_rows:
+        return  # how long a number of rows lasts is for the stream to say
     slide, range_end = axis.at(window.slide_ticks), axis.at(window.range_ticks)
     if window.is_landmark:
         range_end = axis.at(axis.longest)  # it grows without end

@@ -123,10 +123,13 @@ def short_window(window: Window) -> str:
     ('1 h / 1 min', '1 min tumbling + 1 s')
     >>> short_window(Window.landmark(3_600_000_000))
     'landmark / 1 h'
+    >>> short_window(Window.rows(1000, 10))
+    '1000 rows / 10'
     """
-    text = "landmark" if window.is_landmark else short_duration(window.range_ticks)
-    text += " tumbling" if window.is_tumbling else f" / {short_duration(window.slide_ticks)}"
-    return text + (f" + {short_duration(window.offset_ticks)}" if window.offset_ticks else "")
+    short = str if window.is_rows else short_duration
+    text = "landmark" if window.is_landmark else short(window.range_ticks) + (" rows" if window.is_rows else "")
+    text += " tumbling" if window.is_tumbling else f" / {short(window.slide_ticks)}"
+    return text + (f" + {short(window.offset_ticks)}" if window.offset_ticks else "")
 
 
 def windows_of_a_tuple(windows: Iterable[Window]) -> str:
