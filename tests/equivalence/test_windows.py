@@ -12,6 +12,7 @@ from support.sharded import random_trades, rows, start
 from support.streams import SCHEMA, random_rows
 from support.trades import trades
 from windloom import Loom
+from windloom.errors import WindloomError
 from windloom.spark.verify import compare, spark_window_frame
 
 if TYPE_CHECKING:
@@ -36,6 +37,13 @@ STREAMED = {
     "often": "SELECT symbol, count(*) AS n FROM trades [LANDMARK SLIDE 15 seconds] GROUP BY symbol",
     "beside": "SELECT symbol, count(*) AS n FROM trades [RANGE 60 seconds SLIDE 30 seconds] GROUP BY symbol",
     "big": "SELECT count(*) AS n FROM trades [UNTIL NOW SLIDE 40 seconds] WHERE volume > 5",
+}
+#: Windows of rows: in streams on the driver only.
+COUNTED = {
+    "rows": "SELECT symbol, count(*) AS n, sum(volume) AS v FROM trades [ROWS 20 SLIDE 6] GROUP BY symbol",
+    "more_rows": "SELECT symbol, max(price) AS p FROM trades [ROWS 30 SLIDE 15 OFFSET 2] GROUP BY symbol",
+    "big_rows": "SELECT sum(price) AS p FROM trades [ROWS 7 SLIDE 10] WHERE volume > 2",
+    "own_rows": "SELECT symbol, avg(volume) AS v FROM trades [PARTITION BY symbol ROWS 4 SLIDE 2] GROUP BY symbol",
 }
 
 
@@ -81,20 +89,80 @@ def test_a_batch_equals_spark(loom: Loom, expected: dict[str, Any], options: dic
 def test_a_stream_in_two_lives_gives_the_rows_of_a_batch(spark: SparkSession, tmp_path: Path, placement: str) -> None:
     made = sorted(random_trades(11, 90), key=lambda row: row[0])
     made[41], made[42] = made[42], made[41]  # within the delay
-    source = tmp_path / "in"
+    source, queries = tmp_path / "in", STREAMED if placement == "executors" else {**STREAMED, **COUNTED}
     for number, (first, last) in enumerate([(0, 30), (30, 42)]):
         put(source, f"{number:03d}", made[first:last])
-    handle = start(spark, source, tmp_path, placement, STREAMED)
+    handle = start(spark, source, tmp_path, placement, queries)
     assert handle.await_termination(300)
     put(source, "002", made[42:])
-    handle = start(spark, source, tmp_path, placement, STREAMED, finish=True)
+    handle = start(spark, source, tmp_path, placement, queries, finish=True)
     assert handle.await_termination(300)
     assert sum(one.late_partly + one.late_dropped for one in handle.recent_progress) == 0
     batch = Loom(spark)
     batch.stream("trades", trades(spark, made), time="ts")
-    for name, text in STREAMED.items():
+    for name, text in queries.items():
         batch.query(name, text)
     results = batch.run(placement="driver")
-    for name in STREAMED:
+    for name in queries:
         assert rows(handle.arrow(name)) == rows(results.arrow(name)), name
         assert batch.verify(name)
+
+
+def test_late_tuples_have_no_position_and_untimed_ones_are_refused_or_counted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = sorted(random_trades(12, 40), key=lambda row: row[0])
+    late = [(made[0][0], "A", 1.0, 9), (made[1][0], "B", 2.0, 1)]
+    untimed = (None, "A", 3.0, 9)
+    put(tmp_path / "in", "000", made[:30])
+    put(tmp_path / "in", "001", [*late, untimed, *made[30:]])
+    refused = start(spark, tmp_path / "in", tmp_path / "a", "driver", COUNTED, finish=True)
+    with pytest.raises(WindloomError, match="stream 'trades' has tuples without a usable time"):
+        refused.await_termination(300)
+    handle = start(spark, tmp_path / "in", tmp_path / "b", "driver", COUNTED, finish=True, untimed="skip")
+    assert handle.await_termination(300)
+    last = handle.recent_progress[1]
+    # Both tuples find no window of theirs open; one of them passes the predicate of another set as well.
+    assert (last.untimed, last.late_partly, last.late_dropped) == (1, 0, 3)
+    batch = Loom(spark)
+    batch.stream("trades", trades(spark, made), time="ts")
+    for name, text in COUNTED.items():
+        batch.query(name, text)
+    results = batch.run(placement="driver")
+    for name in COUNTED:
+        assert rows(handle.arrow(name)) == rows(results.arrow(name)), name
+
+
+def test_a_query_of_rows_that_comes_later_counts_on_or_from_then_on(spark: SparkSession, tmp_path: Path) -> None:
+    made = sorted(random_trades(13, 60), key=lambda row: row[0])
+    put(tmp_path / "in", "000", made[:30])
+    queries = {"first": COUNTED["rows"]}
+    handle = start(spark, tmp_path / "in", tmp_path, "driver", queries, trigger={"processingTime": "1 hour"})
+    handle.process_all_available()
+    counted = handle.add("counted", "SELECT count(*) AS n FROM trades [ROWS 10 SLIDE 5]")
+    own = handle.add("own", COUNTED["own_rows"])
+    assert counted.complete_from is not None
+    assert counted.complete_from.startswith("row ")
+    assert own.complete_from is None
+    with pytest.raises(WindloomError, match="whose positions are not kept for questions"):
+        handle.ask("SELECT count(*) AS n FROM trades [ROWS 10 SLIDE 5]")
+    handle.stop()
+    put(tmp_path / "in", "001", made[30:])
+    handle = start(spark, tmp_path / "in", tmp_path, "driver", queries, finish=True)
+    assert handle.await_termination(300)
+    since = int(counted.complete_from.removeprefix("row "))
+    assert since % 5 == 0
+    found = [(row[0], row[2]) for row in rows(handle.arrow("counted"))]
+    assert sorted(found) == [(start, min(10, 60 - start)) for start in range(since, 60, 5)]
+    assert min(row[0] for row in rows(handle.arrow("own"))) < 0  # from position 0 on
+
+
+def test_windows_of_rows_are_refused_on_executors_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "000", random_trades(14, 10))
+    message = "has windows of rows, which are not answered on executors in a stream"
+    with pytest.raises(WindloomError, match=message):
+        start(spark, tmp_path / "in", tmp_path / "a", "executors", COUNTED)
+    handle = start(spark, tmp_path / "in", tmp_path, "executors", STREAMED, trigger={"processingTime": "1 hour"})
+    with pytest.raises(WindloomError, match=message):
+        handle.add("rows", COUNTED["rows"])
+    handle.stop()

@@ -73,9 +73,11 @@ def locate(
     after: int | Ints,
     until: int | Ints,
     marks: tuple[Ints, Ints, Positions],
+    span: tuple[Ints, Ints] | None = None,
 ) -> Lanes:
     """Lanes of every (query, group), for windows that end in `(after, until]`; either is one tick, or one a query.
 
+    `span` narrows both by group.
     `marks` = (starts of the marked cells, their group bounds, the cell each lies in); three empty arrays without marks.
     """
     queries, groups = len(windows), len(group_bounds) - 1
@@ -88,7 +90,9 @@ def locate(
         np.array(np.broadcast_to(np.asarray(one, np.int64), (queries,))) for one in (after, until)
     )
     lengths = (windows.ranges, windows.slides, windows.offsets, windows.every_landmark)
-    arguments = (starts, group_bounds, *marks, *lengths, after_each, until_each)
+    if span is None:
+        span = (np.full(groups, np.iinfo(np.int64).min), np.full(groups, np.iinfo(np.int64).max))
+    arguments = (starts, group_bounds, *marks, *lengths, after_each, until_each, *span)
     _walk(*arguments, True, counts, no_ints, no_positions, no_positions, no_positions)
     bounds = np.cumsum(counts)
     rows = int(bounds[-1])
@@ -177,15 +181,16 @@ def _write_run(opens, slide, left, left_cells, right, right_cells, window_start,
 @compiled
 def _walk_cells(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
-    ranges, slides, offsets, landmarks, after, until, counting, lanes, window_start, lo, hi, tail,
+    ranges, slides, offsets, landmarks, after, until, group_after, group_until,
+    counting, lanes, window_start, lo, hi, tail,
 ):  # fmt: skip
     groups = len(group_bounds) - 1
     even = _even_until(starts, group_bounds)
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
-        last = (until[query] - offset - length) // slide
-        earliest = (after[query] - offset - length) // slide + 1
         for group in range(groups):
+            last = (min(until[query], group_until[group]) - offset - length) // slide
+            earliest = (max(after[query], group_after[group]) - offset - length) // slide + 1
             lane = query * groups + group
             begin, end = group_bounds[group], group_bounds[group + 1]
             row = np.int64(0) if counting else lanes[lane]
@@ -285,15 +290,16 @@ def _walk_landmark(  # type: ignore[no-untyped-def]
 @compiled
 def _walk_marks(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
-    ranges, slides, offsets, landmarks, after, until, counting, lanes, window_start, lo, hi, tail,
+    ranges, slides, offsets, landmarks, after, until, group_after, group_until,
+    counting, lanes, window_start, lo, hi, tail,
 ):  # fmt: skip
     # The window's last cell may be cut by its end: whole cells up to it, then that cell's running value at the end.
     groups = len(group_bounds) - 1
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
-        last = (until[query] - offset - length) // slide
-        earliest = (after[query] - offset - length) // slide + 1
         for group in range(groups):
+            last = (min(until[query], group_until[group]) - offset - length) // slide
+            earliest = (max(after[query], group_after[group]) - offset - length) // slide + 1
             begin, end = group_bounds[group], group_bounds[group + 1]
             mark_begin, mark_end = mark_bounds[group], mark_bounds[group + 1]
             lane = query * groups + group

@@ -21,6 +21,7 @@ from windloom.kernels.memory import new_array
 from windloom.kernels.merge import append_tails
 from windloom.kernels.registry import find_technique
 from windloom.model.aggregate import Family
+from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.rounds.cells import Cells, coarsen, running
 from windloom.rounds.groups import describe_group
@@ -28,6 +29,9 @@ from windloom.rounds.landmarks import Landmark
 from windloom.rounds.lift import Lifted
 from windloom.rounds.lower import Combined, Refuse, arrow_type, lower
 from windloom.rounds.parts import Part, Piece, ShapePart, make_part
+
+#: Of every group of a set, `(after, until]` for the ends of its windows: where groups close by themselves.
+Span = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: Rows a block aims at: large enough to amortise the calls, small enough to stay near the caches.
 BLOCK_ROWS = 1 << 20
@@ -56,6 +60,7 @@ class Answers:
     until: int
     own_after: Mapping[str, int] = field(default_factory=dict)  # by name of the query
     landmarks: Mapping[str, Landmark] = field(default_factory=dict)  # the same
+    spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set, of those whose tuples are counted
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """Every answer once; the same blocks in the same order each time it is called."""
@@ -73,7 +78,9 @@ class _TreeAnswers:
     def __init__(self, answers: Answers, one: PartialSet, tree: Tree, cells: Cells) -> None:
         self.plan, self.one, self.tree = answers.plan, one, tree
         self.after, self.until, self.own_after = answers.after, answers.until, answers.own_after
-        self.landmarks = answers.landmarks
+        self.landmarks, self.span = answers.landmarks, answers.spans.get(one.number)
+        if one.counted_by is not None:
+            self.after, self.until = TICK_MIN, TICK_MAX  # of time; ends are positions here
         self.parts: dict[tuple[int, int], Part] = {}
         if tree.fine_edges != one.edges:
             cells, _ = coarsen(cells, tree.fine_edges)
@@ -141,7 +148,8 @@ class _TreeAnswers:
         marks = self.marks
         if len(marks[0]):
             marks = (marks[0], marks[1][groups.start : groups.stop + 1], marks[2])
-        lanes = locate(self.cells.starts, bounds, part.windows, part.after, part.until, marks)
+        span = None if self.span is None else (self.span[0][groups], self.span[1][groups])
+        lanes = locate(self.cells.starts, bounds, part.windows, part.after, part.until, marks, span)
         if not len(lanes):
             return
         combined = self._combine(part, bounds, lanes)

@@ -20,6 +20,12 @@ def ask(state: State, plan: Plan, query_plan: Plan) -> tuple[Answers, int | None
     """
     (one,) = query_plan.sets
     (planned,) = one.queries
+    if one.counted_by is not None:
+        raise WindloomError(
+            f"query '{planned.name}' cannot be answered from what is kept",
+            f"its windows {planned.query.window} are of rows, whose positions are not kept for questions",
+            "add it as a query: it counts from the next round on",
+        )
     before = find_set(plan, one)
     cells, history = carry_set(state, before, one)
     window = planned.query.window

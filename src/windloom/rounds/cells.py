@@ -79,8 +79,8 @@ def merge_cells(kept: Cells, fresh: Cells) -> Cells:
     return _sorted_cells(numbers[which], distinct, np.concatenate([kept.starts, fresh.starts]), lifted)
 
 
-def keep_from(cells: Cells, tick: int) -> Cells:
-    """Only cells of slices that begin at `tick` or later."""
+def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
+    """Only cells of slices that begin at `tick` or later; it may be one for every cell."""
     wanted = cells.starts >= tick
     if wanted.all():
         return cells

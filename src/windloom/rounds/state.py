@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from windloom.model.time import TICK_MIN
 from windloom.rounds.cells import Cells
+from windloom.rounds.positions import Positions
 from windloom.slicing.edges import EdgeSet
 
 
@@ -56,11 +57,12 @@ class State:
     fresh: frozenset[str] = frozenset()
     history: Mapping[int, History] = field(default_factory=dict)  # by number of the set; none: all of it is kept
     first: Mapping[str, int] = field(default_factory=dict)
+    positions: Positions = field(default_factory=Positions)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all cells."""
-        return sum(one.nbytes for one in self.cells.values())
+        """Bytes of all cells, and of tuples that wait for their position."""
+        return sum(one.nbytes for one in self.cells.values()) + self.positions.nbytes
 
     def history_of(self, number: int) -> History:
         return self.history.get(number, _COMPLETE)

@@ -93,15 +93,25 @@ def told_ticks(partials: Partials, row: Mapping[str, int | None]) -> tuple[dict[
     return found[0], found[1]
 
 
-def partials_of(plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iterable[Stream] = ()) -> Partials:
-    """The job for a plan; it also tells the largest tick of every one of `timed_streams`."""
+def partials_of(
+    plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iterable[Stream] = (), *, rows_later: bool = False
+) -> Partials:
+    """The job for a plan; it also tells the largest tick of every one of `timed_streams`.
+
+    With `rows_later`, sets whose tuples are counted have no partials yet: in rounds, positions need the watermark.
+    """
     clocks: dict[str, int] = {}
     with_clocks = list(timed_streams)
     if with_clocks:
         clocks = {one.stream: one.number for one in reversed(plan.sets) if one.where is None and one.counted_by is None}
     timed = set(clocks.values())
     parts = [
-        _set_frame(one, plan.stream(one.stream), frames[one.stream], with_clock=one.number in timed)
+        set_frame(
+            one,
+            plan.stream(one.stream),
+            _sliceable(one, plan.stream(one.stream), frames[one.stream], rows_later),
+            with_clock=one.number in timed,
+        )
         for one in plan.sets
     ]
     for stream in with_clocks:
@@ -112,11 +122,21 @@ def partials_of(plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iter
     if len(parts) == 1:
         frame = parts[0]
         return Partials(frame.withColumn("part", F.lit(0)), (tuple(frame.columns),), len(plan.sets), clocks)
-    united, slots = _unite(parts)
+    united, slots = unite(parts)
     return Partials(united, slots, len(plan.sets), clocks)
 
 
-def _unite(parts: list[DataFrame]) -> tuple[DataFrame, tuple[tuple[str, ...], ...]]:
+def _sliceable(one: PartialSet, stream: Stream, frame: DataFrame, rows_later: bool) -> DataFrame:
+    """A frame with what the set's slices are of: time, or positions."""
+    if one.counted_by is None:
+        return frame
+    if rows_later:
+        return frame.where("false").withColumn(POSITION, F.lit(None).cast("bigint"))
+    # All tuples are counted, whether they pass or not: a window of rows is taken before WHERE.
+    return with_positions(frame, stream, one.counted_by)
+
+
+def unite(parts: list[DataFrame]) -> tuple[DataFrame, tuple[tuple[str, ...], ...]]:
     columns_of = [frame.dtypes for frame in parts]
     slots = tuple(slot_names(kind for _, kind in columns) for columns in columns_of)
     kinds = {
@@ -158,15 +178,12 @@ def without_time(stream: Stream, tuples: int) -> WindloomError:
     )
 
 
-def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame, *, with_clock: bool) -> DataFrame:
+def set_frame(one: PartialSet, stream: Stream, frame: DataFrame, *, with_clock: bool = False) -> DataFrame:
     """`slice`, `g0…`, then each component's fields `c0…`: one row a non-empty (slice, group).
 
     `first` and `seen` are its clock.
     """
-    tick = tick_sql(stream)
-    if one.counted_by is not None:
-        # All tuples are counted, whether they pass or not: a window of rows is taken before WHERE.
-        frame, tick = with_positions(frame, stream, one.counted_by), POSITION
+    tick = tick_sql(stream) if one.counted_by is None else POSITION
     if one.where is not None:
         # Rows without a time pass every predicate, so that they are seen and refused.
         frame = frame.where(f"({one.where.sql}) OR {tick} IS NULL")

@@ -37,7 +37,7 @@ def take_in(
     Streams no query reads have a clock too: a query that comes later must know which tuples it has missed. Tuples
     without a usable time are refused, or left out and counted.
     """
-    partials = partials_of(plan, frames, streams)
+    partials = partials_of(plan, frames, streams, rows_later=True)
     with ExitStack() as scope:
         if batch is not None and len(partials.slots) > 1:
             # Every part reads the micro-batch; without this each of them would fetch it from the source again.

@@ -9,7 +9,7 @@ A round that ran in shards on executors has no partials here but notes of what i
 | 4     | CRC-32 of all that follows                                                 |
 | 4     | length of the JSON that follows, little-endian                             |
 | …     | JSON: round, plan version, watermark, seen and first, tables, shards       |
-| rest  | the tables, one Arrow IPC stream a partial set                             |
+| rest  | the tables, one Arrow IPC stream a partial set; positions, if there are any |
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.rounds.checkpoint.records import damaged, newer
+from windloom.rounds.positions import Positions, RowIntake
 from windloom.rounds.shards.notes import ShardNote
 
-#: 2 can hold notes of shards, 3 has the first tick of each stream.
+#: 2 can hold notes of shards, 3 has the first tick of each stream, and positions.
 VERSION = 3
 READABLE = (1, 2, 3)
 
@@ -53,6 +54,7 @@ class RoundLog:
     untimed: Mapping[str, int] = field(default_factory=dict)
     shards: tuple[ShardNote, ...] = ()  # by number of the shard
     first: Mapping[str, int] = field(default_factory=dict)
+    rows: RowIntake | None = None
 
     def to_bytes(self) -> bytes:
         tables = {number: _table_bytes(table) for number, table in sorted(self.partials.items())}
@@ -65,9 +67,11 @@ class RoundLog:
             "untimed": dict(self.untimed),
             "shards": [note.to_json() for note in self.shards],
             "tables": {str(number): len(data) for number, data in tables.items()},
+            "late_rows": None if self.rows is None else {str(one): late for one, late in self.rows.late.items()},
         }
         text = json.dumps(about).encode()
-        pieces: list[Any] = [_LENGTH.pack(len(text)), text, *tables.values()]
+        positions = [] if self.rows is None else [self.rows.positions.to_bytes()]
+        pieces: list[Any] = [_LENGTH.pack(len(text)), text, *tables.values(), *positions]
         checksum = 0
         for piece in pieces:
             checksum = zlib.crc32(piece, checksum)
@@ -93,8 +97,14 @@ class RoundLog:
             place += size
         seen, untimed = about["seen"], about.get("untimed", {})
         shards = tuple(ShardNote.from_json(note) for note in about.get("shards", []))
+        rows, late = None, about.get("late_rows")
+        if late is not None:
+            counted = {int(number): tuples for number, tuples in late.items()}
+            rows = RowIntake(Positions.from_bytes(bytes(body[place:])), counted)
         first = about.get("first", {})
-        return cls(about["round"], about["plan_version"], about["watermark"], seen, partials, untimed, shards, first)
+        return cls(
+            about["round"], about["plan_version"], about["watermark"], seen, partials, untimed, shards, first, rows
+        )
 
 
 def _table_bytes(table: pa.Table) -> pa.Buffer:

@@ -51,6 +51,7 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
             plan,
             seen=log.seen,
             first=log.first,
+            rows=log.rows,
             history_ticks=record.history_ticks,
         )
         state = state.forgetting(kept_from_of(log.shards))

@@ -46,6 +46,7 @@ from windloom.spark.shard_job import Gathered, gathered, run_shards
 
 class ExecutorPlacement:
     parts_outlive_rounds = False
+    counts_rows = False
 
     def __init__(
         self,
