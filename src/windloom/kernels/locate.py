@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.memory import new_array
+from windloom.kernels.seek import NO_LANDMARK, seek, walk_landmark
 
 Ints = NDArray[np.int64]
 Positions = NDArray[np.int32]
-
-#: In the place of a landmark: the windows of the query begin a range before they end.
-NO_LANDMARK = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,35 +106,6 @@ def locate(
 
 
 @compiled
-def _seek(starts, position, end, target, guess):  # type: ignore[no-untyped-def]
-    """First index from `position` on whose start is at or past `target`; `guess` is how far it was last time."""
-    if position >= end or starts[position] >= target:
-        return position
-    near = position + guess
-    if near > position and near <= end and starts[near - 1] < target:
-        if near == end or starts[near] >= target:
-            return near
-        position = near
-    step = 1
-    low = position  # starts[low] < target
-    high = position + 1
-    while high < end and starts[high] < target:
-        low = high
-        step *= 2
-        high = low + step
-    if high > end:
-        high = end
-    low += 1
-    while low < high:
-        middle = (low + high) // 2
-        if starts[middle] < target:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@compiled
 def _even_until(starts, group_bounds):  # type: ignore[no-untyped-def]
     """For each cell the last one of its group up to which cells are evenly spaced; both count from the first group."""
     base = group_bounds[0]
@@ -195,7 +164,7 @@ def _walk_cells(  # type: ignore[no-untyped-def]
             begin, end = group_bounds[group], group_bounds[group + 1]
             row = np.int64(0) if counting else lanes[lane]
             if landmarks[query] != NO_LANDMARK:
-                row = _walk_landmark(
+                row = walk_landmark(
                     starts, begin, end, starts, begin, end, mark_cell, slide, offset, landmarks[query], earliest, last,
                     counting, row, window_start, lo, hi, tail,
                 )  # fmt: skip
@@ -219,13 +188,13 @@ def _walk_lane(  # type: ignore[no-untyped-def]
     alone = np.int64(0)  # rows to go one by one, after a run that came to nothing
     while index <= last:
         opens = index * slide + offset
-        moved = _seek(starts, left, end, opens, left_step)
+        moved = seek(starts, left, end, opens, left_step)
         left_step = moved - left
         left = moved
         if left >= end:
             break
         right = max(right, left)
-        moved = _seek(starts, right, end, opens + length, right_step)
+        moved = seek(starts, right, end, opens + length, right_step)
         right_step = moved - right
         right = moved
         if left == right:
@@ -254,40 +223,6 @@ def _walk_lane(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _walk_landmark(  # type: ignore[no-untyped-def]
-    starts, begin, end, fine_starts, fine_begin, fine_end, mark_cell, slide, offset, landmark, earliest, last,
-    counting, row, window_start, lo, hi, tail,
-):  # fmt: skip
-    """Rows of one lane whose windows all begin at the landmark: one for every end behind its first cell.
-
-    Where there are marks, the fine cells are the marked ones; else the cells themselves.
-    """
-    first = _seek(fine_starts, fine_begin, fine_end, landmark, 1)
-    if first >= fine_end:
-        return row
-    index = max(earliest, (fine_starts[first] - offset) // slide)
-    if counting:
-        return row + max(np.int64(0), last - index + 1)
-    left = _seek(starts, begin, end, landmark, 1)
-    right = first
-    step = np.int64(1)
-    for stretch in range(index, last + 1):
-        opens = stretch * slide + offset
-        moved = _seek(fine_starts, right, fine_end, opens + slide, step)
-        step = moved - right
-        right = moved
-        window_start[row] = opens
-        lo[row] = left
-        if len(tail):
-            hi[row] = mark_cell[right - 1]
-            tail[row] = right - 1
-        else:
-            hi[row] = right
-        row += 1
-    return row
-
-
-@compiled
 def _walk_marks(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
     ranges, slides, offsets, landmarks, after, until, group_after, group_until,
@@ -305,7 +240,7 @@ def _walk_marks(  # type: ignore[no-untyped-def]
             lane = query * groups + group
             row = np.int64(0) if counting else lanes[lane]
             if landmarks[query] != NO_LANDMARK:
-                row = _walk_landmark(
+                row = walk_landmark(
                     starts, begin, end, mark_starts, mark_begin, mark_end, mark_cell, slide, offset, landmarks[query],
                     earliest, last, counting, row, window_start, lo, hi, tail,
                 )  # fmt: skip
@@ -315,10 +250,10 @@ def _walk_marks(  # type: ignore[no-untyped-def]
                 right = mark_begin
                 while index <= last:
                     opens = index * slide + offset
-                    left = _seek(starts, left, end, opens, 1)
+                    left = seek(starts, left, end, opens, 1)
                     if left >= end:
                         break
-                    right = _seek(mark_starts, right, mark_end, opens + length, 1)
+                    right = seek(mark_starts, right, mark_end, opens + length, 1)
                     if right > mark_begin and mark_starts[right - 1] >= opens:
                         if not counting:
                             window_start[row] = opens

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from windloom.errors import WindloomError
 from windloom.kernels.families import AddInt, Columns, empty_columns
 from windloom.kernels.lanes import shift_queries, spread_groups
-from windloom.kernels.locate import NO_LANDMARK, Lanes, locate
+from windloom.kernels.locate import Lanes, locate
 from windloom.kernels.memory import new_array
 from windloom.kernels.merge import append_tails
 from windloom.kernels.registry import find_technique
+from windloom.kernels.seek import NO_LANDMARK
 from windloom.model.aggregate import Family
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, Tree
@@ -159,7 +160,7 @@ class _TreeAnswers:
         shift_queries(lanes.window_start, lanes.bounds, part.windows.ranges, window_end)
         for query in part.windows.landmark_queries:
             rows = slice(int(lanes.bounds[query * count]), int(lanes.bounds[(query + 1) * count]))
-            lanes.window_start[rows] = part.windows.landmarks[query]
+            lanes.window_start[rows] = part.windows.every_landmark[query]
         for shape in part.shapes:
             lane_bounds = lanes.bounds[shape.first * count : shape.last * count + 1]
             rows = slice(int(lane_bounds[0]), int(lane_bounds[-1]))
@@ -229,9 +230,8 @@ class _TreeAnswers:
 
         def refuse(row: int, value: str) -> None:
             query = part.queries[int(np.searchsorted(bounds, row, side="right")) - 1].query
-            edges = [int(edge[row]) for edge in (window_start, window_end)]
-            if self.one.counted_by is None:
-                edges = [np.datetime64(edge, "us") for edge in edges]
+            told = str if self.one.counted_by is not None else _instant
+            edges = [told(int(edge[row])) for edge in (window_start, window_end)]
             group = describe_group(keys, (int(np.searchsorted(lane_bounds, row, side="right")) - 1) % groups)
             raise WindloomError(
                 f"query '{query.name}': a value does not fit its type",
@@ -266,6 +266,10 @@ class _TreeAnswers:
             parts = [_rows(combined[i], rows) for i in piece.components]
             arrays.append(lower(piece.aggregate, argument, parts, refuse_here))
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def _instant(tick: int) -> str:
+    return str(np.datetime64(tick, "us"))
 
 
 def _rows(combined: Combined, rows: slice) -> Combined:

@@ -50,7 +50,7 @@ class Counts:
     @property
     def _numbers(self) -> NDArray[np.int64]:
         assert self.table is not None
-        return self.table["count"].to_numpy().astype(np.int64)
+        return np.asarray(self.table["count"].to_numpy(), np.int64)
 
     @property
     def _keys(self) -> list[pa.Array]:
