@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, aggregates, make_query
+from support.catalogs import ROWS, STREAM, TYPES, aggregates, landmark_catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
 from support.native import partials_of_plan
 from support.rounds import first_of
@@ -23,21 +23,9 @@ from windloom.slicing import SLICINGS
 
 Row = dict[str, Any]
 
-LANDMARKS = st.builds(Window.landmark, st.integers(1, 16), st.integers(-9, 9))
 
-
-@st.composite
-def catalogs(draw: st.DrawFn, technique: str = "auto") -> list[Query]:
-    """Landmark queries of several slides, and others beside them, over few groupings."""
-    asked = aggregates()
-    if technique != "auto":
-        asked = asked.filter(lambda one: all(permits(TECHNIQUES[technique], family) for family in _families(one)))
-    windows = draw(st.lists(LANDMARKS, min_size=1, max_size=3)) + draw(st.lists(WINDOWS, max_size=2))
-    grouping = st.sampled_from([(), ("k",), ("k", "f")])
-    return [
-        make_query(f"q{i}", window, draw(st.lists(asked, min_size=1, max_size=2, unique=True)), draw(grouping))
-        for i, window in enumerate(windows)
-    ]
+def permitted(technique: str) -> st.SearchStrategy[Aggregate]:
+    return aggregates().filter(lambda one: all(permits(TECHNIQUES[technique], family) for family in _families(one)))
 
 
 def _families(aggregate: Aggregate) -> list[Any]:
@@ -69,7 +57,7 @@ def run(plan: Plan, rounds: list[list[Row]]) -> tuple[State, list[Block], list[S
 @pytest.mark.parametrize("slicing", SLICINGS)
 @pytest.mark.parametrize("strategy", ["no_share", "shared", "weave_share"])
 @settings(max_examples=30, deadline=None)
-@given(queries=catalogs(), rows=ROWS)
+@given(queries=landmark_catalogs(), rows=ROWS)
 def test_one_step_answers_what_the_oracle_answers(
     strategy: str, slicing: str, queries: list[Query], rows: list[Row]
 ) -> None:
@@ -89,7 +77,7 @@ def test_one_step_answers_what_the_oracle_answers(
 def test_every_technique_and_every_cut_gives_the_same_rows(
     slicing: str, technique: str, data: st.DataObject, rows: list[Row], cuts: list[int]
 ) -> None:
-    queries = data.draw(catalogs(technique))
+    queries = data.draw(landmark_catalogs(permitted(technique)))
     plan = plan_of(queries, "shared", slicing, technique)
     ordered = sorted(rows, key=lambda row: row["tick"])
     bounds = [0, *sorted(cuts), len(ordered)]

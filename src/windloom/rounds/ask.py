@@ -10,6 +10,7 @@ from windloom.plan.physical import PartialSet, Plan, PlannedQuery
 from windloom.rounds.answers import Answers
 from windloom.rounds.carry import carry_set, find_set
 from windloom.rounds.exact import first_exact, kept_from
+from windloom.rounds.landmarks import landmarks_of
 from windloom.rounds.state import History, State
 
 
@@ -35,7 +36,10 @@ def ask(state: State, plan: Plan, query_plan: Plan) -> tuple[Answers, int | None
     if since is not None and since > last_start:
         raise _refusal(one, planned, before, history, state.closed, last_start)
     after = TICK_MIN if since is None else since + window.range_ticks - 1
-    return Answers(query_plan, {} if cells is None else {one.number: cells}, after, state.closed), since
+    own_since = {} if since is None else {planned.name: since}
+    landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, state.closed)
+    held = {} if cells is None else {one.number: cells}
+    return Answers(query_plan, held, after, state.closed, landmarks=landmarks), since
 
 
 def _refusal(
