@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from golden.plans import FEW, MIXED, many_queries, plan_of
+from golden.plans import FEW, KINDS, MIXED, many_queries, plan_of
 from windloom.optimizer import report_sharing
 from windloom.optimizer.cost.constants import load_constants
 from windloom.plan import Plan
@@ -51,6 +51,10 @@ _CASES: dict[str, Callable[[], str]] = {
     "few.json": lambda: _json(explain_json(plan_of(FEW))),
     "few_cutty.txt": lambda: explain_text(plan_of(FEW, slicing="cutty")),
     "few_no_share.txt": lambda: explain_text(plan_of(FEW, strategy="no_share")),
+    "kinds.txt": lambda: explain_text(plan_of(KINDS)),
+    "kinds_sharing.txt": lambda: _sharing(plan_of(KINDS)),
+    "one_landmark.txt": lambda: explain_text(plan_of(KINDS), query="so_far"),
+    "one_of_rows.txt": lambda: explain_text(plan_of(KINDS), query="own_50"),
     "mixed.txt": lambda: explain_text(plan_of(MIXED, rates={"orders": 250.0})),
     "apart.txt": lambda: explain_text(plan_of(FEW, rates=_LOW_RATE, strategy="weave_share", technique="recalculate")),
     "many.txt": lambda: explain_text(plan_of(many_queries(40))),

@@ -64,7 +64,10 @@ ASKED = [
 ]
 ASKING = st.builds(
     lambda window, aggregate, grouping, where: make_query("q", window, [aggregate], grouping, where),
-    st.sampled_from([Window(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]),
+    st.sampled_from(
+        [Window(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]
+        + [Window.landmark(*one) for one in [(4,), (6, 1), (5,)]]
+    ),
     st.sampled_from(ASKED),
     st.sampled_from([(), (), (), ("k",)]),
     st.sampled_from([None, None, None, "b"]),

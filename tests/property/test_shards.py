@@ -12,10 +12,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import ROWS, catalogs
+from support.catalogs import ROWS, catalogs, landmark_catalogs
 from support.compare import rows_of
 from support.native import partials_of_plan
-from support.rounds import plan_of
+from support.rounds import first_of, plan_of
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import scans_by_grouping
@@ -57,8 +57,8 @@ def run_all(told: ShardRound, partials: Mapping[int, pa.Table], shards: int) -> 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    first=catalogs(3),
-    second=catalogs(3),
+    first=st.one_of(catalogs(3), landmark_catalogs()),
+    second=st.one_of(catalogs(3), landmark_catalogs()),
     rounds=ROUNDS,
     shards=st.integers(1, 4),
     history_ticks=st.sampled_from([0, 20]),
@@ -79,16 +79,19 @@ def test_shards_together_are_one_step(
             watermark = TICK_MAX if ahead is None else max(watermark, largest - 20 + ahead)
             seen = {"s": max(largest, facts.seen.get("s", largest))}
             other = previous if previous is not None and previous != plan else None
-            told = ShardRound(number, plan, watermark, seen, history_ticks, facts, other, states, files)
+            smallest = first_of(rows)
+            told = ShardRound(number, plan, watermark, seen, history_ticks, facts, other, states, files, smallest)
             partials = partials_of_plan(plan, rows)
             notes = run_all(told, partials, shards)
             if other is not None:
                 whole, facts = carry(whole, other, plan), carry(facts, other, plan)
                 assert (facts.since, facts.fresh, facts.history) == (whole.since, whole.fresh, whole.history)
-            whole, answers, counts = step(whole, partials, watermark, plan, seen=seen, history_ticks=history_ticks)
-            facts, _, _ = step(facts, {}, watermark, plan, seen=seen, history_ticks=history_ticks)
+            facts_of = {"seen": seen, "first": smallest, "history_ticks": history_ticks}
+            whole, answers, counts = step(whole, partials, watermark, plan, **facts_of)
+            facts, _, _ = step(facts, {}, watermark, plan, **facts_of)
             facts = facts.forgetting(kept_from_of(notes))
             assert (facts.since, facts.seen, facts.history) == (whole.since, whole.seen, whole.history)
+            assert facts.first == whole.first
             made = [read_blocks("a", files.read(note.answers)) for note in notes if note.answers]
             blocks = list(joined(chain.from_iterable(made), rows=4))
             assert reported(blocks, queries) == reported(list(answers.blocks()), queries)

@@ -103,3 +103,13 @@ def make_query(
 def catalogs(draw: st.DrawFn, most: int = 4) -> list[Query]:
     count = draw(st.integers(1, most))
     return [draw(queries(f"q{i}")) for i in range(count)]
+
+
+@st.composite
+def landmark_catalogs(draw: st.DrawFn, asked: st.SearchStrategy[Aggregate] | None = None) -> list[Query]:
+    """Landmark queries of several slides, and others beside them, over few groupings."""
+    landmarks = st.builds(Window.landmark, st.integers(1, 16), st.integers(-9, 9))
+    windows = draw(st.lists(landmarks, min_size=1, max_size=3)) + draw(st.lists(WINDOWS, max_size=2))
+    chosen = st.lists(aggregates() if asked is None else asked, min_size=1, max_size=2, unique=True)
+    grouping = st.sampled_from([(), ("k",), ("k", "f")])
+    return [make_query(f"q{i}", window, draw(chosen), draw(grouping)) for i, window in enumerate(windows)]

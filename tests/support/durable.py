@@ -14,7 +14,8 @@ from pathlib import Path
 from support.catalogs import STREAM, make_query
 from support.compare import rows_of
 from support.native import partials_of_plan
-from support.rounds import Round, plan_of, renamed
+from support.positions import take_rows
+from support.rounds import Round, first_of, plan_of, renamed
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.plan import Plan
 from windloom.rounds import State, carry, step
@@ -23,12 +24,14 @@ from windloom.rounds.faults import fault
 
 #: What stands for the text of a query in plan records.
 TEXTS: dict[str, Query] = {
-    f"{window.range_ticks}/{window.slide_ticks} {aggregate} by {grouping}": make_query(
-        "q", window, [aggregate], grouping
+    f"{window} {aggregate} by {grouping}": make_query("q", window, [aggregate], grouping)
+    for window in (
+        *(Window(8, 4), Window(12, 4), Window(10, 5, 1), Window(6, 3)),
+        *(Window.landmark(5), Window.rows(7, 3), Window.rows(4, 2, 0, (Expression.of_column("k"),))),
     )
-    for window in (Window(8, 4), Window(12, 4), Window(10, 5, 1), Window(6, 3))
     for aggregate in (Aggregate("count"), Aggregate("sum", Expression.of_column("i")))
     for grouping in ((), ("k",))
+    if grouping or not window.partition_by
 }
 _TEXT_OF = {query: text for text, query in TEXTS.items()}
 
@@ -72,7 +75,14 @@ def run_stream(folder: Path, rounds: Sequence[Round], snapshot_rounds: int = 3) 
             log = checkpoint.read_log(number) or _take_in(number, rounds[number], record, plan, state)
             checkpoint.write_log(log)
             state, answers, _ = step(
-                state, log.partials, log.watermark, plan, seen=log.seen, history_ticks=record.history_ticks
+                state,
+                log.partials,
+                log.watermark,
+                plan,
+                seen=log.seen,
+                first=log.first,
+                rows=log.rows,
+                history_ticks=record.history_ticks,
             )
             blocks = list(answers.blocks())
             rows = {planned.name: rows_of(blocks, planned.query) for planned in plan.queries}
@@ -99,7 +109,9 @@ def _change_queries(checkpoint: Checkpoint, number: int, rounds: Sequence[Round]
 
 def _take_in(number: int, one: Round, record: PlanRecord, plan: Plan, state: State) -> RoundLog:
     seen = {"s": max([*state.seen.values(), *(row["tick"] for row in one.rows)])}
-    return RoundLog(number, record.version, one.watermark, seen, partials_of_plan(plan, one.rows))
+    counted, rows = take_rows(plan, one.rows, state.positions, state.closed, max(one.watermark, state.closed))
+    partials = {**partials_of_plan(plan, one.rows), **counted}
+    return RoundLog(number, record.version, one.watermark, seen, partials, first=first_of(one.rows), rows=rows)
 
 
 def _write_rows(folder: Path, number: int, rows: Mapping[str, object]) -> None:

@@ -11,13 +11,13 @@ from support.catalogs import STREAM, TYPES
 from support.compare import rows_of
 from support.native import partials_of_plan
 from windloom.model import Query
-from windloom.model.time import TICK_MIN
+from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import State, carry, step
 from windloom.rounds.lateness import Late, late_by_stream
 from windloom.testing import answer
-from windloom.testing.oracle import windows_of
+from windloom.testing.oracle import answer_from, windows_of
 
 Row = dict[str, Any]
 
@@ -78,7 +78,13 @@ def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, hist
                 run.lives.append(running[name])
         seen = {"s": max([row["tick"] for row in one.rows] + list(seen.values()))} if one.rows or seen else {}
         state, answers, counts = step(
-            state, partials_of_plan(plan, one.rows), one.watermark, plan, seen=seen, history_ticks=history_ticks
+            state,
+            partials_of_plan(plan, one.rows),
+            one.watermark,
+            plan,
+            seen=seen,
+            first=first_of(one.rows),
+            history_ticks=history_ticks,
         )
         blocks = list(answers.blocks())
         for life in running.values():
@@ -88,6 +94,24 @@ def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, hist
         run.late.append(late_by_stream(plan, counts.late).get("s", Late()))
         run.scans.append(len(plan.scans))
     return run
+
+
+def first_of(rows: Sequence[Row]) -> dict[str, int]:
+    """The smallest tick that a round brings, by stream."""
+    return {"s": min(row["tick"] for row in rows)} if rows else {}
+
+
+def landmark_of(rounds: Sequence[Round], number: int, life: Life) -> int | None:
+    """Where the windows of a landmark query begin as far as it is known in a round; None before the first tuple."""
+    if life.since is not None:
+        return life.since
+    first: int | None = None
+    for place, one in enumerate(rounds[: number + 1]):
+        settled = first is not None and first < closed_before(rounds, place)
+        if one.rows and not settled:
+            smallest = min(row["tick"] for row in one.rows)
+            first = smallest if first is None else min(first, smallest)
+    return None if first is None else life.query.window.last_start(first)
 
 
 def closed_before(rounds: Sequence[Round], number: int) -> int:
@@ -102,14 +126,27 @@ def expected_rows(rounds: Sequence[Round], life: Life) -> dict[int, list[Row]]:
     done = TICK_MIN
     for number in range(life.first, life.last + 1):
         until = closed_before(rounds, number + 1)
-        arrived = [row for one in rounds[: number + 1] for row in one.rows if _passes(life.query, row)]
+        arrived = [row for one in rounds[: number + 1] for row in one.rows]
         expected[number] = [
             row
-            for row in answer(life.query, arrived)
+            for row in _all_answers(rounds, number, life, [row for row in arrived if _passes(life.query, row)], until)
             if done < row["window_end"] <= until and (life.since is None or row["window_start"] >= life.since)
         ]
         done = until
     return expected
+
+
+def _all_answers(rounds: Sequence[Round], number: int, life: Life, arrived: Sequence[Row], until: int) -> list[Row]:
+    window = life.query.window
+    if not window.is_landmark:
+        return answer(life.query, arrived)
+    start = landmark_of(rounds, number, life)
+    if start is None:
+        return []
+    if until == TICK_MAX:
+        last = max(row["tick"] for one in rounds[: number + 1] for row in one.rows)
+        until = window.last_start(last) + window.slide_ticks
+    return answer_from(life.query, arrived, start, until)
 
 
 def count_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> Late:
@@ -122,10 +159,19 @@ def count_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> L
         for life in lives:
             if not _passes(life.query, row):
                 continue
+            window, is_fresh = life.query.window, life.first == number and number > 0
+            if window.is_landmark:
+                landmark = landmark_of(rounds, number, life)
+                assert landmark is not None
+                if row["tick"] >= landmark:
+                    missed |= window.last_start(row["tick"]) + window.slide_ticks <= closed and not is_fresh
+                    open_ |= closed < TICK_MAX
+                else:
+                    missed |= row["tick"] < closed and life.since is None
+                continue
             for start in windows_of(life.query.window, row["tick"]):
                 covered = life.since is None or start >= life.since
                 is_closed = start + life.query.window.range_ticks <= closed
-                is_fresh = life.first == number and number > 0
                 if is_closed and not (is_fresh and covered):
                     missed = True
                 elif covered:

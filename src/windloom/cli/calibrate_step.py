@@ -57,8 +57,8 @@ class Synthetic:
         outputs = tuple(Output(f"a{i}", i) for i in range(len(made)))
         grouping = (Grouping("k", Expression.of_column("k")),) if self.groups > 1 else ()
         return [
-            Query(f"q{i}", "s", Window(*(t * TICKS_PER_SECOND for t in one)), None, grouping, made, outputs, None, "")
-            for i, one in enumerate(self.windows)
+            Query(f"q{i}", "s", window, None, grouping, made, outputs, None, "")
+            for i, window in enumerate(Window(r * TICKS_PER_SECOND, s * TICKS_PER_SECOND) for r, s in self.windows)
         ]
 
     @property

@@ -18,6 +18,7 @@ from windloom.optimizer import scans_by_grouping
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.rounds import Block
+from windloom.rounds.landmarks import landmark_streams
 from windloom.rounds.lateness import Late
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.driver import DriverRun, run_on_driver
@@ -69,8 +70,8 @@ def run_batch(
         # Before anything runs: a directory that cannot be written to is known now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, out))
         run = _Run(spark, plan, store, planning_seconds, progress)
-        sharded = scans_by_grouping(plan)
-        partials = partials_of(plan if placement != "executors" else sharded, frames)
+        sharded, timed = scans_by_grouping(plan), list(landmark_streams(plan))
+        partials = partials_of(plan if placement != "executors" else sharded, frames, timed)
         if placement == "auto" and inputs_are_small(frames):
             placement = "driver"
         elif placement == "auto":
@@ -81,9 +82,12 @@ def run_batch(
             if placement == "driver" or sharded is plan:
                 partials = replace(partials, frame=measured)
             else:
-                partials = partials_of(sharded, frames)
+                partials = partials_of(sharded, frames, timed)
         if placement == "driver":
             return _on_driver(run, partials)
+        if partials.clocks:
+            # Read twice: for the first and last tick of streams, and for the answers.
+            scope.callback(partials.frame.persist().unpersist)
         return _on_executors(replace(run, plan=sharded), partials, shards)
 
 

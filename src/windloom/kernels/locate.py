@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.memory import new_array
+from windloom.kernels.seek import NO_LANDMARK, seek, walk_landmark
 
 Ints = NDArray[np.int64]
 Positions = NDArray[np.int32]
@@ -22,14 +23,28 @@ Positions = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class WindowArrays:
-    """Ranges, slides and offsets of a tree's queries, in ticks."""
+    """Ranges, slides and offsets of a tree's queries, in ticks.
+
+    Windows of a query with a landmark all begin there; its range is its slide, and rows are told by the stretch
+    `[end - slide, end)` that is new in them.
+    """
 
     ranges: Ints
     slides: Ints
     offsets: Ints
+    landmarks: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.ranges)
+
+    @property
+    def landmark_queries(self) -> Ints:
+        """Those that have one, by place."""
+        return np.flatnonzero(self.every_landmark != NO_LANDMARK)
+
+    @property
+    def every_landmark(self) -> Ints:
+        return np.full(len(self), NO_LANDMARK, np.int64) if self.landmarks is None else self.landmarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +69,13 @@ def locate(
     group_bounds: Ints,
     windows: WindowArrays,
     after: int | Ints,
-    until: int,
+    until: int | Ints,
     marks: tuple[Ints, Ints, Positions],
+    span: tuple[Ints, Ints] | None = None,
 ) -> Lanes:
-    """Lanes of every (query, group), for windows that end in `(after, until]`; `after` is one tick, or one a query.
+    """Lanes of every (query, group), for windows that end in `(after, until]`; either is one tick, or one a query.
 
+    `span` narrows both by group.
     `marks` = (starts of the marked cells, their group bounds, the cell each lies in); three empty arrays without marks.
     """
     queries, groups = len(windows), len(group_bounds) - 1
@@ -67,8 +84,13 @@ def locate(
     counts = np.zeros(queries * groups + 1, np.int64)
     no_ints, no_positions = np.empty(0, np.int64), np.empty(0, np.int32)
     _walk = _walk_marks if len(marks[0]) else _walk_cells
-    after_each = np.array(np.broadcast_to(np.asarray(after, np.int64), (queries,)))
-    arguments = (starts, group_bounds, *marks, windows.ranges, windows.slides, windows.offsets, after_each, until)
+    after_each, until_each = (
+        np.array(np.broadcast_to(np.asarray(one, np.int64), (queries,))) for one in (after, until)
+    )
+    lengths = (windows.ranges, windows.slides, windows.offsets, windows.every_landmark)
+    if span is None:
+        span = (np.full(groups, np.iinfo(np.int64).min), np.full(groups, np.iinfo(np.int64).max))
+    arguments = (starts, group_bounds, *marks, *lengths, after_each, until_each, *span)
     _walk(*arguments, True, counts, no_ints, no_positions, no_positions, no_positions)
     bounds = np.cumsum(counts)
     rows = int(bounds[-1])
@@ -81,35 +103,6 @@ def locate(
     )
     _walk(*arguments, False, bounds, lanes.window_start, lanes.lo, lanes.hi, lanes.tail)
     return lanes
-
-
-@compiled
-def _seek(starts, position, end, target, guess):  # type: ignore[no-untyped-def]
-    """First index from `position` on whose start is at or past `target`; `guess` is how far it was last time."""
-    if position >= end or starts[position] >= target:
-        return position
-    near = position + guess
-    if near > position and near <= end and starts[near - 1] < target:
-        if near == end or starts[near] >= target:
-            return near
-        position = near
-    step = 1
-    low = position  # starts[low] < target
-    high = position + 1
-    while high < end and starts[high] < target:
-        low = high
-        step *= 2
-        high = low + step
-    if high > end:
-        high = end
-    low += 1
-    while low < high:
-        middle = (low + high) // 2
-        if starts[middle] < target:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @compiled
@@ -157,19 +150,25 @@ def _write_run(opens, slide, left, left_cells, right, right_cells, window_start,
 @compiled
 def _walk_cells(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
-    ranges, slides, offsets, after, until, counting, lanes, window_start, lo, hi, tail,
+    ranges, slides, offsets, landmarks, after, until, group_after, group_until,
+    counting, lanes, window_start, lo, hi, tail,
 ):  # fmt: skip
     groups = len(group_bounds) - 1
     even = _even_until(starts, group_bounds)
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
-        last = (until - offset - length) // slide
-        earliest = (after[query] - offset - length) // slide + 1
         for group in range(groups):
+            last = (min(until[query], group_until[group]) - offset - length) // slide
+            earliest = (max(after[query], group_after[group]) - offset - length) // slide + 1
             lane = query * groups + group
             begin, end = group_bounds[group], group_bounds[group + 1]
             row = np.int64(0) if counting else lanes[lane]
-            if begin < end:
+            if landmarks[query] != NO_LANDMARK:
+                row = walk_landmark(
+                    starts, begin, end, starts, begin, end, mark_cell, slide, offset, landmarks[query], earliest, last,
+                    counting, row, window_start, lo, hi, tail,
+                )  # fmt: skip
+            elif begin < end:
                 index = max(earliest, (starts[begin] - offset - length) // slide + 1)
                 row = _walk_lane(
                     starts, even, group_bounds[0], begin, end, length, slide, offset, index, last,
@@ -189,13 +188,13 @@ def _walk_lane(  # type: ignore[no-untyped-def]
     alone = np.int64(0)  # rows to go one by one, after a run that came to nothing
     while index <= last:
         opens = index * slide + offset
-        moved = _seek(starts, left, end, opens, left_step)
+        moved = seek(starts, left, end, opens, left_step)
         left_step = moved - left
         left = moved
         if left >= end:
             break
         right = max(right, left)
-        moved = _seek(starts, right, end, opens + length, right_step)
+        moved = seek(starts, right, end, opens + length, right_step)
         right_step = moved - right
         right = moved
         if left == right:
@@ -226,29 +225,35 @@ def _walk_lane(  # type: ignore[no-untyped-def]
 @compiled
 def _walk_marks(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
-    ranges, slides, offsets, after, until, counting, lanes, window_start, lo, hi, tail,
+    ranges, slides, offsets, landmarks, after, until, group_after, group_until,
+    counting, lanes, window_start, lo, hi, tail,
 ):  # fmt: skip
     # The window's last cell may be cut by its end: whole cells up to it, then that cell's running value at the end.
     groups = len(group_bounds) - 1
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
-        last = (until - offset - length) // slide
-        earliest = (after[query] - offset - length) // slide + 1
         for group in range(groups):
+            last = (min(until[query], group_until[group]) - offset - length) // slide
+            earliest = (max(after[query], group_after[group]) - offset - length) // slide + 1
             begin, end = group_bounds[group], group_bounds[group + 1]
             mark_begin, mark_end = mark_bounds[group], mark_bounds[group + 1]
             lane = query * groups + group
             row = np.int64(0) if counting else lanes[lane]
-            if begin < end:
+            if landmarks[query] != NO_LANDMARK:
+                row = walk_landmark(
+                    starts, begin, end, mark_starts, mark_begin, mark_end, mark_cell, slide, offset, landmarks[query],
+                    earliest, last, counting, row, window_start, lo, hi, tail,
+                )  # fmt: skip
+            elif begin < end:
                 index = max(earliest, (mark_starts[mark_begin] - offset - length) // slide + 1)
                 left = begin
                 right = mark_begin
                 while index <= last:
                     opens = index * slide + offset
-                    left = _seek(starts, left, end, opens, 1)
+                    left = seek(starts, left, end, opens, 1)
                     if left >= end:
                         break
-                    right = _seek(mark_starts, right, mark_end, opens + length, 1)
+                    right = seek(mark_starts, right, mark_end, opens + length, 1)
                     if right > mark_begin and mark_starts[right - 1] >= opens:
                         if not counting:
                             window_start[row] = opens

@@ -1,8 +1,11 @@
-"""The window of a query: `[RANGE 1 hour SLIDE 1 minute OFFSET 5 seconds]`, or the arguments of Spark's window()."""
+"""The window of a query: `[RANGE 1 hour SLIDE 1 minute OFFSET 5 seconds]`, or the arguments of Spark's window().
+
+Windows of rows, `[ROWS 1000 SLIDE 100]`, are read by `row_bracket`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
@@ -11,17 +14,13 @@ from windloom.errors import QueryError, WindloomError
 from windloom.language.scan import Source, Span, is_word
 from windloom.model import Window, format_duration, parse_duration
 
-FORMS = "write [RANGE 1 hour SLIDE 1 minute] or [TUMBLE 1 hour]"
+FORMS = "write [RANGE 1 hour SLIDE 1 minute], [TUMBLE 1 hour], [LANDMARK SLIDE 1 hour] or [ROWS 1000 SLIDE 100]"
 
 _PARTS = ("RANGE", "WINDOW", "TUMBLE", "SLIDE", "OFFSET")
+_LANDMARK_FORM = "write [LANDMARK SLIDE 1 hour], or [UNTIL NOW SLIDE 1 hour]"
 
 #: Windows that are planned: the word that tells them, and their name.
 _PLANNED = {
-    "ROWS": "windows counted in tuples (ROWS)",
-    "PARTITION": "windows counted per key (PARTITION BY)",
-    "PARTITION BY": "windows counted per key (PARTITION BY)",
-    "LANDMARK": "landmark windows",
-    "UNTIL": "landmark windows (UNTIL NOW)",
     "NOW": "windows of one instant (NOW)",
     "UNBOUNDED": "unbounded windows",
     "SESSION": "session windows",
@@ -60,12 +59,14 @@ def make_window(
 
 
 def parse_bracket(tokens: Sequence[Token], whole: Span, source: Source) -> Window:
-    """The window in the tokens between `[` and `]`."""
+    """The window of time in the tokens between `[` and `]`."""
+    if tokens and is_word(tokens[0], "LANDMARK", "UNTIL"):
+        return _landmark(tokens, whole, source)
     for token in tokens:
         planned = _PLANNED.get(token.text.upper())
         if planned is not None and is_word(token, *_PLANNED):
             raise source.error(f"{planned} are not supported yet", token, FORMS)
-    parts = _parts(tokens, whole, source)
+    parts = _durations(tokens, whole, source)
     if "TUMBLE" in parts:
         for other in ("RANGE", "SLIDE"):
             if other in parts:
@@ -79,6 +80,34 @@ def parse_bracket(tokens: Sequence[Token], whole: Span, source: Source) -> Windo
     return make_window(source, parts["RANGE"], parts["SLIDE"], parts.get("OFFSET"))
 
 
+def _landmark(tokens: Sequence[Token], whole: Span, source: Source) -> Window:
+    """`LANDMARK SLIDE 1 hour`, `UNTIL NOW SLIDE 1 hour`, perhaps with an OFFSET."""
+    first, rest = tokens[0], tokens[1:]
+    if is_word(first, "UNTIL"):
+        if not rest or not is_word(rest[0], "NOW"):
+            raise source.error("NOW is missing after UNTIL", first, _LANDMARK_FORM)
+        rest = rest[1:]
+    if rest and not is_word(rest[0], *_PARTS):
+        raise source.error(
+            f"a landmark window begins with the stream, not at '{source.raw(rest[0])}'",
+            rest[0],
+            f"{_LANDMARK_FORM}; to leave out what came earlier, use WHERE",
+        )
+    parts = _durations(rest, whole, source) if rest else {}
+    for other in ("RANGE", "TUMBLE"):
+        if other in parts:
+            raise source.error(f"a landmark window has no {other}", parts[other].at, _LANDMARK_FORM)
+    if "SLIDE" not in parts:
+        raise source.error("the window has no SLIDE", whole, f"say how often it is reported: {_LANDMARK_FORM}")
+    slide, offset = parts["SLIDE"], parts.get("OFFSET")
+    offset_ticks = 0 if offset is None else offset.ticks(source)
+    slide_ticks = slide.ticks(source)
+    try:
+        return Window.landmark(slide_ticks, offset_ticks)
+    except WindloomError as error:
+        raise source.wrap(error, slide.at) from None
+
+
 def _slide_missing(length: Duration, whole: Span, source: Source) -> QueryError:
     shown = format_duration(length.ticks(source))
     return source.error(
@@ -88,25 +117,32 @@ def _slide_missing(length: Duration, whole: Span, source: Source) -> QueryError:
     )
 
 
-def _parts(tokens: Sequence[Token], whole: Span, source: Source) -> dict[str, Duration]:
-    """The durations by the word before them; `WINDOW` is another word for `RANGE`."""
+def _durations(tokens: Sequence[Token], whole: Span, source: Source) -> dict[str, Duration]:
+    parts = split_parts(tokens, _PARTS, whole, source, "a duration is missing", "for example 10 minutes")
+    return {name: read_duration(each, source) for name, each in parts.items()}
+
+
+def split_parts(
+    tokens: Sequence[Token], words: Collection[str], whole: Span, source: Source, missing: str, example: str
+) -> dict[str, Sequence[Token]]:
+    """What follows each of the words, by word; `WINDOW` is another word for `RANGE`."""
     if not tokens:
         raise source.error("the window is empty", whole, FORMS)
-    if not is_word(tokens[0], *_PARTS):
+    if not is_word(tokens[0], *words):
         raise source.error(f"a window cannot begin with '{source.raw(tokens[0])}'", tokens[0], FORMS)
-    parts: dict[str, Duration] = {}
+    parts: dict[str, Sequence[Token]] = {}
     start = 0
     while start < len(tokens):
         word = tokens[start]
         name = "RANGE" if is_word(word, "WINDOW") else word.text.upper()
         stop = start + 1
-        while stop < len(tokens) and not is_word(tokens[stop], *_PARTS):
+        while stop < len(tokens) and not is_word(tokens[stop], *words):
             stop += 1
         if name in parts:
             raise source.error(f"{name} is given twice", word, FORMS)
         if stop == start + 1:
-            raise source.error(f"a duration is missing after {word.text.upper()}", word, "for example 10 minutes")
-        parts[name] = read_duration(tokens[start + 1 : stop], source)
+            raise source.error(f"{missing} after {word.text.upper()}", word, example)
+        parts[name] = tokens[start + 1 : stop]
         start = stop
     return parts
 

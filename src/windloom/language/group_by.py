@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from windloom.errors import QueryError
 from windloom.language.bracket import Duration, make_window, parse_bracket
+from windloom.language.row_bracket import is_row_bracket, parse_row_bracket, partition_tokens
 from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement, is_window_call
 from windloom.language.terms import Term
@@ -32,7 +33,9 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
     clause = statement.clause
     window: Window | None = None
     groups: list[Group] = []
-    if clause.bracket is not None:
+    if clause.bracket is not None and is_row_bracket(clause.bracket):
+        window = parse_row_bracket(clause.bracket, clause.bracket_span, statement.source, statement.stream)
+    elif clause.bracket is not None:
         window = parse_bracket(clause.bracket, clause.bracket_span, statement.source)
     group_by = statement.tree.args.get("group")
     for written in group_by.expressions if group_by else ():
@@ -46,7 +49,22 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
             raise statement.error("a query has one window only", written, f"there is one {which} already")
     if window is None:
         raise _no_window(statement)
+    if window.partition_by:
+        _check_partition(statement, groups)
     return window, groups
+
+
+def _check_partition(statement: Statement, groups: list[Group]) -> None:
+    """Windows of one key's tuples belong to that key."""
+    grouped = {group.term.column for group in groups}
+    for token in partition_tokens(statement.clause.bracket or (), statement.source):
+        column = statement.stream.find_column(token.text)
+        if column not in grouped:
+            raise statement.source.error(
+                f"PARTITION BY '{column}' counts tuples by a column that is not grouped by",
+                token,
+                f"add it: GROUP BY {token.text}",
+            )
 
 
 def read_window_call(node: exp.Expr, statement: Statement) -> Window:

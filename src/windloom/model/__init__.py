@@ -8,7 +8,7 @@ from windloom.model.signatures import most_signatures
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
-from windloom.model.window import Window
+from windloom.model.window import Window, WindowKind
 
 __all__ = [
     "FUNCTIONS",
@@ -25,6 +25,7 @@ __all__ = [
     "Stream",
     "TypeKind",
     "Window",
+    "WindowKind",
     "common",
     "conjunction",
     "covers",

@@ -60,6 +60,11 @@ class Query:
         return self.having is None and all(output.aggregate is not None for output in self.outputs)
 
     @property
+    def counted_by(self) -> tuple[Expression, ...] | None:
+        """None for windows of time; for windows of rows, what their tuples are counted by (nothing: all together)."""
+        return self.window.partition_by if self.window.is_rows else None
+
+    @property
     def components(self) -> tuple[Component, ...]:
         return tuple(dict.fromkeys(part for aggregate in self.aggregates for part in aggregate.components))
 

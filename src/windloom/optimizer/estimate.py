@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
     """Seconds a second of event time, with the statistics that the plan carries."""
-    longest = max((one.statistics.round_seconds for one in plan.sets), default=1.0)
+    longest = max((one.statistics.round_length for one in plan.sets), default=1.0)
     scanning = {fed.number: cost for scan in plan.scans for fed, cost in scan_costs(plan, scan, constants)}
     sets = tuple(estimate_set(one, constants, scanning.get(one.number, NOTHING)) for one in plan.sets)
     return PlanSeconds(constants.seconds("job") / longest if sets else 0.0, sets, constants.source)
@@ -37,6 +37,7 @@ def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
 
 def estimate_set(one: PartialSet, constants: Constants, scanning: Scanning | None = None) -> SetSeconds:
     """`scanning` is the set's part of what its scan costs, by default that of a scan of its own."""
+    constants = constants.scaled(one.statistics.pace)
     scanning = scanning or scanning_cost(
         constants, one.statistics, one.edges.edges_per_second, one.slice_id, len(one.group_by), one.components
     )

@@ -45,7 +45,12 @@ class LiveTrees:
         found: list[list[str]] = []
         followed: dict[_Kind, _Followed] = {}
         for members in by_partial_set(queries):
-            kind = (members[0].stream, members[0].condition, tuple(one.expression for one in members[0].group_by))
+            kind = (
+                members[0].stream,
+                members[0].condition,
+                tuple(one.expression for one in members[0].group_by),
+                members[0].counted_by,
+            )
             one = self._follow_set(kind, before, members, types)
             followed[kind] = one
             found += one.trees

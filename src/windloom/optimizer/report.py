@@ -41,9 +41,10 @@ def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
     mergers: dict[tuple[int, int], tuple[Merger, ...]] = {}
     count = sum(1 for _ in plan.queries)
     for one, costs in zip(plan.sets, seconds.sets, strict=True):
-        queries.update(_shares(one, costs, seconds.job, count, slicing, constants))
-        queries.update(_advised(one, costs, queries, slicing, constants))
-        mergers.update(_mergers(one, costs, constants))
+        own = constants.scaled(one.statistics.pace)
+        queries.update(_shares(one, costs, seconds.job, count, slicing, own))
+        queries.update(_advised(one, costs, queries, slicing, own))
+        mergers.update(_mergers(one, costs, own))
     return SharingReport(seconds, queries, mergers)
 
 
@@ -167,6 +168,7 @@ def _advised(
         near = _nearest(members, name)
         advice = _other_slides(one, members[name], others, shares[name], slicing, constants)
         hindrance = None if near is None else (near, gcd(window.slide_ticks, members[near].window.slide_ticks))
+        added *= one.statistics.pace
         found[name] = replace(shares[name], added_edges_per_second=added, hindrance=hindrance, advice=advice)
     return found
 
@@ -218,7 +220,7 @@ def _with_slide(window: Window, slide: int) -> Window:
     length = window.range_ticks
     if length % window.slide_ticks == 0:
         length = max(1, round(length / slide)) * slide
-    return Window(length, slide, window.offset_ticks % slide if window.offset_ticks else 0)
+    return replace(window, range_ticks=length, slide_ticks=slide)
 
 
 def _set_and_query(one: PartialSet, tree: Tree, query: Query, edges: EdgeSet, constants: Constants) -> float:

@@ -21,7 +21,7 @@ from windloom.model.aggregate import COUNT_STAR
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.types import DataType
+from windloom.model.types import BIGINT, DataType
 from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees, costed_techniques
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.optimizer.cost.omega import Load, omega
@@ -39,8 +39,8 @@ from windloom.slicing.registry import Slicing, find_slicing
 Types = Mapping[tuple[str, str], DataType]
 
 
-#: Stream, predicate and grouping of a partial set, as canonical SQL.
-SetKey = tuple[str, str, tuple[str, ...]]
+#: Stream, predicate, grouping of a partial set, as canonical SQL; and by what it is counted, if it is.
+SetKey = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +121,17 @@ def by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
 
 def _set_key(query: Query) -> SetKey:
     where = query.condition.sql if query.condition is not None else ""
-    return query.stream, where, tuple(one.sql for one in _set_grouping(query))
+    return query.stream, where, tuple(one.sql for one in _set_grouping(query)), _counting(query.counted_by)
 
 
 def set_key(one: PartialSet) -> SetKey:
     """What a set is known by from plan to plan."""
-    return one.stream, one.predicate.sql if one.predicate is not None else "", tuple(part.sql for part in one.group_by)
+    where = one.predicate.sql if one.predicate is not None else ""
+    return one.stream, where, tuple(part.sql for part in one.group_by), _counting(one.counted_by)
+
+
+def _counting(counted_by: tuple[Expression, ...] | None) -> tuple[str, ...]:
+    return () if counted_by is None else ("rows", *(one.sql for one in counted_by))
 
 
 def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) -> list[Trees | None]:
@@ -142,7 +147,7 @@ def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) ->
             left.remove(name)
         numbers = {place[name][0] for name in tree}
         if len(numbers) != 1:
-            fact = "they differ in stream, predicate or grouping" if numbers else "it has no queries"
+            fact = "they differ in stream, predicate, grouping or kind of window" if numbers else "it has no queries"
             raise WindloomError(f"the given tree {sorted(tree)} cannot be planned", fact, "give a tree for each set")
         found[numbers.pop()].append(tuple(sorted(place[name][1] for name in tree)))
     if left:
@@ -218,7 +223,8 @@ def sharing_problem(
 
 def _statistics(stream: Stream, query: Query, known: Known) -> Statistics:
     seen = known.observed.get(_set_key(query))
-    return statistics_of(stream.events_per_second, query.condition is not None, bool(query.group_by), seen)
+    found = statistics_of(stream.events_per_second, query.condition is not None, bool(query.group_by), seen)
+    return found if query.counted_by is None else found.of_positions(bool(query.counted_by))
 
 
 def _rate(stream: Stream, statistics: Statistics) -> float:
@@ -249,7 +255,7 @@ def _technique(one: PlannedComponent, queries: Sequence[Query], forced: str) -> 
 def _place(
     query: Query, stream: Stream, group_by: tuple[Expression, ...], types: Types, shapes: dict[Shape, int]
 ) -> PlannedQuery:
-    shape = replace(_shape(query, types), time=stream.window_type)
+    shape = replace(_shape(query, types), time=BIGINT if query.window.is_rows else stream.window_type)
     positions = tuple(group_by.index(grouping.expression) for grouping in query.group_by)
     return PlannedQuery(query, shapes.setdefault(shape, len(shapes)), positions)
 

@@ -166,6 +166,11 @@ class PartialSet:
         return None if self.predicate is None else self.predicate.expression
 
     @property
+    def counted_by(self) -> tuple[Expression, ...] | None:
+        """None where slices are stretches of time; else by what tuples are counted whose positions are sliced."""
+        return next(self.queries).query.counted_by
+
+    @property
     def key_types(self) -> tuple[DataType, ...]:
         """Types of the columns that tell its cells of one slice apart."""
         return self.group_types
@@ -207,6 +212,7 @@ class Scan:
     edges: EdgeSet
     slice_id: SliceId
     feeds: tuple[Fed, ...]  # each behind the one it is fed via
+    counted_by: tuple[Expression, ...] | None = None  # as of its sets
 
     @property
     def words(self) -> int:
@@ -231,7 +237,7 @@ class Scan:
     @property
     def sees_all(self) -> bool:
         """Every tuple of the stream is in its partials."""
-        return self.where is None and not self.only_signed
+        return self.where is None and not self.only_signed and self.counted_by is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,26 +262,30 @@ class Plan:
         for one in self.sets:
             yield from one.trees
 
+    def scan_of(self, one: PartialSet) -> Scan | None:
+        """The scan that feeds a set; None if no tuple can be part of it."""
+        return next((scan for scan in self.scans if any(fed.number == one.number for fed in scan.feeds)), None)
+
     def stream(self, name: str) -> Stream:
         return next(stream for stream in self.streams if stream.name == name)
 
     def events_per_second(self, one: PartialSet) -> float:
         """The rate that was given for its stream; else what was measured, or assumed, for the set."""
-        return self.stream(one.stream).events_per_second or one.statistics.events_per_second
+        return self.stream(one.stream).events_per_second or one.statistics.event_rate
 
     def rate_of(self, stream: Stream) -> tuple[float, str]:
         """Tuples a second of a stream that the plan reads, and whether that is given, measured or assumed."""
         if stream.events_per_second is not None:
             return stream.events_per_second, "given"
         found = [one.statistics for one in self.sets if one.stream == stream.name]
-        most = max(found, key=lambda one: one.events_per_second)
-        return most.events_per_second, most.rate_source
+        most = max(found, key=lambda one: one.event_rate)
+        return most.event_rate, most.rate_source
 
     @property
     def cost(self) -> float:
         """Operations per second: every tree reads its stream, and combines at its edges (Weave Share, Eq. 3)."""
         reading = sum(len(one.trees) * self.events_per_second(one) for one in self.sets)
-        return reading + sum(tree.cost for tree in self.trees)
+        return reading + sum(one.statistics.pace * tree.cost for one in self.sets for tree in one.trees)
 
     def find(self, name: str) -> tuple[PartialSet, Tree, PlannedQuery]:
         for one in self.sets:

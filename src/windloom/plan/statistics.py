@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
+from windloom.model.time import TICKS_PER_SECOND
 
 Floats = NDArray[np.float64]
 
+#: Where slices are of positions and not of time, a position is a tick, and so this many are a second.
+POSITIONS_PER_SECOND = float(TICKS_PER_SECOND)
 #: Groups assumed of a GROUP BY that nobody has counted.
 DEFAULT_GROUPS = 100.0
 #: Seconds of event time that one round is assumed to hold: a batch run of a day.
@@ -19,7 +22,10 @@ DEFAULT_ROUND_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of one partial set. A source is `given`, `measured` (by the last run) or `assumed`."""
+    """Of one partial set. A source is `given`, `measured` (by the last run) or `assumed`.
+
+    Where slices are of positions, a second is a million positions, and `pace` of these pass in a second of event time.
+    """
 
     events_per_second: float
     groups: float = 1.0
@@ -27,6 +33,23 @@ class Statistics:
     rate_source: str = "assumed"
     groups_source: str = "assumed"
     round_source: str = "assumed"
+    pace: float = 1.0
+
+    def of_positions(self, is_partitioned: bool) -> Statistics:
+        """The same where slices are of positions: there is a tuple at each, of each key that is counted by itself."""
+        tuples = POSITIONS_PER_SECOND * (self.groups if is_partitioned else 1.0)
+        pace = self.events_per_second / tuples
+        return replace(self, events_per_second=tuples, round_seconds=self.round_seconds * pace, pace=pace)
+
+    @property
+    def event_rate(self) -> float:
+        """Tuples in a second of event time."""
+        return self.events_per_second * self.pace
+
+    @property
+    def round_length(self) -> float:
+        """Seconds of event time that a round holds."""
+        return self.round_seconds / self.pace
 
     def tuples_per_cell(self, edges_per_second: Floats) -> Floats:
         """Tuples that a slice holds for one group, on average, empty slices included."""

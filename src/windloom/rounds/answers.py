@@ -20,13 +20,19 @@ from windloom.kernels.locate import Lanes, locate
 from windloom.kernels.memory import new_array
 from windloom.kernels.merge import append_tails
 from windloom.kernels.registry import find_technique
+from windloom.kernels.seek import NO_LANDMARK
 from windloom.model.aggregate import Family
+from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.rounds.cells import Cells, coarsen, running
 from windloom.rounds.groups import describe_group
+from windloom.rounds.landmarks import Landmark
 from windloom.rounds.lift import Lifted
 from windloom.rounds.lower import Combined, Refuse, arrow_type, lower
 from windloom.rounds.parts import Part, Piece, ShapePart, make_part
+
+#: Of every group of a set, `(after, until]` for the ends of its windows: where groups close by themselves.
+Span = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: Rows a block aims at: large enough to amortise the calls, small enough to stay near the caches.
 BLOCK_ROWS = 1 << 20
@@ -54,6 +60,8 @@ class Answers:
     after: int
     until: int
     own_after: Mapping[str, int] = field(default_factory=dict)  # by name of the query
+    landmarks: Mapping[str, Landmark] = field(default_factory=dict)  # the same
+    spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set, of those whose tuples are counted
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """Every answer once; the same blocks in the same order each time it is called."""
@@ -71,6 +79,9 @@ class _TreeAnswers:
     def __init__(self, answers: Answers, one: PartialSet, tree: Tree, cells: Cells) -> None:
         self.plan, self.one, self.tree = answers.plan, one, tree
         self.after, self.until, self.own_after = answers.after, answers.until, answers.own_after
+        self.landmarks, self.span = answers.landmarks, answers.spans.get(one.number)
+        if one.counted_by is not None:
+            self.after, self.until = TICK_MIN, TICK_MAX  # of time; ends are positions here
         self.parts: dict[tuple[int, int], Part] = {}
         if tree.fine_edges != one.edges:
             cells, _ = coarsen(cells, tree.fine_edges)
@@ -105,13 +116,21 @@ class _TreeAnswers:
         windows = [planned.query.window for planned in self.tree.queries]
         length = np.array([window.range_ticks for window in windows], np.float64)[:, None]
         slide = np.array([window.slide_ticks for window in windows], np.float64)[:, None]
+        whole = self._part(slice(0, len(windows)))
+        grows = (whole.windows.every_landmark != NO_LANDMARK)[:, None]
         totals = []
         step = max(1, (1 << 20) // len(windows))
         for first in range(groups.start, groups.stop, step):
             edge = bounds[first : min(first + step, groups.stop) + 1]
             counts = np.diff(edge)
             covered = starts[np.maximum(edge[1:] - 1, edge[:-1])] - starts[np.minimum(edge[:-1], len(starts) - 1)]
-            rows = np.minimum((covered + length) / slide + 1, counts * (length / slide + 1)) * (counts > 0)
+            rows = np.minimum((covered + length) / slide + 1, counts * (length / slide + 1))
+            if grows.any():
+                # A group has a row for every end from its first cell on, whether it goes on or not.
+                begin = np.maximum(starts[np.minimum(edge[:-1], len(starts) - 1)], whole.after[:, None])
+                ends = (whole.until[:, None] - begin) / slide + 1
+                rows = np.where(grows, np.maximum(ends, 0), rows)
+            rows = rows * (counts > 0)
             totals.append(rows.sum(axis=axis))
         return np.concatenate(totals)
 
@@ -121,7 +140,7 @@ class _TreeAnswers:
         if key not in self.parts:
             planned = self.tree.queries[queries]
             after = [self.own_after.get(one.name, self.after) for one in planned]
-            self.parts[key] = make_part(self.plan, self.one, planned, after)
+            self.parts[key] = make_part(self.plan, self.one, planned, after, self.until, self.landmarks)
         return self.parts[key]
 
     def _answer(self, groups: slice, queries: slice) -> Iterator[Block]:
@@ -130,7 +149,8 @@ class _TreeAnswers:
         marks = self.marks
         if len(marks[0]):
             marks = (marks[0], marks[1][groups.start : groups.stop + 1], marks[2])
-        lanes = locate(self.cells.starts, bounds, part.windows, part.after, self.until, marks)
+        span = None if self.span is None else (self.span[0][groups], self.span[1][groups])
+        lanes = locate(self.cells.starts, bounds, part.windows, part.after, part.until, marks, span)
         if not len(lanes):
             return
         combined = self._combine(part, bounds, lanes)
@@ -138,6 +158,9 @@ class _TreeAnswers:
         keys = [key.slice(groups.start, count) for key in self.cells.keys]
         window_end = new_array(len(lanes), np.int64)
         shift_queries(lanes.window_start, lanes.bounds, part.windows.ranges, window_end)
+        for query in part.windows.landmark_queries:
+            rows = slice(int(lanes.bounds[query * count]), int(lanes.bounds[(query + 1) * count]))
+            lanes.window_start[rows] = part.windows.every_landmark[query]
         for shape in part.shapes:
             lane_bounds = lanes.bounds[shape.first * count : shape.last * count + 1]
             rows = slice(int(lane_bounds[0]), int(lane_bounds[-1]))
@@ -207,7 +230,8 @@ class _TreeAnswers:
 
         def refuse(row: int, value: str) -> None:
             query = part.queries[int(np.searchsorted(bounds, row, side="right")) - 1].query
-            edges = [np.datetime64(int(edge[row]), "us") for edge in (window_start, window_end)]
+            told = str if self.one.counted_by is not None else _instant
+            edges = [told(int(edge[row])) for edge in (window_start, window_end)]
             group = describe_group(keys, (int(np.searchsorted(lane_bounds, row, side="right")) - 1) % groups)
             raise WindloomError(
                 f"query '{query.name}': a value does not fit its type",
@@ -242,6 +266,10 @@ class _TreeAnswers:
             parts = [_rows(combined[i], rows) for i in piece.components]
             arrays.append(lower(piece.aggregate, argument, parts, refuse_here))
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def _instant(tick: int) -> str:
+    return str(np.datetime64(tick, "us"))
 
 
 def _rows(combined: Combined, rows: slice) -> Combined:

@@ -10,6 +10,7 @@ from windloom.plan.physical import PartialSet, Plan, PlannedQuery
 from windloom.rounds.answers import Answers
 from windloom.rounds.carry import carry_set, find_set
 from windloom.rounds.exact import first_exact, kept_from
+from windloom.rounds.landmarks import landmarks_of
 from windloom.rounds.state import History, State
 
 
@@ -20,6 +21,12 @@ def ask(state: State, plan: Plan, query_plan: Plan) -> tuple[Answers, int | None
     """
     (one,) = query_plan.sets
     (planned,) = one.queries
+    if one.counted_by is not None:
+        raise WindloomError(
+            f"query '{planned.name}' cannot be answered from what is kept",
+            f"its windows {planned.query.window} are of rows, whose positions are not kept for questions",
+            "add it as a query: it counts from the next round on",
+        )
     before = find_set(plan, one)
     cells, history = carry_set(state, before, one)
     window = planned.query.window
@@ -29,7 +36,10 @@ def ask(state: State, plan: Plan, query_plan: Plan) -> tuple[Answers, int | None
     if since is not None and since > last_start:
         raise _refusal(one, planned, before, history, state.closed, last_start)
     after = TICK_MIN if since is None else since + window.range_ticks - 1
-    return Answers(query_plan, {} if cells is None else {one.number: cells}, after, state.closed), since
+    own_since = {} if since is None else {planned.name: since}
+    landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, state.closed)
+    held = {} if cells is None else {one.number: cells}
+    return Answers(query_plan, held, after, state.closed, landmarks=landmarks), since
 
 
 def _refusal(

@@ -9,6 +9,7 @@ from windloom.plan.physical import PartialSet, Plan, PlannedComponent
 from windloom.rounds.cells import Cells, coarsen
 from windloom.rounds.exact import first_exact
 from windloom.rounds.lift import neutral
+from windloom.rounds.positions import first_counted
 from windloom.rounds.state import Cut, History, State
 from windloom.slicing.edges import EdgeSet
 
@@ -23,6 +24,7 @@ def carry(state: State, old: Plan, new: Plan) -> State:
     are new are `fresh`, and `since` says from which window on they are exact where that is not from the beginning.
     """
     running = {planned.name: planned.query for planned in old.queries}
+    positions = state.positions.carried(new, state.seen)
     cells: dict[int, Cells] = {}
     history: dict[int, History] = {}
     since: dict[str, int] = {}
@@ -39,12 +41,15 @@ def carry(state: State, old: Plan, new: Plan) -> State:
             if before is not None and name in running and _same(running[name], planned.query):
                 tick = state.since.get(name)
                 fresh |= {name} & state.fresh
+            elif one.counted_by is not None:
+                tick = first_counted(one, planned, positions)
+                fresh.add(name)
             else:
                 tick = first_exact(one, planned, past, state.seen.get(one.stream))
                 fresh.add(name)
             if tick is not None:
                 since[name] = tick
-    return State(cells, state.closed, state.seen, since, frozenset(fresh), history)
+    return State(cells, state.closed, state.seen, since, frozenset(fresh), history, state.first, positions)
 
 
 def find_set(plan: Plan, one: PartialSet) -> PartialSet | None:
@@ -55,6 +60,8 @@ def find_set(plan: Plan, one: PartialSet) -> PartialSet | None:
 def carry_set(state: State, before: PartialSet | None, one: PartialSet) -> tuple[Cells | None, History]:
     """Cells of `before` as cells of `one`, with its components and at its edges, and what they hold of the past."""
     seen = state.seen.get(one.stream)
+    if one.counted_by is not None:
+        seen = None  # positions alone tell what a query that comes later can count on
     if before is None:
         # Tuples up to `seen` went by unheld; if there were none, nothing was missed.
         return None, History() if seen is None else History(seen + 1)
@@ -101,7 +108,7 @@ def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
 
 
 def _identity(one: PartialSet) -> tuple[object, ...]:
-    return one.stream, one.predicate, one.group_by, one.group_types
+    return one.stream, one.predicate, one.group_by, one.group_types, one.counted_by
 
 
 def _same(left: Query, right: Query) -> bool:

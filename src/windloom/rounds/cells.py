@@ -97,8 +97,8 @@ def merge_cells(kept: Cells, fresh: Cells) -> Cells:
     return _sorted_cells(numbers[which], distinct, np.concatenate([kept.starts, fresh.starts]), lifted)
 
 
-def keep_from(cells: Cells, tick: int) -> Cells:
-    """Only cells of slices that begin at `tick` or later."""
+def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
+    """Only cells of slices that begin at `tick` or later; it may be one for every cell."""
     wanted = cells.starts >= tick
     if wanted.all():
         return cells
@@ -106,6 +106,11 @@ def keep_from(cells: Cells, tick: int) -> Cells:
     lifted = tuple(without_unused(one) for one in lifted)
     numbers, keys = _drop_unused(group_of_cells(cells)[wanted], cells.keys)
     return _sorted_cells(numbers, keys, cells.starts[wanted], lifted)
+
+
+def move_cells(cells: Cells, starts: NDArray[np.int64]) -> Cells:
+    """The same cells at other slice starts; those that now have the same group and start combined."""
+    return _sorted_cells(group_of_cells(cells), cells.keys, starts, cells.lifted)
 
 
 def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:

@@ -28,12 +28,13 @@ from windloom.kernels.families import COLUMNS, DTYPES, AddInt, Columns
 from windloom.model.aggregate import Family
 from windloom.rounds.cells import Cells
 from windloom.rounds.lift import Lifted
+from windloom.rounds.positions import Positions
 from windloom.rounds.state import Cut, History, State
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
 #: Written by this Windloom; every version in READABLE can be read.
-VERSION = 2
-READABLE = (1, 2)
+VERSION = 3
+READABLE = (1, 2, 3)
 
 _MAGIC = b"WINDLOOM"
 _HEAD = struct.Struct("<8sII")
@@ -69,8 +70,11 @@ def encode(state: State) -> bytes:
         }
         for number, cells in sorted(state.cells.items())
     ]
+    # Positions go last, and only where tuples are counted.
+    positions = keep(pa.array([state.positions.to_bytes()], pa.large_binary())) if state.positions.counts else None
     lists = [pa.LargeListArray.from_arrays(pa.array([0, len(one)], pa.int64()), one) for one in arrays]
-    about = {"windloom": json.dumps({"closed": state.closed, "sets": sets, **_bookkeeping(state)})}
+    told = {"closed": state.closed, "sets": sets, "positions": positions, **_bookkeeping(state)}
+    about = {"windloom": json.dumps(told)}
     schema = pa.schema([pa.field(str(i), one.type) for i, one in enumerate(lists)], metadata=about)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
@@ -143,7 +147,10 @@ def _state(batch: pa.RecordBatch, about: dict[str, Any]) -> State:
         # Version 1: plans never changed, and only what lay a window's range behind was dropped.
         return State(cells, closed, history={number: History().forget(closed) for number in cells})
     history = {int(number): _history(one) for number, one in about["history"].items()}
-    return State(cells, closed, about["seen"], about["since"], frozenset(about["fresh"]), history)
+    first = about.get("first", {})
+    place = about.get("positions")
+    positions = Positions() if place is None else Positions.from_bytes(array(place)[0].as_py())
+    return State(cells, closed, about["seen"], about["since"], frozenset(about["fresh"]), history, first, positions)
 
 
 def _bookkeeping(state: State) -> dict[str, Any]:
@@ -154,6 +161,7 @@ def _bookkeeping(state: State) -> dict[str, Any]:
 
     return {
         "seen": dict(state.seen),
+        "first": dict(state.first),
         "since": dict(state.since),
         "fresh": sorted(state.fresh),
         "history": {str(number): history_of(one) for number, one in sorted(state.history.items())},

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from windloom.model.expression import Expression
-from windloom.model.time import TICK_MIN
+from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.window import Window
 from windloom.plan.physical import Plan, Scan
 from windloom.rounds.cells import Cells, group_of_cells
 from windloom.rounds.feeds import holds
+from windloom.rounds.landmarks import Landmark
 from windloom.rounds.state import State
 
 
@@ -31,7 +32,7 @@ class Late:
         return Late(self.partly + other.partly, self.dropped + other.dropped)
 
 
-def count_late(plan: Plan, scan: Scan, fresh: Cells, state: State) -> Late:
+def count_late(plan: Plan, scan: Scan, fresh: Cells, state: State, landmarks: Mapping[str, Landmark]) -> Late:
     """All tuples of a scan's cell are in the same windows of the same queries, so cells are counted, exactly."""
     behind = np.flatnonzero(fresh.starts < state.closed)
     if not len(behind):
@@ -39,11 +40,25 @@ def count_late(plan: Plan, scan: Scan, fresh: Cells, state: State) -> Late:
     starts, tuples, groups = fresh.starts[behind], fresh.tuples[behind], group_of_cells(fresh)[behind]
     missed, open_ = np.zeros(len(behind), np.bool_), np.zeros(len(behind), np.bool_)
     bounds = {
-        (fed.bit, *_reported(planned.query.window, planned.name, state))
+        (
+            fed.bit,
+            _reported(planned.query.window, planned.name, state),
+            landmarks.get(planned.name),
+            planned.name in state.since,
+        )
         for fed in scan.feeds
         for planned in plan.sets[fed.number].queries
     }
-    for bit, window, closed_until, reported_from in bounds:
+    for bit, (window, closed_until, reported_from), landmark, came_later in bounds:
+        wanted = holds(scan, fresh, bit)
+        concerned = True if wanted is None else wanted[groups]
+        if landmark is not None:
+            # A tuple is in every window from its own stretch on; one before a settled landmark would have moved it.
+            held = starts >= landmark.start
+            own = (starts - window.offset_ticks) // window.slide_ticks
+            missed |= concerned & np.where(held, own <= closed_until, not came_later)
+            open_ |= concerned & held & (state.closed < TICK_MAX)
+            continue
         first = (starts - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1
         last = (starts - window.offset_ticks) // window.slide_ticks
         wanted = holds(scan, fresh, bit)

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.kernels.locate import WindowArrays
+from windloom.kernels.seek import NO_LANDMARK
 from windloom.model.aggregate import Aggregate
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery
+from windloom.rounds.landmarks import Landmark
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +43,27 @@ class Part:
 
     windows: WindowArrays
     after: NDArray[np.int64]
+    until: NDArray[np.int64]
     wanted: Mapping[int, NDArray[np.int64]]
     shapes: tuple[ShapePart, ...]
 
 
-def make_part(plan: Plan, one: PartialSet, queries: tuple[PlannedQuery, ...], after: list[int]) -> Part:
+def make_part(
+    plan: Plan,
+    one: PartialSet,
+    queries: tuple[PlannedQuery, ...],
+    after: list[int],
+    until: int,
+    landmarks: Mapping[str, Landmark],
+) -> Part:
     windows = [planned.query.window for planned in queries]
     arrays = WindowArrays(
         np.array([window.range_ticks for window in windows], np.int64),
         np.array([window.slide_ticks for window in windows], np.int64),
         np.array([window.offset_ticks for window in windows], np.int64),
+        np.array([landmarks[one.name].start if one.name in landmarks else NO_LANDMARK for one in queries], np.int64),
     )
+    own_until = [landmarks[one.name].until if one.name in landmarks else until for one in queries]
     needs = [set(planned.query.components) for planned in queries]
     wanted = {}
     for index, component in enumerate(one.components):
@@ -59,7 +71,7 @@ def make_part(plan: Plan, one: PartialSet, queries: tuple[PlannedQuery, ...], af
         if found:
             wanted[index] = np.array(found, np.int64)
     shapes = tuple(_shape_part(plan, one, queries, first, last) for first, last in _same_shape(queries))
-    return Part(arrays, np.array(after, np.int64), wanted, shapes)
+    return Part(arrays, np.array(after, np.int64), np.array(own_until, np.int64), wanted, shapes)
 
 
 def _shape_part(plan: Plan, one: PartialSet, queries: tuple[PlannedQuery, ...], first: int, last: int) -> ShapePart:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from windloom.model.time import TICK_MIN
 from windloom.rounds.cells import Cells
+from windloom.rounds.positions import Positions
 from windloom.slicing.edges import EdgeSet
 
 
@@ -45,7 +46,8 @@ class State:
 
     `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
     after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
-    their first step they report every complete window from history.
+    their first step they report every complete window from history. `first`: the smallest event tick of each stream,
+    of tuples that came before the watermark had passed it.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
@@ -54,11 +56,13 @@ class State:
     since: Mapping[str, int] = field(default_factory=dict)
     fresh: frozenset[str] = frozenset()
     history: Mapping[int, History] = field(default_factory=dict)  # by number of the set; none: all of it is kept
+    first: Mapping[str, int] = field(default_factory=dict)
+    positions: Positions = field(default_factory=Positions)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all cells."""
-        return sum(one.nbytes for one in self.cells.values())
+        """Bytes of all cells, and of tuples that wait for their position."""
+        return sum(one.nbytes for one in self.cells.values()) + self.positions.nbytes
 
     def history_of(self, number: int) -> History:
         return self.history.get(number, _COMPLETE)

@@ -27,5 +27,6 @@ def run_on_driver(plan: Plan, partials: Partials) -> DriverRun:
     collected = perf_counter()
     split = partials.split(table)
     check_times(plan, split)
-    _, answers, counts = step(State(), split, TICK_MAX, plan)
+    seen, first = partials.largest_ticks(table), partials.smallest_ticks(table)
+    _, answers, counts = step(State(), split, TICK_MAX, plan, seen=seen, first=first)
     return DriverRun(answers, counts, {"partials": collected - begun, "merge": perf_counter() - collected})

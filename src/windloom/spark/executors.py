@@ -21,7 +21,7 @@ from windloom.rounds import Block, State, step
 from windloom.rounds.lower import arrow_type
 from windloom.rounds.step import StepCounts
 from windloom.spark.native import instant_sql
-from windloom.spark.partials import Partials, check_times
+from windloom.spark.partials import Partials, check_times, told_ticks
 from windloom.spark.slots import slot_names
 
 #: In the place of a shape's number: the row counts what a shard took in.
@@ -66,7 +66,11 @@ class Totals:
 
 
 def run_on_executors(plan: Plan, partials: Partials, shards: int) -> WideAnswers:
-    """A lazy frame; the same rows as on the driver, whatever the number of shards."""
+    """A lazy frame; the same rows as on the driver, whatever the number of shards.
+
+    Where the partials have clocks, what these tell concerns all shards, and is asked for in a job before.
+    """
+    seen, first = _ticks(partials)
     slots = tuple(slot_names(kind.name for kind in _kinds(shape)) for shape in plan.shapes)
     kinds = {
         slot: kind
@@ -93,21 +97,31 @@ def run_on_executors(plan: Plan, partials: Partials, shards: int) -> WideAnswers
         table = pa.Table.from_batches(list(batches))
         own = {number: table.select(list(partials_slots[number]))}
         check_times(plan, own)
-        _, answers, counts = step(State(), own, TICK_MAX, plan)
+        _, answers, counts = step(State(), own, TICK_MAX, plan, seen=seen, first=first)
         yield _count_rows(number, counts, arrow)
         for block in answers.blocks():
             yield from _wide(block, slots[block.shape], numbers, arrow).to_batches(max_chunksize=1 << 17)
 
     # The closure travels to the executors: it must carry names and values only, never a frame.
-    partials_slots = partials.slots
+    partials_slots = partials.scan_slots
     # Type hints choose Spark's iterator form of the function; as strings they would not be understood.
     answer.__annotations__ = {
         "key": tuple[pa.Scalar, ...],
         "batches": Iterator[pa.RecordBatch],
         "return": Iterator[pa.RecordBatch],
     }
-    sharded = partials.frame.withColumn("shard", F.expr(f"pmod({partials.group_hash(plan)}, {shards})"))
+    sharded = partials.frame.where(f"part < {partials.scans}").withColumn(
+        "shard", F.expr(f"pmod({partials.group_hash(plan)}, {shards})")
+    )
     return WideAnswers(sharded.groupBy("part", "shard").applyInArrow(answer, ddl), slots, queries)
+
+
+def _ticks(partials: Partials) -> tuple[dict[str, int], dict[str, int]]:
+    """The largest and the smallest tick of streams that have a clock."""
+    if not partials.clocks:
+        return {}, {}
+    told = [F.expr(sql).alias(name) for name, sql in partials.clock_sql().items()]
+    return told_ticks(partials, partials.frame.agg(*told).collect()[0].asDict())
 
 
 def _count_rows(number: int, counts: StepCounts, schema: pa.Schema) -> pa.RecordBatch:

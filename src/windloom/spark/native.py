@@ -51,7 +51,9 @@ def timestamp_sql(stream: Stream) -> str:
 
 
 def instant_sql(ticks: str, kind: DataType) -> str:
-    """A column of ticks as a timestamp of the stream's own kind."""
+    """A column of ticks as a timestamp of the stream's own kind; positions of tuples stay numbers."""
+    if kind.kind is TypeKind.INTEGER:
+        return ticks
     if kind.kind is TypeKind.TIMESTAMP_NTZ:
         return f"timestampadd(MICROSECOND, {ticks}, TIMESTAMP_NTZ '1970-01-01 00:00:00')"
     return f"timestamp_micros({ticks})"

@@ -3,13 +3,13 @@
 With one part its columns are the job's columns. Several parts are a union: a column `part` says which, and their
 columns share slots by type, so that the union is as wide as the widest part and not as all of them together.
 
-A round also needs the largest event time of every stream, of tuples that no query wants included: scans that see all
-tuples carry it beside their partials, a stream that has none of these gets a part of its own, its clock.
+A round also needs the smallest and largest event time of every stream, of tuples that no query wants included: scans
+that see all tuples carry it beside their partials, a stream that has none of these gets a part of its own, its clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain
@@ -23,6 +23,7 @@ from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan, Scan
 from windloom.spark.native import component_sql, input_sql, signature_sql, signed_bits, slice_sql, tick_sql
+from windloom.spark.positions import POSITION, with_positions
 from windloom.spark.slots import slot_names
 
 
@@ -31,7 +32,7 @@ class Partials:
     """The job, not yet run. `slots[i]` names the job's columns that hold part i's columns, in order.
 
     Parts are the plan's scans by number, then clocks. `clocks` maps a stream to the part that tells its time, in which
-    the largest tick is the last column.
+    the smallest and the largest tick are the last two columns.
     """
 
     frame: DataFrame
@@ -41,9 +42,9 @@ class Partials:
 
     @property
     def scan_slots(self) -> tuple[tuple[str, ...], ...]:
-        """By number of the scan: the columns of its partials, without that of a clock."""
+        """By number of the scan: the columns of its partials, without those of a clock."""
         clocks = set(self.clocks.values())
-        return tuple(slots[:-1] if number in clocks else slots for number, slots in enumerate(self.slots[: self.scans]))
+        return tuple(slots[:-2] if number in clocks else slots for number, slots in enumerate(self.slots[: self.scans]))
 
     def group_hash(self, plan: Plan) -> str:
         """SQL that is equal for all partials that may be rolled up to one group of one set."""
@@ -60,39 +61,84 @@ class Partials:
 
     def largest_ticks(self, table: pa.Table) -> dict[str, int]:
         """The largest event tick of every stream that has tuples with a time in this table."""
+        return self._ticks(table, -1, pc.max)
+
+    def smallest_ticks(self, table: pa.Table) -> dict[str, int]:
+        """The smallest one."""
+        return self._ticks(table, -2, pc.min)
+
+    def _ticks(self, table: pa.Table, place: int, choose: Callable[[pa.ChunkedArray], pa.Scalar]) -> dict[str, int]:
         found = {
-            stream: pc.max(self._part(table, part)[self.slots[part][-1]]).as_py()
+            stream: choose(self._part(table, part)[self.slots[part][place]]).as_py()
             for stream, part in self.clocks.items()
         }
         return {stream: tick for stream, tick in found.items() if tick is not None}
+
+    def clock_sql(self) -> dict[str, str]:
+        """Aggregates over the job's rows that tell the ticks of every stream: `first NAME` and `seen NAME`."""
+        return {
+            f"{name} {stream}": f"{function}(if(part = {part}, {self.slots[part][place]}, NULL))"
+            for stream, part in self.clocks.items()
+            for name, function, place in (("first", "min", -2), ("seen", "max", -1))
+        }
 
     def _part(self, table: pa.Table, number: int) -> pa.Table:
         return table if len(self.slots) == 1 else table.filter(pc.equal(table["part"], number))
 
 
-def partials_of(plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iterable[Stream] = ()) -> Partials:
-    """The job for a plan; it also tells the largest tick of every one of `timed_streams`."""
+def told_ticks(partials: Partials, row: Mapping[str, int | None]) -> tuple[dict[str, int], dict[str, int]]:
+    """The largest and the smallest tick of every stream, from a row of `clock_sql`."""
+    found: list[dict[str, int]] = []
+    for name in ("seen", "first"):
+        ticks = {stream: row[f"{name} {stream}"] for stream in partials.clocks}
+        found.append({stream: tick for stream, tick in ticks.items() if tick is not None})
+    return found[0], found[1]
+
+
+def partials_of(
+    plan: Plan, frames: Mapping[str, DataFrame], timed_streams: Iterable[Stream] = (), *, rows_later: bool = False
+) -> Partials:
+    """The job for a plan; it also tells the largest tick of every one of `timed_streams`.
+
+    With `rows_later`, sets whose tuples are counted have no partials yet: in rounds, positions need the watermark.
+    """
     clocks: dict[str, int] = {}
     with_clocks = list(timed_streams)
     if with_clocks:
         clocks = {scan.stream: scan.number for scan in reversed(plan.scans) if scan.sees_all}
     timed = set(clocks.values())
     parts = [
-        _scan_frame(scan, plan.stream(scan.stream), frames[scan.stream], with_clock=scan.number in timed)
+        scan_frame(
+            scan,
+            plan.stream(scan.stream),
+            _sliceable(scan, plan.stream(scan.stream), frames[scan.stream], rows_later),
+            with_clock=scan.number in timed,
+        )
         for scan in plan.scans
     ]
     for stream in with_clocks:
         if stream.name not in clocks:
             clocks[stream.name] = len(parts)
-            parts.append(frames[stream.name].selectExpr(f"max({tick_sql(stream)}) AS seen"))
+            tick = tick_sql(stream)
+            parts.append(frames[stream.name].selectExpr(f"min({tick}) AS first", f"max({tick}) AS seen"))
     if len(parts) == 1:
         frame = parts[0]
         return Partials(frame.withColumn("part", F.lit(0)), (tuple(frame.columns),), len(plan.scans), clocks)
-    united, slots = _unite(parts)
+    united, slots = unite(parts)
     return Partials(united, slots, len(plan.scans), clocks)
 
 
-def _unite(parts: list[DataFrame]) -> tuple[DataFrame, tuple[tuple[str, ...], ...]]:
+def _sliceable(scan: Scan, stream: Stream, frame: DataFrame, rows_later: bool) -> DataFrame:
+    """A frame with what the scan's slices are of: time, or positions."""
+    if scan.counted_by is None:
+        return frame
+    if rows_later:
+        return frame.where("false").withColumn(POSITION, F.lit(None).cast("bigint"))
+    # All tuples are counted, whether they pass or not: a window of rows is taken before WHERE.
+    return with_positions(frame, stream, scan.counted_by)
+
+
+def unite(parts: list[DataFrame]) -> tuple[DataFrame, tuple[tuple[str, ...], ...]]:
     columns_of = [frame.dtypes for frame in parts]
     slots = tuple(slot_names(kind for _, kind in columns) for columns in columns_of)
     kinds = {
@@ -134,17 +180,17 @@ def without_time(stream: Stream, tuples: int) -> WindloomError:
     )
 
 
-def _scan_frame(scan: Scan, stream: Stream, frame: DataFrame, *, with_clock: bool) -> DataFrame:
-    """`slice`, `s0…` (signature), `g0…`, then each component's fields `c0…`; `seen` is its clock.
+def scan_frame(scan: Scan, stream: Stream, frame: DataFrame, *, with_clock: bool = False) -> DataFrame:
+    """`slice`, `s0…` (signature), `g0…`, then each component's fields `c0…`; `first` and `seen` are its clock.
 
     One row a non-empty (slice, signature, group).
     """
-    tick = tick_sql(stream)
+    tick = tick_sql(stream) if scan.counted_by is None else POSITION
     if scan.where is not None:
         # Rows without a time pass every predicate, so that they are seen and refused.
         frame = frame.where(f"({scan.where.sql}) OR {tick} IS NULL")
     inputs = [
-        tuple(_guarded(sql, scan, used) for sql in input_sql(planned.component, tick))
+        tuple(_guarded(sql, scan, used) for sql in input_sql(planned.component, tick_sql(stream)))
         for planned, used in zip(scan.components, _used_by(scan, "components"), strict=True)
     ]
     names = {sql: f"x{i}" for i, sql in enumerate(dict.fromkeys(chain.from_iterable(inputs)))}
@@ -172,7 +218,7 @@ def _scan_frame(scan: Scan, stream: Stream, frame: DataFrame, *, with_clock: boo
     ]
     aggregates = [F.expr(f"{sql} AS c{i}") for i, sql in enumerate(fields)]
     if with_clock:
-        aggregates.append(F.expr("max(tick) AS seen"))
+        aggregates += [F.expr("min(tick) AS first"), F.expr("max(tick) AS seen")]
     return projected.groupBy("slice", *signature, *groups).agg(*aggregates)
 
 

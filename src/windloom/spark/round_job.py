@@ -1,4 +1,4 @@
-"""The one Spark job of a round: partials of every scan, and the largest event time of every stream."""
+"""The one Spark job of a round: partials of every scan, the smallest and the largest event time of every stream."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from windloom.spark.partials import check_times, partials_of, timed
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a round takes in. `largest_ticks` has the streams that had tuples; `untimed` counts those without a time."""
+    """What a round takes in. Ticks are of the streams that had tuples; `untimed` counts those without a time."""
 
     partials: Mapping[int, pa.Table]  # by number of the scan
     largest_ticks: Mapping[str, int]
+    smallest_ticks: Mapping[str, int]
     untimed: Mapping[str, int]
 
 
@@ -36,7 +37,7 @@ def take_in(
     Streams no query reads have a clock too: a query that comes later must know which tuples it has missed. Tuples
     without a usable time are refused, or left out and counted.
     """
-    partials = partials_of(plan, frames, streams)
+    partials = partials_of(plan, frames, streams, rows_later=True)
     with ExitStack() as scope:
         if batch is not None and len(partials.slots) > 1:
             # Every part reads the micro-batch; without this each of them would fetch it from the source again.
@@ -51,4 +52,4 @@ def take_in(
             untimed[scan.stream] = max(untimed.get(scan.stream, 0), lost)
     else:
         check_times(plan, split)
-    return Taken(split, partials.largest_ticks(table), untimed)
+    return Taken(split, partials.largest_ticks(table), partials.smallest_ticks(table), untimed)

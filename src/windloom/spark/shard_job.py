@@ -24,7 +24,7 @@ from windloom.plan.physical import Plan
 from windloom.rounds.faults import fault
 from windloom.rounds.shards.notes import ShardNote
 from windloom.rounds.shards.run import ShardRound, run_shard
-from windloom.spark.partials import Partials, partials_of, timed, without_time
+from windloom.spark.partials import Partials, partials_of, timed, told_ticks, without_time
 
 _MARKER = -1
 
@@ -37,6 +37,7 @@ class Gathered:
 
     partials: Partials
     largest_ticks: Mapping[str, int]
+    smallest_ticks: Mapping[str, int]
     untimed: Mapping[str, int]
 
 
@@ -58,29 +59,28 @@ def gathered(
                 # Every part reads the micro-batch; without this each of them would fetch it from the source again.
                 batch.persist()
                 reading.callback(batch.unpersist)
-            largest, untimed = _summary(plan, partials)
+            largest, smallest, untimed = _summary(plan, partials)
         for name, tuples in untimed.items():
             if tuples and not skip_untimed:
                 raise without_time(plan.stream(name), tuples)
-        yield Gathered(partials, largest, untimed if skip_untimed else {})
+        yield Gathered(partials, largest, smallest, untimed if skip_untimed else {})
 
 
-def _summary(plan: Plan, partials: Partials) -> tuple[dict[str, int], dict[str, int]]:
-    """The largest tick of every stream, and its tuples without one; also fills the persisted frame."""
+def _summary(plan: Plan, partials: Partials) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """The largest and smallest tick of every stream, and its tuples without one; also fills the persisted frame."""
     wanted = [F.lit(0).alias("nothing")]
-    for stream, part in partials.clocks.items():
-        wanted.append(F.expr(f"max(if(part = {part}, {partials.slots[part][-1]}, NULL))").alias(f"seen {stream}"))
+    wanted += [F.expr(sql).alias(name) for name, sql in partials.clock_sql().items()]
     for scan in plan.scans:
         slots = partials.slots[scan.number]
         untimed = f"part = {scan.number} AND {slots[0]} IS NULL"
         tuples = slots[1 + len(scan.key_types)]
         wanted.append(F.expr(f"sum(if({untimed}, {tuples}, 0))").alias(f"untimed {scan.number}"))
     row = partials.frame.agg(*wanted).collect()[0].asDict()
-    largest = {stream: row[f"seen {stream}"] for stream in partials.clocks if row[f"seen {stream}"] is not None}
+    largest, smallest = told_ticks(partials, row)
     found: dict[str, int] = {}
     for scan in plan.scans:
         found[scan.stream] = max(found.get(scan.stream, 0), row[f"untimed {scan.number}"] or 0)
-    return largest, found
+    return largest, smallest, found
 
 
 def run_shards(spark: SparkSession, round: ShardRound, partials: Partials | None, shards: int) -> list[ShardNote]:

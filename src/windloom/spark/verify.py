@@ -1,4 +1,4 @@
-"""Verification: recompute a query with Spark's own `window()` and compare row by row.
+"""Verification: recompute a query with Spark's own `window()` (see `window_frames`) and compare row by row.
 
 Shares nothing with the plan, the slices or the kernels: the query's own expressions, Spark's grouping, Spark's sums.
 """
@@ -19,7 +19,8 @@ from windloom.model.aggregate import Aggregate
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.native import pick_sql, tick_sql, timestamp_sql
+from windloom.spark.native import pick_sql, tick_sql
+from windloom.spark.window_frames import windowed
 
 #: Floating-point answers agree to this, relative to Σ|x| of the window …
 TOLERANCE = 1e-12
@@ -70,31 +71,21 @@ def time_spark_window(query: Query, stream: Stream, frame: DataFrame) -> float:
 
 def spark_window_frame(query: Query, stream: Stream, frame: DataFrame, *, with_scales: bool = True) -> DataFrame:
     """The query as a Spark user writes it; with `__n` and the scale of floating-point answers beside the answers."""
-    window = query.window
-    source = frame if query.where is None else frame.where(query.where.sql)
-    length, slide, offset = (
-        f"{ticks} microseconds" for ticks in (window.range_ticks, window.slide_ticks, window.offset_ticks)
-    )
-    if window.slide_ticks > window.range_ticks:
-        # Spark's window() does not know gaps: tumbling windows of the slide, less the tuples in the gaps.
-        within = f"pmod({tick_sql(stream)} - {window.offset_ticks}L, {window.slide_ticks}L)"
-        source, length = source.where(f"{within} < {window.range_ticks}L"), slide
+    source = windowed(query, stream, frame)
     groups = [F.expr(one.expression.sql).alias(f"__g{i}") for i, one in enumerate(query.group_by)]
     aggregates = [F.expr(_aggregate_sql(one, stream)).alias(f"__a{i}") for i, one in enumerate(query.aggregates)]
     extra = [F.count("*").alias("__n")] if with_scales or not aggregates else []
     if with_scales:
         extra += [F.expr(_scale_sql(one)).alias(f"__s{i}") for i, one in enumerate(query.aggregates)]
-    windows = F.window(F.expr(timestamp_sql(stream)), length, slide, offset).alias("__w")
-    grouped = source.groupBy(windows, *groups).agg(*aggregates, *extra)
+    grouped = source.frame.groupBy(source.window, *groups).agg(*aggregates, *extra)
     if query.having is not None:
         grouped = grouped.where(query.having.sql)
     names: list[Column] = [F.col(f"__g{i}").alias(one.name) for i, one in enumerate(query.group_by)]
     for output in query.outputs:
         sql = output.expression.sql if output.expression is not None else f"__a{output.aggregate}"
         names.append(F.expr(sql).alias(output.name))
-    end = F.expr(f"timestampadd(MICROSECOND, {window.range_ticks}, __w.start)")
     kept = ["__n", *(f"__s{i}" for i in range(len(query.aggregates)))] if with_scales else []
-    return grouped.select(F.col("__w.start").alias("window_start"), end.alias("window_end"), *names, *kept)
+    return grouped.select(source.start.alias("window_start"), source.end.alias("window_end"), *names, *kept)
 
 
 def verify_query(query: Query, stream: Stream, frame: DataFrame, answers: pa.Table) -> Verification:
@@ -220,10 +211,17 @@ def _unmatched(query: Query, expected: pa.Table, answers: pa.Table, keys: int) -
 
 def _texts(table: pa.Table, keys: int) -> list[tuple[str, ...]]:
     """Window and group of each row as people read them; NaN equals NaN, and a NULL is no text."""
-    window = [pc.cast(table[i], pa.timestamp("us", table[i].type.tz and "UTC")).to_pylist() for i in range(2)]
+    window = [_instants(table[i]).to_pylist() for i in range(2)]
     columns = [[str(value) for value in column] for column in window]
     columns += [[repr(value) for value in table[i].to_pylist()] for i in range(2, keys)]
     return list(zip(*columns, strict=True))
+
+
+def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Edges of windows; positions of tuples stay numbers."""
+    if pa.types.is_integer(column.type):
+        return column
+    return pc.cast(column, pa.timestamp("us", column.type.tz and "UTC"))
 
 
 def _place(query: Query, values: tuple[str, ...]) -> str:

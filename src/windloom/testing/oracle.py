@@ -6,7 +6,7 @@ Knows nothing of slices, partials, plans or kernels; imports the model only. Use
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -37,19 +37,72 @@ def windows_of(window: Window, tick: int) -> list[int]:
     return starts[::-1]
 
 
-def answer(query: Query, rows: Iterable[Row], tick: str = "tick") -> list[Answer]:
-    """Every row of the answer. Expressions must be bare columns; `tick` names the column of event-time ticks."""
-    held: dict[tuple[int, tuple[Any, ...]], list[Row]] = {}
+def landmark_ends(window: Window, tick: int, last_end: int) -> list[int]:
+    """Ends of all windows of a landmark that hold the tick, up to the last one.
+
+    >>> landmark_ends(Window.landmark(10), 12, 45)
+    [20, 30, 40]
+    """
+    return list(range(window.last_start(tick) + window.slide_ticks, last_end + 1, window.slide_ticks))
+
+
+def answer(query: Query, rows: Sequence[Row], tick: str = "tick", stream: Sequence[Row] | None = None) -> list[Answer]:
+    """Every row of the answer. Expressions must be bare columns; `tick` names the column of event-time ticks.
+
+    `rows` are the tuples that pass the query's predicate, `stream` all tuples of the stream, these among them, if there
+    are others: a landmark is before the first of all, and positions are among all.
+    """
+    if query.window.is_rows:
+        places = positions(query.window, rows if stream is None else stream, tick)
+        count = query.window.range_ticks
+        return _answers(
+            query, rows, lambda row: [(one, one + count) for one in windows_of(query.window, places[id(row)])], tick
+        )
+    if query.window.is_landmark:
+        ticks = [row[tick] for row in (rows if stream is None else stream)]
+        if not ticks:
+            return []
+        start, last = query.window.last_start(min(ticks)), query.window.last_start(max(ticks))
+        return answer_from(query, rows, start, last + query.window.slide_ticks, tick)
+    span = query.window.range_ticks
+    return _answers(query, rows, lambda row: [(one, one + span) for one in windows_of(query.window, row[tick])], tick)
+
+
+def positions(window: Window, stream: Sequence[Row], tick: str = "tick") -> dict[int, int]:
+    """The position of every tuple, by its `id`: counted for each key, in order of time and then of all its values."""
+    counted: dict[tuple[Any, ...], int] = {}
+    found = {}
+    for row in sorted(stream, key=lambda row: (row[tick], *(_order(value) for value in row.values()))):
+        key = tuple(_group_key(row[_column(one)]) for one in window.partition_by)
+        found[id(row)] = counted.get(key, 0)
+        counted[key] = found[id(row)] + 1
+    return found
+
+
+def answer_from(query: Query, rows: Iterable[Row], start: int, last_end: int, tick: str = "tick") -> list[Answer]:
+    """Every row of a landmark query from a landmark to every end up to the last one."""
+
+    def windows(row: Row) -> list[tuple[int, int]]:
+        ends = landmark_ends(query.window, row[tick], last_end) if row[tick] >= start else []
+        return [(start, end) for end in ends]
+
+    return _answers(query, rows, windows, tick)
+
+
+def _answers(
+    query: Query, rows: Iterable[Row], windows: Callable[[Row], list[tuple[int, int]]], tick: str
+) -> list[Answer]:
+    held: dict[tuple[tuple[int, int], tuple[Any, ...]], list[Row]] = {}
     shown: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for row in rows:
         values = tuple(row[_column(grouping.expression)] for grouping in query.group_by)
         key = tuple(_group_key(value) for value in values)
         shown.setdefault(key, values)
-        for start in windows_of(query.window, row[tick]):
-            held.setdefault((start, key), []).append(row)
+        for window in windows(row):
+            held.setdefault((window, key), []).append(row)
     answers = []
-    for (start, key), members in held.items():
-        found: Answer = {"window_start": start, "window_end": start + query.window.range_ticks}
+    for ((start, end), key), members in held.items():
+        found: Answer = {"window_start": start, "window_end": end}
         found.update(zip((grouping.name for grouping in query.group_by), shown[key], strict=True))
         for output in query.outputs:
             if output.aggregate is None:
@@ -108,7 +161,9 @@ def _group_key(value: Any) -> Any:
 
 
 def _order(value: Any) -> Any:
-    """Spark's order: NaN above every other number."""
+    """Spark's order: NULL below everything, NaN above every other number."""
+    if value is None:
+        return (-1, 0.0)
     return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from windloom.model import Query, Window, parse_duration
+from windloom.model import Expression, Query, Window, parse_duration
 
 Read = Callable[[str], Query]
 Refusal = Callable[[str], str]
@@ -33,12 +33,22 @@ def window(length: str, slide: str | None = None, offset: str = "0 s") -> Window
         ("[RANGE INTERVAL 10 minutes SLIDE 30 seconds]", window("10 min", "30 s")),
         ("[RANGE 1 minute SLIDE 1 hour]", window("1 min", "1 h")),
         ("[TUMBLE 10 minutes]", window("10 min")),
+        ("[ROWS 100 SLIDE 10]", Window.rows(100, 10)),
+        ("[rows 5 slide 20 OFFSET -3]", Window.rows(5, 20, 17)),
+        ("[LANDMARK SLIDE 1 hour]", Window.landmark(parse_duration("1 hour"))),
+        ("[until now slide 1 h OFFSET -5 min]", Window.landmark(parse_duration("1 h"), parse_duration("55 min"))),
         ("[TUMBLE 10 minutes OFFSET 1 minute]", window("10 min", offset="1 min")),
         ("[RANGE 1 hour -- how far back\n SLIDE 1 minute /* how often */]", window("1 hour", "1 minute")),
     ],
 )
 def test_a_bracket_after_the_stream_is_the_window(read: Read, bracket: str, expected: Window) -> None:
     assert read(f"SELECT count(*) FROM trades {bracket} WHERE sizes[0] > 1").window == expected
+
+
+def test_rows_of_a_partition_are_counted_for_every_group(read: Read) -> None:
+    query = read("SELECT count(*) FROM trades [PARTITION BY VENUE, symbol ROWS 9 SLIDE 3] GROUP BY symbol, venue")
+    assert query.window == Window.rows(9, 3, 0, (Expression.of_column("symbol"), Expression.of_column("venue")))
+    assert str(query.window) == "[PARTITION BY symbol, venue ROWS 9 SLIDE 3]"
 
 
 @pytest.mark.parametrize("clause", ["trades [TUMBLE 1 h] AS t", "trades AS t [TUMBLE 1 h]", "trades t [TUMBLE 1 h]"])
@@ -103,10 +113,36 @@ def test_items_that_ask_for_the_window_are_dropped(read: Read, text: str) -> Non
         ("[RANGE 1 fortnight SLIDE 1 day]", "unknown time unit 'fortnight'"),
         ("[TUMBLE 0.1 us]", "the duration '0.1 us' is finer than one microsecond"),
         ("[TUMBLE 999999999999 weeks]", "the range 999999999999 weeks is too long"),
-        ("[ROWS 10 SLIDE 5]", "windows counted in tuples (ROWS) are not supported yet"),
-        ("[PARTITION BY symbol ROWS 10 SLIDE 5]", "windows counted per key (PARTITION BY) are not supported yet"),
-        ("[LANDMARK SLIDE 1 hour]", "landmark windows are not supported yet"),
-        ("[UNTIL NOW SLIDE 1 hour]", "landmark windows (UNTIL NOW) are not supported yet"),
+        ("[ROWS 10]", "the window has ROWS but no SLIDE"),
+        ("[ROWS 0 SLIDE 5]", "the number of rows of a window must be positive, not 0"),
+        ("[ROWS -3 SLIDE 5]", "the number of rows of a window must be positive, not -3"),
+        ("[ROWS 10 SLIDE 0]", "the slide of a window must be positive, not 0"),
+        ("[ROWS 1.5 SLIDE 1]", "cannot read the number of rows '1.5'"),
+        ("[ROWS 10 SLIDE 1 minute]", "cannot read the number of rows '1 minute'"),
+        ("[ROWS 10 minutes SLIDE 1]", "cannot read the number of rows '10 minutes'"),
+        ("[ROWS 999999999999999999 SLIDE 1]", "the number of rows 999999999999999999 is too long"),
+        ("[ROWS SLIDE 5]", "a number is missing after ROWS"),
+        ("[ROWS 10 SLIDE 5 ROWS 3]", "ROWS is given twice"),
+        ("[RANGE 1 hour ROWS 10 SLIDE 5]", "cannot read the duration '1 hour ROWS 10'"),
+        ("[PARTITION BY symbol]", "the window has no ROWS"),
+        ("[PARTITION symbol ROWS 10 SLIDE 5]", "BY is missing after PARTITION"),
+        ("[PARTITION BY ROWS 10 SLIDE 5]", "a column is missing in PARTITION BY"),
+        ("[PARTITION BY symbol, ROWS 10 SLIDE 5]", "a column is missing in PARTITION BY"),
+        ("[PARTITION BY upper(symbol) ROWS 10 SLIDE 5]", "cannot read '(' in PARTITION BY"),
+        ("[PARTITION BY smybol ROWS 10 SLIDE 5]", "unknown column 'smybol'"),
+        (
+            "[PARTITION BY symbol ROWS 10 SLIDE 5] GROUP BY venue",
+            "PARTITION BY 'symbol' counts tuples by a column that is not grouped by",
+        ),
+        ("[LANDMARK]", "the window has no SLIDE"),
+        ("[UNTIL NOW OFFSET 5 s]", "the window has no SLIDE"),
+        ("[UNTIL SLIDE 1 hour]", "NOW is missing after UNTIL"),
+        ("[LANDMARK RANGE 1 hour SLIDE 1 minute]", "a landmark window has no RANGE"),
+        ("[LANDMARK SLIDE 1 hour TUMBLE 1 hour]", "a landmark window has no TUMBLE"),
+        ("[LANDMARK '2026-01-05' SLIDE 1 hour]", "a landmark window begins with the stream, not at ''2026-01-05''"),
+        ("[LANDMARK SLIDE 0 s]", "the slide of a window must be positive, not 0 seconds"),
+        ("[LANDMARK SLIDE -1 h]", "the slide of a window must be positive, not -1 hour"),
+        ("[UNTIL NOW SLIDE 1 month]", "'month' is not a duration of fixed length"),
         ("[NOW]", "windows of one instant (NOW) are not supported yet"),
         ("[RANGE UNBOUNDED]", "unbounded windows are not supported yet"),
         ("[TUMBLE 1 hour", "'[' is never closed"),

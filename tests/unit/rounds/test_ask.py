@@ -21,7 +21,7 @@ RUNNING = plan_of({"a": make_query("a", Window(20, 10), [SUM], ("k",))})
 def kept(history_ticks: int = 0) -> State:
     rows = [{"tick": tick, "k": "xy"[tick % 2], "i": tick} for tick in range(100)]
     partials = partials_of_plan(RUNNING, rows)
-    return step(State(), partials, 95, RUNNING, seen={"s": 99}, history_ticks=history_ticks)[0]
+    return step(State(), partials, 95, RUNNING, seen={"s": 99}, first={"s": 0}, history_ticks=history_ticks)[0]
 
 
 def question(window: Window, aggregate: Aggregate = SUM, grouping: tuple[str, ...] = ("k",), **more: Any) -> Query:
@@ -53,6 +53,24 @@ def test_a_running_query_can_be_asked_too() -> None:
     assert {row["window_start"] for row in rows_of(answers.blocks(), asked)} == {*range(-10, 80, 10)}
 
 
+@pytest.mark.parametrize(("history_ticks", "landmark", "ends"), [(1000, 0, (30, 60, 90)), (30, 90, ())])
+def test_a_landmark_is_the_first_tuple_or_where_nothing_is_missing(
+    history_ticks: int, landmark: int, ends: tuple[int, ...]
+) -> None:
+    asked = question(Window.landmark(30), grouping=("k",))
+    if not ends:
+        with pytest.raises(WindloomError, match="cannot be answered from what is kept"):
+            ask(kept(history_ticks), RUNNING, plan_of({"question": asked}))
+        return
+    answers, _ = ask(kept(history_ticks), RUNNING, plan_of({"question": asked}))
+    found = {(row["window_start"], row["window_end"], row["k"]): row["o0"] for row in rows_of(answers.blocks(), asked)}
+    assert found == {
+        (landmark, end, key): sum(tick for tick in range(landmark, end) if "xy"[tick % 2] == key)
+        for end in ends
+        for key in "xy"
+    }
+
+
 def test_before_any_round_nothing_is_answered_and_nothing_refused() -> None:
     answers, since = ask(State(), RUNNING, plan_of({"question": question(Window(10, 10))}))
     assert since is None
@@ -66,6 +84,7 @@ def test_before_any_round_nothing_is_answered_and_nothing_refused() -> None:
         (question(Window(10, 10), where="b"), "FROM s WHERE b GROUP BY k"),
         (question(Window(10, 10), Aggregate("max", Expression.of_column("i"))), "max(i) is not kept"),
         (question(Window(10, 10, 5)), "begin or end inside slices"),
+        (question(Window.rows(10, 10)), "whose positions are not kept for questions"),
         (question(Window(60, 10)), "and kept is since 1970-01-01T00:00:00.000076"),
     ],
 )

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.engine.results import unknown_query
+from windloom.engine.streaming.placement.placement import refuse_rows
 from windloom.engine.streaming.progress import RoundProgress, instant
 from windloom.engine.streaming.round_loop import RoundLoop
 from windloom.engine.streaming.sinks.sink import Sink
@@ -28,8 +29,8 @@ from windloom.spark.ingest import Ingest
 class Change:
     """A change of queries that the checkpoint holds: it takes effect in `round`.
 
-    `complete_from` is the start of the first window an added query reports; None for every window since the stream
-    began, and for a removal.
+    `complete_from` is the start of the first window an added query reports, an instant or (`row 120`) a position; None
+    for every window since the stream began, and for a removal.
     """
 
     query: str
@@ -194,7 +195,9 @@ class Handle:
         loop = self._loop
         with self._changes:
             if text is not None:
-                loop.queries.bind(name, text)  # what is wrong with it is said before anything changes
+                bound = loop.queries.bind(name, text)  # what is wrong with it is said before anything changes
+                if not loop.placement.counts_rows:
+                    refuse_rows([bound])
             put, remove = ({}, [name]) if text is None else ({name: text}, [])
             # Planned outside the lock: a round that runs meanwhile does not wait for the optimizer.
             planned = loop.queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
@@ -203,7 +206,12 @@ class Handle:
                 loop.checkpoint.record_plan(record)
                 self._newest = record
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
-        return Change(name, record.from_round, None if since is None else instant(since))
+        return Change(name, record.from_round, None if since is None else self._told(name, since))
+
+    def _told(self, name: str, since: int) -> str | None:
+        """The start of a window: an instant, or a position."""
+        window = self._loop.queries.plan_of(self._newest).find(name)[2].query.window
+        return f"row {since}" if window.is_rows else instant(since)
 
     # ---- ending -------------------------------------------------------------------------------------------------
 

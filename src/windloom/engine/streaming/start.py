@@ -17,7 +17,7 @@ from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
 from windloom.engine.streaming.placement.driver import DriverPlacement
 from windloom.engine.streaming.placement.executors import ExecutorPlacement
-from windloom.engine.streaming.placement.placement import Placement
+from windloom.engine.streaming.placement.placement import Placement, refuse_rows
 from windloom.engine.streaming.progress import RoundProgress
 from windloom.engine.streaming.round_loop import RoundLoop
 from windloom.engine.streaming.sinks.callback import CallbackSink
@@ -58,6 +58,8 @@ def start_stream(
     progress: Callable[[RoundProgress], None] | None,
 ) -> Handle:
     frames = registry.streaming_frames()
+    if options.placement == "executors":
+        refuse_rows(registry.queries.values())
     choices = _sink_choices(sink, path, checkpoint)
     before = _history_frames(spark, registry, frames, history)
     with ExitStack() as undo, as_windloom_errors("the streams"):
@@ -149,7 +151,7 @@ def _make_placement(
 ) -> Placement:
     watermarks = Watermarks(time.monotonic, options.idle_seconds)
     if shards is None:
-        return DriverPlacement(registry.streams, checkpoint, watermarks, options)
+        return DriverPlacement(spark, registry.streams, checkpoint, watermarks, options)
     files = ShardFiles(place)
     return ExecutorPlacement(spark, registry.streams, checkpoint, files, shards, watermarks, options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -64,6 +64,20 @@ class Constants:
                 f"the constants ({self.source}) do not have it",
                 "measure it: windloom calibrate",
             ) from None
+
+    def scaled(self, factor: float) -> Constants:
+        """Everything so many times as long: what passes by a million positions, a second of event time."""
+        if factor == 1.0:
+            return self
+
+        def longer(values: Mapping[str, float]) -> dict[str, float]:
+            return {name: factor * value for name, value in values.items()}
+
+        techniques = {
+            name: {family: longer(terms) for family, terms in families.items()}
+            for name, families in self.techniques.items()
+        }
+        return replace(self, runtime=longer(self.runtime), techniques=techniques)
 
     def to_json(self) -> str:
         found = {

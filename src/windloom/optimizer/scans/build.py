@@ -81,6 +81,7 @@ def build_scan(number: int, sets: Sequence[PartialSet]) -> Scan:
         edges,
         choose_slice_id(edges),
         _in_order(feeds, {one.number: one for one in sets}),
+        sets[0].counted_by,
     )
 
 

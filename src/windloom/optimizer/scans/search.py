@@ -47,6 +47,9 @@ def form_scans(
     groups: list[list[PartialSet]] = []
     for stream in streams:
         own = [one for one in sets if one.stream == stream.name and is_fed(one)]
+        # Tuples are counted for each set of windows of rows by itself.
+        groups += [[one] for one in own if one.counted_by is not None]
+        own = [one for one in own if one.counted_by is None]
         if way == "apart":
             groups += [[one] for one in own]
         elif way == "together":

@@ -19,7 +19,7 @@ from windloom.plan.explain.reasons import (
 )
 from windloom.plan.explain.scans import fed_text, scan_of
 from windloom.plan.explain.sentences import answer_text, component_name, fact, techniques, tree_cost, wrapped
-from windloom.plan.explain.slices import about, edge_rate, mean_slice, slice_id_text
+from windloom.plan.explain.slices import about, edge_rate, mean_slice, measure_of, slice_id_text
 from windloom.plan.explain.words import count, listing, number, one_line, share, short_duration
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 
@@ -59,10 +59,12 @@ def _path(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Ite
     if not alone:
         yield from fact("→ scan", fed_text(plan, one))
     yield from fact("→ slices", f"set {one.number}: {where}; grouped by {grouping(one)}")
-    slice_id = f"; {slice_id_text(one.slice_id)}" if alone else ""
-    yield from fact("", f"{edge_rate(one.edges)}, mean length {mean_slice(one.edges)}{slice_id}")
+    measure = measure_of(one)
+    slices = f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}"
+    slice_id = f"; {slice_id_text(one.slice_id, measure)}" if alone else ""
+    yield from fact("", f"{slices}{slice_id}")
     yield from fact("→ tree", f"{tree_name(plan, one, tree)} of {count(len(tree.queries), 'query', 'queries')}")
-    yield from fact("", f"{edge_rate(tree.edges)}; {techniques(one, tree, [planned])}")
+    yield from fact("", f"{edge_rate(tree.edges, measure)}; {techniques(one, tree, [planned])}")
     yield from fact("→ answer", f"window_start, window_end, {answer_text(planned)}")
 
 
@@ -73,10 +75,12 @@ def _windows(plan: Plan, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     yield from fact("a tuple", _tuple_lies(window))
     slices = window.range_ticks / TICKS_PER_SECOND * tree.edges_per_second
     mean = "" if slices.is_integer() else ", on average"
-    yield from fact("a window", f"spans {about(tree.edges)}{number(slices)} slices of its tree{mean}")
+    spans = "grows at every slide by" if window.is_landmark else "spans"
+    yield from fact("a window", f"{spans} {about(tree.edges)}{number(slices)} slices of its tree{mean}")
     delay = plan.stream(planned.query.stream).delay_ticks
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
-    yield from fact("reported", f"once the watermark of {one_line(planned.query.stream)} ({latest}) passes its end")
+    passed = "its last tuple" if window.is_rows else "its end"
+    yield from fact("reported", f"once the watermark of {one_line(planned.query.stream)} ({latest}) passes {passed}")
 
 
 def _intervals(window: Window) -> str:
@@ -84,13 +88,22 @@ def _intervals(window: Window) -> str:
     >>> _intervals(Window(3_600_000_000, 60_000_000, 5_000_000))
     '[t, t + 1 h) for every t = k · 1 min + 5 s'
     """
-    start = f"k · {short_duration(window.slide_ticks)}"
-    if window.offset_ticks:
-        start += f" + {short_duration(window.offset_ticks)}"
-    return f"[t, t + {short_duration(window.range_ticks)}) for every t = {start}"
+    if window.is_landmark:
+        ends = f"t = k · {short_duration(window.slide_ticks)}"
+        ends += f" + {short_duration(window.offset_ticks)}" if window.offset_ticks else ""
+        return f"[landmark, t) for every {ends}; the landmark is the last such t at or before the first event"
+    length, slide, offset = (window.range_ticks, window.slide_ticks, window.offset_ticks)
+    if window.is_rows:
+        of = f" of each {', '.join(map(str, window.partition_by))}" if window.partition_by else ""
+        start = f"k · {slide}" + (f" + {offset}" if offset else "")
+        return f"positions [p, p + {length}){of} for every p = {start}"
+    start = f"k · {short_duration(slide)}" + (f" + {short_duration(offset)}" if offset else "")
+    return f"[t, t + {short_duration(length)}) for every t = {start}"
 
 
 def _tuple_lies(window: Window) -> str:
+    if window.is_landmark:
+        return "lies in every window that ends after it"
     if window.is_tumbling:
         return "lies in exactly one window"
     if window.slide_ticks > window.range_ticks:
@@ -133,17 +146,19 @@ def _others(how_many: int) -> str:
 def _cost(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     window = planned.query.window
     own, rest = own_edges(plan, planned.query), edges_without(plan, tree, planned.query)
+    measure = measure_of(one)
     yield "Costs"
     yield from fact("reading", f"{number(plan.events_per_second(one))} events/s, once for the tree")
     fine = tree.fine_edges
-    added = fine.edges_per_second - (rest.edges_per_second if rest.classes else 0.0)
+    added = measure.rate(fine) - (measure.rate(rest) if rest.classes else 0.0)
     approx = "" if fine.density.exact and rest.density.exact else "≈ "
-    needs = f"needs {edge_rate(own)}"
+    needs = f"needs {edge_rate(own, measure)}"
     if rest.classes:
         needs += "; the others have all of them" if added <= 0 else f"; adds {approx}{number(added)} to the others'"
     yield from fact("edges", needs)
-    yield from fact("answers", f"{number(TICKS_PER_SECOND / window.slide_ticks)} a second for every group")
-    yield from fact("its tree", tree_cost(tree))
+    answers = measure.pace * TICKS_PER_SECOND / window.slide_ticks
+    yield from fact("answers", f"{number(answers)} a second for every group")
+    yield from fact("its tree", tree_cost(tree, measure))
     if len(tree.queries) > 1:
-        each = f"{about(tree.edges)}{number(tree.cost / len(tree.queries))} operations/s"
+        each = f"{about(tree.edges)}{number(measure.pace * tree.cost / len(tree.queries))} operations/s"
         yield from fact("", f"{each} for each of its {len(tree.queries):,} queries, if split evenly")

@@ -29,12 +29,12 @@ from windloom.plan.explain.layout import (
     strip_height,
     used_techniques,
 )
-from windloom.plan.explain.reasons import Sharing, grouping, output_text, sharing, tree_name
+from windloom.plan.explain.reasons import Sharing, counting, grouping, output_text, sharing, tree_name
 from windloom.plan.explain.sentences import answer_text, shares_text, strategy_name, techniques, tree_cost
-from windloom.plan.explain.slices import about, edge_rate, mean_slice, repeats, slice_id_text
+from windloom.plan.explain.slices import about, edge_rate, mean_slice, measure_of, repeats, slice_id_text
 from windloom.plan.explain.strip import draw_strip
 from windloom.plan.explain.window_lines import TimeAxis, draw_window
-from windloom.plan.explain.words import count, number, one_line, share, short_duration, short_window
+from windloom.plan.explain.words import count, number, one_line, share, short_window, windows_of_a_tuple
 from windloom.plan.physical import Plan, PlannedQuery, Tree
 
 _STYLE = ".wl-q:hover .wl-hit{fill-opacity:.07}.wl-q:hover .wl-thread{stroke-opacity:1;stroke-width:2.5}"
@@ -52,7 +52,7 @@ class _Picture:
         self.canvas = Canvas()
         self.layout: Layout = lay_out(plan)
         self.shared: dict[str, Sharing] = sharing(plan)
-        self.combine = sum(tree.cost for tree in plan.trees)
+        self.combine = sum(one.statistics.pace * tree.cost for one in plan.sets for tree in one.trees)
 
     def draw(self) -> str:
         queries = list(self.plan.queries)
@@ -96,7 +96,7 @@ class _Picture:
             canvas.curve(x, y, one.card.x, one.card.middle, "#cbd5e1", _thickness(rate))
             for tree in one.trees:
                 members = tree.hidden if tree.tree is None else (tree.tree,)
-                width = _thickness(max(each.edges_per_second for each in members))
+                width = _thickness(max(measure_of(one.one).rate(each.edges) for each in members))
                 x, y = one.card.right, one.card.middle
                 canvas.curve(x, y, tree.card.x, tree.card.middle, tree.colour, width, extra=_SOFT)
 
@@ -106,8 +106,9 @@ class _Picture:
         given = "assumed" if stream.events_per_second is None else "given"
         for one in block.sets:
             self._set(one)
-        windows = sum(each.query.window.overlap for each in self.plan.queries if each.query.stream == stream.name)
-        detail = f"a tuple lies in {number(windows)} windows, all queries together"
+        members = [each.query.window for each in self.plan.queries if each.query.stream == stream.name]
+        windows = sum(window.overlap for window in members if not window.is_landmark)
+        detail = f"a tuple lies in {windows_of_a_tuple(members)}, all queries together"
         title = f"stream {stream.name}\n{number(rate)} events/s ({given})\n{detail}"
         with canvas.group(title):
             canvas.rect(box.x, box.y, box.width, box.height, "#334155", radius=8)
@@ -123,9 +124,12 @@ class _Picture:
             self._tree(block, tree)
         where = "every tuple" if one.where is None else f"where {one_line(one.where.sql)}"
         groups = f"by {grouping(one)}" if one.group_by else "not grouped"
-        slices = f"{edge_rate(one.edges)}, mean length {mean_slice(one.edges)}"
-        parts = (f"set {one.number} of {one_line(one.stream)}", where, groups, slices, slice_id_text(one.slice_id))
-        detail = "\n".join((*parts, f"edges repeat {repeats(one.edges)}"))
+        groups += "" if one.counted_by is None else f", {counting(one)}"
+        measure = measure_of(one)
+        slices = f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}"
+        how = slice_id_text(one.slice_id, measure)
+        parts = (f"set {one.number} of {one_line(one.stream)}", where, groups, slices, how)
+        detail = "\n".join((*parts, f"edges repeat {repeats(one.edges, measure)}"))
         with canvas.group(detail):
             canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=8, stroke=RULE)
             x, right = box.x + 14, box.right - 14
@@ -138,7 +142,6 @@ class _Picture:
                 canvas.text(centre, chip.y + 12.7, chip.text, CHIP_SIZE, room=chip.width - 13.9, anchor="middle")
             draw_strip(canvas, block)
             bottom = block.strip_y + strip_height(len(one.trees)) + 32.0
-            how = slice_id_text(one.slice_id)
             if text_width(how, 10.5) > box.width - 28:
                 how = how.partition(":")[0]
             canvas.text(x, bottom, how, 10.5, FAINT, room=box.width - 28)
@@ -148,35 +151,36 @@ class _Picture:
         for row in block.rows:
             self._row(block, row)
         if block.rest:
-            self._rest(block)
+            self._rest(owner, block)
         if block.tree is None:
-            self._hidden_trees(block)
+            self._hidden_trees(owner, block)
             return
         with canvas.group(self._tree_title(owner, block.tree)):
             canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=6, stroke=block.colour)
             canvas.rect(box.x, box.y, 5, box.height, block.colour, radius=2)
             if box.height < 40:
-                self._small_tree(block, block.tree)
+                self._small_tree(owner, block, block.tree)
             else:
                 self._tree_card(owner, block, block.tree)
-                label = edge_rate(block.tree.edges)
+                label = edge_rate(block.tree.edges, measure_of(owner.one))
                 canvas.text(box.x - 8, box.middle - 8, label, 10.5, block.colour, room=104, anchor="end", halo=True)
 
     def _tree_title(self, owner: SetBlock, tree: Tree) -> str:
+        measure = measure_of(owner.one)
         lines = [
             f"{tree_name(self.plan, owner.one, tree)}: {count(len(tree.queries), 'query', 'queries')}",
-            f"slices: {edge_rate(tree.edges)}, mean length {mean_slice(tree.edges)}",
+            f"slices: {edge_rate(tree.edges, measure)}, mean length {mean_slice(tree.edges, measure)}",
             f"weaveability: {about(tree.edges)}{share(tree.weaveability)} of its queries' edges are common",
-            f"cost: {tree_cost(tree)}",
+            f"cost: {tree_cost(tree, measure)}",
             techniques(owner.one, tree, tree.queries),
         ]
         return "\n".join(lines)
 
-    def _small_tree(self, block: TreeBlock, tree: Tree) -> None:
-        box = block.card
-        cost = f"cost {about(tree.edges)}{number(tree.cost)}"
+    def _small_tree(self, owner: SetBlock, block: TreeBlock, tree: Tree) -> None:
+        box, measure = block.card, measure_of(owner.one)
+        cost = f"cost {about(tree.edges)}{number(measure.pace * tree.cost)}"
         self.canvas.text(box.right - 10, box.middle + 4, cost, 10.5, FAINT, room=82, anchor="end")
-        rate = edge_rate(tree.edges)
+        rate = edge_rate(tree.edges, measure)
         self.canvas.text(box.right - 96, box.middle + 4, rate, 10.5, FAINT, room=104, anchor="end")
         self.canvas.text(box.x + 12, box.middle + 4, block.name, 11.5, block.colour, room=74, bold=True)
 
@@ -187,7 +191,8 @@ class _Picture:
             right, box.y + 22, count(len(tree.queries), "query", "queries"), 11, room=room / 2, anchor="end"
         )
         canvas.text(x, box.y + 22, block.name, 13, block.colour, room=room - used - 8, bold=True)
-        canvas.text(x, box.y + 41, f"cost {about(tree.edges)}{number(tree.cost)} operations/s", 11, room=room)
+        cost = f"{about(tree.edges)}{number(owner.one.statistics.pace * tree.cost)} operations/s"
+        canvas.text(x, box.y + 41, f"cost {cost}", 11, room=room)
         woven = "alone" if len(tree.queries) == 1 else f"weaveability {about(tree.edges)}{share(tree.weaveability)}"
         canvas.text(x, box.y + 57, woven, 10.5, FAINT, room=room)
         first, *others = used_techniques(owner.one, tree)
@@ -195,9 +200,9 @@ class _Picture:
         if others:
             canvas.text(x, box.y + 88, ", ".join(others), 10.5, FAINT, room=room)
 
-    def _hidden_trees(self, block: TreeBlock) -> None:
+    def _hidden_trees(self, owner: SetBlock, block: TreeBlock) -> None:
         box = block.card
-        cost = sum(tree.cost for tree in block.hidden)
+        cost = owner.one.statistics.pace * sum(tree.cost for tree in block.hidden)
         with self.canvas.group(f"{block.name[2:]} not drawn one by one, cost {number(cost)} operations/s"):
             dashes = ' stroke-dasharray="4 3"'
             self.canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=6, stroke=block.colour, extra=dashes)
@@ -240,7 +245,7 @@ class _Picture:
             lines.append(f"and {len(queries) - 8:,} more: " + ", ".join(one_line(each.name) for each in queries[8:]))
         return "\n".join(lines)
 
-    def _rest(self, block: TreeBlock) -> None:
+    def _rest(self, owner: SetBlock, block: TreeBlock) -> None:
         """Queries without a name of their own: a thin line each, or every n-th when they are too many."""
         canvas, box = self.canvas, block.rest_box
         ranges = [planned.query.window.range_ticks for planned in block.rest]
@@ -252,7 +257,8 @@ class _Picture:
         canvas.rect(box.x - 8, box.y + 12, 3, max(4.0, lines * pitch), block.colour, extra=' fill-opacity="0.5"')
         more = f"+ {len(block.rest):,} more" if block.rows else count(len(block.rest), "query", "queries")
         canvas.text(box.x + 4, middle + 1, more, 12, block.colour, room=NAME_WIDTH + WINDOW_WIDTH - 20, bold=True)
-        span = f"ranges {short_duration(min(ranges))} to {short_duration(max(ranges))}"
+        measure = measure_of(owner.one)
+        span = f"ranges {measure.short(min(ranges))} to {measure.short(max(ranges))}"
         drawn = "" if lines == len(block.rest) else f", {lines} of them drawn"
         canvas.text(box.x + 4, middle + 16, span + drawn, 10.5, FAINT, room=NAME_WIDTH + WINDOW_WIDTH - 8)
         for line in range(lines):

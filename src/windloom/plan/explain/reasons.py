@@ -108,6 +108,8 @@ def _why_other_set(plan: Plan, one: PartialSet, other: PartialSet) -> str:
         reasons.append("another predicate: " + ("every tuple" if other.where is None else one_line(other.where.sql)))
     if one.group_by != other.group_by:
         reasons.append("another grouping: " + grouping(other))
+    if one.counted_by != other.counted_by:
+        reasons.append("other windows: of time" if other.counted_by is None else f"other windows: {counting(other)}")
     both = {one.number, other.number}
     fed = [scan.number for scan in plan.scans if both <= {fed.number for fed in scan.feeds}]
     reasons += [f"though both are fed by scan {number}" for number in fed]
@@ -116,6 +118,12 @@ def _why_other_set(plan: Plan, one: PartialSet, other: PartialSet) -> str:
 
 def grouping(one: PartialSet) -> str:
     return ", ".join(one_line(part.sql) for part in one.group_by) or "none"
+
+
+def counting(one: PartialSet) -> str:
+    """How the tuples of a set of windows of rows are counted."""
+    keys = ", ".join(one_line(part.sql) for part in one.counted_by or ())
+    return f"tuples of each {keys} in order of time" if keys else "all tuples in order of time"
 
 
 def own_edges(plan: Plan, query: Query) -> EdgeSet:

@@ -25,7 +25,8 @@ def scan_lines(plan: Plan, everything: bool = False) -> Iterator[str]:
 
 def scan_of(plan: Plan, one: PartialSet) -> tuple[Scan, Fed] | None:
     """None: no tuple can be part of the set, and none is read for it."""
-    return next(((scan, fed) for scan in plan.scans for fed in scan.feeds if fed.number == one.number), None)
+    scan = plan.scan_of(one)
+    return None if scan is None else (scan, next(fed for fed in scan.feeds if fed.number == one.number))
 
 
 def fed_text(plan: Plan, one: PartialSet) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from windloom.model.aggregate import Component
 from windloom.plan.explain.reasons import Sharing, output_text, spelled_out
-from windloom.plan.explain.slices import about, edge_rate
+from windloom.plan.explain.slices import TIME, Measure, about, edge_rate
 from windloom.plan.explain.words import count, listing, number, one_line, shorten
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 
@@ -43,10 +43,10 @@ def techniques(one: PartialSet, tree: Tree, queries: Iterable[PlannedQuery]) -> 
     return "; ".join(f"{', '.join(parts)} by {technique}" for technique, parts in by_technique.items())
 
 
-def tree_cost(tree: Tree) -> str:
+def tree_cost(tree: Tree, measure: Measure = TIME) -> str:
     """Cost = E·Ω (Weave Share, Eq. 1)."""
-    cost = f"{about(tree.edges)}{number(tree.cost)} operations/s"
-    return f"{cost} = {edge_rate(tree.edges)} × {number(tree.final_operations_per_edge)} operations an edge"
+    cost = f"{about(tree.edges)}{number(measure.pace * tree.cost)} operations/s"
+    return f"{cost} = {edge_rate(tree.edges, measure)} × {number(tree.final_operations_per_edge)} operations an edge"
 
 
 def shares_text(shared: Sharing, tree: str) -> str:

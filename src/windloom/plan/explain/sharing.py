@@ -10,7 +10,7 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.costs import Advice, QueryShare, SetSeconds, SharingReport, TreeSeconds
 from windloom.plan.explain.reasons import tree_name
 from windloom.plan.explain.sentences import WIDTH, fact, strategy_name, techniques, wrapped
-from windloom.plan.explain.slices import about, edge_rate
+from windloom.plan.explain.slices import TIME, Measure, about, edge_rate, measure_of
 from windloom.plan.explain.words import count, number, one_line, share, short_duration, shorten
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 
@@ -52,13 +52,12 @@ def _set_lines(plan: Plan, one: PartialSet, costs: SetSeconds) -> Iterator[str]:
     strategy = f"{one.strategy}, chosen by predicted time" if plan.strategy == "auto" else one.strategy
     yield from fact("strategy", strategy)
     groups = "one group" if not one.group_by else f"{number(known.groups)} groups ({known.groups_source})"
-    yield from fact("statistics", f"{number(known.events_per_second)} tuples/s ({known.rate_source}), {groups}")
-    length = short_duration(round(known.round_seconds * TICKS_PER_SECOND))
+    yield from fact("statistics", f"{number(known.event_rate)} tuples/s ({known.rate_source}), {groups}")
+    length = short_duration(round(known.round_length * TICKS_PER_SECOND))
     yield from fact("", f"a round of {length} ({known.round_source})")
     held = known.events_per_second / (one.edges.edges_per_second * known.groups)
-    yield from fact(
-        "slices", f"{edge_rate(one.edges)}, {about(one.edges)}{number(held)} tuples a slice and group{_thin(held)}"
-    )
+    rate = edge_rate(one.edges, measure_of(one))
+    yield from fact("slices", f"{rate}, {about(one.edges)}{number(held)} tuples a slice and group{_thin(held)}")
     yield from fact("once for all", f"{work(costs.scan)} to scan, {work(costs.partials)} to bring partials over,")
     yield from fact("", f"{work(costs.merge)} to put them in order: {share(costs.shared / costs.total)} of the set")
 
@@ -73,7 +72,8 @@ def _tree_lines(
     plan: Plan, one: PartialSet, tree: Tree, costs: TreeSeconds, report: SharingReport, everything: bool
 ) -> Iterator[str]:
     yield f"  {tree_name(plan, one, tree).capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
-    yield from fact("slices", edge_rate(tree.edges), 4)
+    measure = measure_of(one)
+    yield from fact("slices", edge_rate(tree.edges, measure), 4)
     if len(tree.queries) > 1:
         yield from fact(
             "weaveability", f"{about(tree.edges)}{share(tree.weaveability)} of its queries' edges are common", 4
@@ -87,7 +87,7 @@ def _tree_lines(
         other = one.trees[merger.other]
         common = f"{share(merger.weaveability)} of the edges are common"
         more = f"one tree for both would take {work(abs(merger.more))} {'more' if merger.more >= 0 else 'less'}"
-        reason = f"{common}; {more}{_foreign(tree, other, tree_name(plan, one, other))}"
+        reason = f"{common}; {more}{_foreign(tree, other, tree_name(plan, one, other), measure)}"
         yield from fact(
             label, f"{tree_name(plan, one, other)} ({count(len(other.queries), 'query', 'queries')}): {reason}", 4
         )
@@ -96,29 +96,30 @@ def _tree_lines(
     shown = tree.queries
     if not everything and len(shown) > _SHOWN_QUERIES:
         shown = tuple(sorted(shown, key=lambda each: (-report.queries[each.name].seconds, each.name))[:_SHOWN_QUERIES])
-    yield from _query_lines(shown, {each.name: each.query.window.slide_ticks for each in one.queries}, report)
+    slides = {each.name: each.query.window.slide_ticks for each in one.queries}
+    yield from _query_lines(shown, slides, report, measure)
     if len(shown) < len(tree.queries):
         yield f"    … and {len(tree.queries) - len(shown):,} that cost less {_SHOW_ALL}"
 
 
-def _foreign(tree: Tree, other: Tree, whose: str) -> str:
+def _foreign(tree: Tree, other: Tree, whose: str, measure: Measure) -> str:
     """The slides that keep two trees apart, the shortest of each."""
     left, right = (min(each.query.window.slide_ticks for each in both.queries) for both in (tree, other))
     if left % right == 0 or right % left == 0:
         return ""
-    return f" ({relation(left, right, whose)})"
+    return f" ({relation(left, right, whose, measure)})"
 
 
-def relation(left: int, right: int, whose: str) -> str:
+def relation(left: int, right: int, whose: str, measure: Measure = TIME) -> str:
     """
     >>> relation(7_000_000, 10_000_000, "tree 0"), relation(6_000_000, 10_000_000, "tree 0")
     ("slide 7 s is coprime to tree 0's 10 s", "slide 6 s and tree 0's 10 s have only 2 s in common")
     """
     common = gcd(left, right)
-    if common == _unit(left, right):
-        return f"slide {short_duration(left)} is coprime to {whose}'s {short_duration(right)}"
-    both = f"slide {short_duration(left)} and {whose}'s {short_duration(right)}"
-    return f"{both} have only {short_duration(common)} in common"
+    if common == (1 if measure.is_rows else _unit(left, right)):
+        return f"slide {measure.short(left)} is coprime to {whose}'s {measure.short(right)}"
+    both = f"slide {measure.short(left)} and {whose}'s {measure.short(right)}"
+    return f"{both} have only {measure.short(common)} in common"
 
 
 def _unit(left: int, right: int) -> int:
@@ -130,7 +131,9 @@ def _unit(left: int, right: int) -> int:
     return 1_000 if left % 1_000 == 0 and right % 1_000 == 0 else 1
 
 
-def _query_lines(queries: tuple[PlannedQuery, ...], slides: dict[str, int], report: SharingReport) -> Iterator[str]:
+def _query_lines(
+    queries: tuple[PlannedQuery, ...], slides: dict[str, int], report: SharingReport, measure: Measure
+) -> Iterator[str]:
     names = [shorten(one_line(planned.name), _NAME_WIDTH) for planned in queries]
     windows = [str(planned.query.window) for planned in queries]
     name_width, window_width = max(map(len, names)), max(map(len, windows))
@@ -140,7 +143,7 @@ def _query_lines(queries: tuple[PlannedQuery, ...], slides: dict[str, int], repo
         head = f"    {name:{name_width}}  {window:{window_width}}  "
         indent = " " * (6 + name_width)
         yield from wrapped(f"{part}; {_saves(found)}", head, indent)
-        for line in _why(planned.query, found, slides):
+        for line in _why(planned.query, found, slides, measure):
             yield from wrapped(line, indent, indent)
 
 
@@ -150,23 +153,23 @@ def _saves(found: QueryShare) -> str:
     return f"alone {work(found.alone)}: sharing saves {share(found.saved)}"
 
 
-def _why(query: Query, found: QueryShare, slides: dict[str, int]) -> Iterator[str]:
+def _why(query: Query, found: QueryShare, slides: dict[str, int], measure: Measure) -> Iterator[str]:
     if found.added_edges_per_second <= 0:
         return
     said = f"adds {number(found.added_edges_per_second)} edges/s that no other query needs"
     slide = query.window.slide_ticks
     if found.hindrance is not None:
-        said += f": {relation(slide, slides[found.hindrance[0]], one_line(found.hindrance[0]))}"
+        said += f": {relation(slide, slides[found.hindrance[0]], one_line(found.hindrance[0]), measure)}"
     elif query.window.range_ticks % slide:
         said += ": its range is not a multiple of its slide"
     if found.advice:
-        said += f"; {_advice(found.advice, found.seconds)}"
+        said += f"; {_advice(found.advice, found.seconds, measure)}"
     yield said
 
 
-def _advice(advice: tuple[Advice, ...], seconds: float) -> str:
+def _advice(advice: tuple[Advice, ...], seconds: float, measure: Measure) -> str:
     least = min(one.saves for one in advice) / seconds
-    slides = " or ".join(short_duration(one.slide_ticks) for one in advice)
+    slides = " or ".join(measure.short(one.slide_ticks) for one in advice)
     return f"a slide of {slides} would save {'' if len(advice) == 1 else 'at least '}{share(least)} of its cost"
 
 

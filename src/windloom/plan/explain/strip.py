@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from windloom.plan.explain.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, shown
 from windloom.plan.explain.layout import SHOWN_STRIP_TREES, STRIP_ROW, SetBlock
-from windloom.plan.explain.words import count, is_astronomic, length, short_duration
+from windloom.plan.explain.slices import measure_of
+from windloom.plan.explain.words import count, is_astronomic
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import RegularSlice
 
@@ -47,7 +48,7 @@ def strip_span(block: SetBlock) -> tuple[int, str]:
         number = "" if in_slide is None else f", {count(in_slide, 'edge')}"
         return composite, f"one composite slide{number}"
     span = _NICE_TICKS[max(0, bisect_right(_NICE_TICKS, room) - 1)]
-    whole = "an astronomic slide" if is_astronomic(composite) else length(composite)
+    whole = "an astronomic slide" if is_astronomic(composite) else measure_of(block.one).length(composite)
     return span, f"first part of {whole}"
 
 
@@ -78,10 +79,11 @@ def draw_strip(canvas: Canvas, block: SetBlock) -> None:
             y += STRIP_ROW
     if len(trees) > SHOWN_STRIP_TREES:
         what += f", {SHOWN_STRIP_TREES} of {len(trees)} trees"
-    end = short_duration(span)
+    measure = measure_of(block.one)
+    end = measure.short(span)
     canvas.text(x, y + 13.0, "0", 10, FAINT, room=30)
     canvas.text(x + width / 2, y + 13.0, what, 10, FAINT, room=width - 150, anchor="middle")
-    canvas.text(x + width, y + 13.0, end if len(end) < 9 else length(span), 10, FAINT, room=72, anchor="end")
+    canvas.text(x + width, y + 13.0, end if len(end) < 9 else measure.length(span), 10, FAINT, room=72, anchor="end")
 
 
 def _ticks(canvas: Canvas, places: list[float], top: float, height: float, colour: str) -> None:

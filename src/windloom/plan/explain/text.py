@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from windloom.model.aggregate import COUNT_STAR
 from windloom.plan.explain.one_query import one_query_text
-from windloom.plan.explain.reasons import Sharing, asked, grouping, sharing, tree_name
+from windloom.plan.explain.reasons import Sharing, asked, counting, grouping, sharing, tree_name
 from windloom.plan.explain.scans import fed_text, scan_lines, scan_of
 from windloom.plan.explain.sentences import (
     WIDTH,
@@ -20,8 +20,15 @@ from windloom.plan.explain.sentences import (
     tree_cost,
     wrapped,
 )
-from windloom.plan.explain.slices import about, edge_rate, mean_slice, repeats, slice_id_text
-from windloom.plan.explain.words import count, number, one_line, share, short_duration, shorten
+from windloom.plan.explain.slices import Measure, about, edge_rate, mean_slice, measure_of, repeats, slice_id_text
+from windloom.plan.explain.words import (
+    count,
+    number,
+    one_line,
+    share,
+    shorten,
+    windows_of_a_tuple,
+)
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 from windloom.slicing.identify import RegularSlice
 
@@ -66,16 +73,19 @@ def _header(plan: Plan) -> Iterator[str]:
     )
     for stream in plan.streams:
         rate, source = plan.rate_of(stream)
-        windows = sum(planned.query.window.overlap for planned in queries if planned.query.stream == stream.name)
+        windows = windows_of_a_tuple(one.query.window for one in queries if one.query.stream == stream.name)
         name = shorten(one_line(stream.name), _NAME_WIDTH)
         yield f"  rate of {name}: {number(rate)} events/s ({source})"
-        yield f"  a tuple of {name} lies in {number(windows)} windows, all queries together"
+        yield f"  a tuple of {name} lies in {windows}, all queries together"
 
 
 def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everything: bool) -> Iterator[str]:
     yield shorten(f"Set {one.number}: partials of {one_line(one.stream)}", WIDTH)
     yield from fact("where", "every tuple" if one.where is None else one_line(one.where.sql))
     yield from fact("group by", grouping(one))
+    measure = measure_of(one)
+    if one.counted_by is not None:
+        yield from fact("counted", counting(one))
     found = scan_of(plan, one)
     alone = found is not None and len(found[0].feeds) == 1
     if not alone:
@@ -84,11 +94,11 @@ def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everythi
     for line in _component_lines(one):
         yield from fact(label, line)
         label = ""
-    yield from fact("slices", f"{edge_rate(one.edges)}, mean length {mean_slice(one.edges)}")
+    yield from fact("slices", f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}")
     if not isinstance(one.slice_id, RegularSlice):
-        yield from fact("repeat", repeats(one.edges))
+        yield from fact("repeat", repeats(one.edges, measure))
     if alone:
-        yield from fact("slice id", slice_id_text(one.slice_id))
+        yield from fact("slice id", slice_id_text(one.slice_id, measure))
     shown = one.trees if everything or len(one.trees) <= _FEW_TREES else one.trees[:_FEW_TREES]
     for tree in shown:
         yield ""
@@ -96,7 +106,7 @@ def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everythi
     hidden = one.trees[len(shown) :]
     if hidden:
         queries = count(sum(len(tree.queries) for tree in hidden), "query", "queries")
-        cost = f"cost {number(sum(tree.cost for tree in hidden))} operations/s"
+        cost = f"cost {number(measure.pace * sum(tree.cost for tree in hidden))} operations/s"
         yield ""
         yield f"  … and {count(len(hidden), 'more tree')} with {queries}, {cost} {_SHOW_ALL}"
 
@@ -118,18 +128,19 @@ def _component_lines(one: PartialSet) -> Iterator[str]:
 def _tree_lines(plan: Plan, one: PartialSet, tree: Tree, shared: dict[str, Sharing], everything: bool) -> Iterator[str]:
     name = tree_name(plan, one, tree)
     yield f"  {name.capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
-    yield from fact("slices", f"{edge_rate(tree.edges)}, mean length {mean_slice(tree.edges)}", 4)
+    measure = measure_of(one)
+    yield from fact("slices", f"{edge_rate(tree.edges, measure)}, mean length {mean_slice(tree.edges, measure)}", 4)
     if tree.marks.classes:
-        marks = f"{about(tree.marks)}{number(tree.marks.edges_per_second)} marks/s"
+        marks = f"{about(tree.marks)}{number(measure.rate(tree.marks))} marks/s"
         yield from fact("marks", f"{marks}, where a window ends inside a slice", 4)
     if len(tree.queries) > 1:
         common = about(tree.edges) + share(tree.weaveability)
         yield from fact("weaveability", f"{common} of its queries' edges are common", 4)
-    yield from fact("cost", tree_cost(tree), 4)
+    yield from fact("cost", tree_cost(tree, measure), 4)
     yield from fact("technique", techniques(one, tree, tree.queries), 4)
     shown = tree.queries
     if len(tree.queries) > MANY_QUERIES:
-        yield from fact("windows", _span(tree.queries), 4)
+        yield from fact("windows", _span(tree.queries, measure), 4)
         shown = shown if everything else _examples(tree.queries)
     yield ""
     yield from _query_lines(shown, name, shared)
@@ -137,14 +148,13 @@ def _tree_lines(plan: Plan, one: PartialSet, tree: Tree, shared: dict[str, Shari
         yield f"    … and {len(tree.queries) - len(shown):,} more {_SHOW_ALL}"
 
 
-def _span(queries: Iterable[PlannedQuery]) -> str:
+def _span(queries: Iterable[PlannedQuery], measure: Measure) -> str:
     windows = {planned.query.window for planned in queries}
-    ranges = [window.range_ticks for window in windows]
+    ranges = [window.range_ticks for window in windows if not window.is_landmark]
     slides = [window.slide_ticks for window in windows]
-    return (
-        f"{len(windows):,} different: ranges {short_duration(min(ranges))} to {short_duration(max(ranges))}, "
-        f"slides {short_duration(min(slides))} to {short_duration(max(slides))}"
-    )
+    text = f"{len(windows):,} different: "
+    text += f"ranges {measure.short(min(ranges))} to {measure.short(max(ranges))}, " if ranges else ""
+    return text + f"slides {measure.short(min(slides))} to {measure.short(max(slides))}"
 
 
 def _examples(queries: tuple[PlannedQuery, ...]) -> tuple[PlannedQuery, ...]:

@@ -8,20 +8,24 @@
     streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "assumed", windows_per_tuple}
     scans[]          {number, stream, where, predicates[], group_by[], components[], edges_per_second,
                       feeds[] {set, bit | null, via | null}}: `via` is the set whose cells are rolled up
-    sets[]           {number, stream, where, group_by[] {expression, type}, components[], edges, slice_id, trees[]}
+    sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
+                      edges, slice_id, trees[]}
       components[]     {name, kind, argument, by, where, type, family, asked_by}
       edges            {per_second, exact, mean_slice_seconds, composite_slide, composite_slide_ticks, per_composite,
                         classes[] {period_ticks, residue_ticks}}
       slice_id         {way, text, …} and the numbers of the way
       trees[]          {number, name, edges, marks, weaveability, techniques {component: technique},
                         cost {operations_per_second, edges_per_second, operations_per_edge, exact}, queries[]}
-        queries[]        {name, text, window {range_ticks, slide_ticks, offset_ticks, text}, answer, having, shape,
+        queries[]        {name, text, answer, having, shape,
+                          window {kind: "range" | "landmark" | "rows", range_ticks, slide_ticks, offset_ticks, text},
                           shares {slices_with, partials_with, same_window, components {name: {in_tree, in_set}}}}
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null}
 
-Ticks are microseconds. `composite_slide_ticks` and `per_composite` are null when they exceed 2^53, which many
-readers of JSON cannot hold; `composite_slide` says it in words. `exact` is false where a density was estimated.
-`marks` is null unless the slicing reads running values inside slices. Counts in `shares` are of other queries.
+Ticks are microseconds; in a set with `counted_by`, whose windows are of rows, they are positions of tuples, a second is
+a million of them, and `pace` of these pass in a second of event time. `composite_slide_ticks` and `per_composite` are
+null when they exceed 2^53, which many readers of JSON cannot hold; `composite_slide` says it in words. `exact` is false
+where a density was estimated. `marks` is null unless the slicing reads running values inside slices. Counts in `shares`
+are of other queries.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name
 from windloom.plan.explain.scans import scans_json
-from windloom.plan.explain.slices import mean_slice_ticks, slice_id_text
+from windloom.plan.explain.slices import mean_slice_ticks, measure_of, slice_id_text
 from windloom.plan.explain.words import period
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Shape, Tree
 from windloom.slicing.edges import EdgeClass, EdgeSet
@@ -82,13 +86,15 @@ def _stream(plan: Plan, stream: Stream) -> Json:
         "events_per_second": plan.rate_of(stream)[0],
         "rate": plan.rate_of(stream)[1],
         "windows_per_tuple": sum(
-            planned.query.window.overlap for planned in plan.queries if planned.query.stream == stream.name
+            planned.query.window.overlap
+            for planned in plan.queries
+            if planned.query.stream == stream.name and not planned.query.window.is_landmark
         ),
     }
 
 
 def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
-    wanted = asked(one)
+    wanted, how = asked(one), slice_id_text(one.slice_id, measure_of(one))
     return {
         "number": one.number,
         "stream": one.stream,
@@ -97,6 +103,8 @@ def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
             {"expression": expression.sql, "type": type_.name}
             for expression, type_ in zip(one.group_by, one.group_types, strict=True)
         ],
+        "counted_by": None if one.counted_by is None else [part.sql for part in one.counted_by],
+        "pace": one.statistics.pace,
         "components": [
             {
                 "name": str(part.component),
@@ -112,7 +120,7 @@ def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
         ],
         "strategy": one.strategy,
         "edges": _edges(one.edges),
-        "slice_id": {"way": one.slice_id.way, "text": slice_id_text(one.slice_id), **_slice_id(one.slice_id)},
+        "slice_id": {"way": one.slice_id.way, "text": how, **_slice_id(one.slice_id)},
         "trees": [_tree(plan, one, tree, shared) for tree in one.trees],
     }
 
@@ -146,6 +154,7 @@ def _query(planned: PlannedQuery, shared: Sharing) -> Json:
         "name": query.name,
         "text": query.text,
         "window": {
+            "kind": query.window.kind.value,
             "range_ticks": query.window.range_ticks,
             "slide_ticks": query.window.slide_ticks,
             "offset_ticks": query.window.offset_ticks,

@@ -1,4 +1,7 @@
-"""Windows in the picture, each a line on one logarithmic axis: a tick at the slide, a dot at the range."""
+"""Windows in the picture, each a line on one logarithmic axis: a tick at the slide, a dot at the range.
+
+The line of a landmark window, which grows without end, goes to the end of the axis and has no dot.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,8 @@ class TimeAxis:
 
     @classmethod
     def of(cls, windows: Iterable[Window]) -> TimeAxis:
-        ticks = [length for window in windows for length in (window.range_ticks, window.slide_ticks)]
+        timed = [window for window in windows if not window.is_rows]
+        ticks = [length for window in timed for length in (window.range_ticks, window.slide_ticks)] or [_SECOND]
         shortest, longest = min(ticks), max(ticks)
         return cls(shortest, max(longest, shortest * 10))
 
@@ -62,13 +66,20 @@ class TimeAxis:
 
 
 def draw_window(canvas: Canvas, axis: TimeAxis, window: Window, y: float, colour: str, height: float) -> None:
+    if window.is_rows:
+        return  # how long a number of rows lasts is for the stream to say
     slide, range_end = axis.at(window.slide_ticks), axis.at(window.range_ticks)
+    if window.is_landmark:
+        range_end = axis.at(axis.longest)  # it grows without end
     gaps = ' stroke-dasharray="2 2"' if window.slide_ticks > window.range_ticks else ""
     left, right = min(slide, range_end), max(slide, range_end)
     thick = max(0.9, min(2.0, height / 3))
     canvas.line(left, y, right, y, colour, thick, extra=f' stroke-opacity="0.6"{gaps}')
     if height >= 8:
         canvas.line(slide, y - 3.5, slide, y + 3.5, colour, 1.4)
+    if window.is_landmark:
+        return
+    if height >= 8:
         canvas.dot(range_end, y, 3.0, colour)
     elif height >= 3:
         canvas.dot(range_end, y, 1.4, colour)

@@ -121,10 +121,29 @@ def short_window(window: Window) -> str:
     """
     >>> short_window(Window(3_600_000_000, 60_000_000)), short_window(Window(60_000_000, 60_000_000, 1_000_000))
     ('1 h / 1 min', '1 min tumbling + 1 s')
+    >>> short_window(Window.landmark(3_600_000_000))
+    'landmark / 1 h'
+    >>> short_window(Window.rows(1000, 10))
+    '1000 rows / 10'
     """
-    text = short_duration(window.range_ticks)
-    text += " tumbling" if window.is_tumbling else f" / {short_duration(window.slide_ticks)}"
-    return text + (f" + {short_duration(window.offset_ticks)}" if window.offset_ticks else "")
+    short = str if window.is_rows else short_duration
+    text = "landmark" if window.is_landmark else short(window.range_ticks) + (" rows" if window.is_rows else "")
+    text += " tumbling" if window.is_tumbling else f" / {short(window.slide_ticks)}"
+    return text + (f" + {short(window.offset_ticks)}" if window.offset_ticks else "")
+
+
+def windows_of_a_tuple(windows: Iterable[Window]) -> str:
+    """In how many windows of queries a tuple lies.
+
+    >>> windows_of_a_tuple([Window(60, 10), Window.landmark(60)])
+    '6 windows, and in every later one of 1 landmark query'
+    """
+    every = list(windows)
+    growing = sum(one.is_landmark for one in every)
+    text = f"{number(sum(one.overlap for one in every if not one.is_landmark))} windows"
+    return text + (
+        f", and in every later one of {count(growing, 'landmark query', 'landmark queries')}" if growing else ""
+    )
 
 
 def one_line(text: str) -> str:

@@ -8,8 +8,8 @@ A round that ran in shards on executors has no partials here but notes of what i
 | 4     | version, little-endian                                                     |
 | 4     | CRC-32 of all that follows                                                 |
 | 4     | length of the JSON that follows, little-endian                             |
-| …     | JSON: round, plan version, watermark, seen, length of each table, shards   |
-| rest  | the tables, one Arrow IPC stream a partial set                             |
+| …     | JSON: round, plan version, watermark, seen and first, tables, shards       |
+| rest  | the tables, one Arrow IPC stream a partial set; positions, if there are any |
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.rounds.checkpoint.records import damaged, newer
+from windloom.rounds.positions import Positions, RowIntake
 from windloom.rounds.shards.notes import ShardNote
 
-#: 2 can hold notes of shards.
-VERSION = 2
-READABLE = (1, 2)
+#: 2 can hold notes of shards, 3 has the first tick of each stream, and positions.
+VERSION = 3
+READABLE = (1, 2, 3)
 
 _MAGIC = b"WLOOMLOG"
 _HEAD = struct.Struct("<8sII")
@@ -38,7 +39,9 @@ _HINT = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class RoundLog:
-    """`partials` by number of the partial set in the plan of `plan_version`; `seen` is the largest tick so far.
+    """`partials` by number of the partial set in the plan of `plan_version`.
+
+    Of each stream, `seen` is the largest tick so far and `first` the smallest of the round.
 
     `untimed` counts the tuples of each stream that had no usable time and were left out.
     """
@@ -50,6 +53,8 @@ class RoundLog:
     partials: Mapping[int, pa.Table]
     untimed: Mapping[str, int] = field(default_factory=dict)
     shards: tuple[ShardNote, ...] = ()  # by number of the shard
+    first: Mapping[str, int] = field(default_factory=dict)
+    rows: RowIntake | None = None
 
     def to_bytes(self) -> bytes:
         tables = {number: _table_bytes(table) for number, table in sorted(self.partials.items())}
@@ -58,12 +63,15 @@ class RoundLog:
             "plan_version": self.plan_version,
             "watermark": self.watermark,
             "seen": dict(self.seen),
+            "first": dict(self.first),
             "untimed": dict(self.untimed),
             "shards": [note.to_json() for note in self.shards],
             "tables": {str(number): len(data) for number, data in tables.items()},
+            "late_rows": None if self.rows is None else {str(one): late for one, late in self.rows.late.items()},
         }
         text = json.dumps(about).encode()
-        pieces: list[Any] = [_LENGTH.pack(len(text)), text, *tables.values()]
+        positions = [] if self.rows is None else [self.rows.positions.to_bytes()]
+        pieces: list[Any] = [_LENGTH.pack(len(text)), text, *tables.values(), *positions]
         checksum = 0
         for piece in pieces:
             checksum = zlib.crc32(piece, checksum)
@@ -89,7 +97,14 @@ class RoundLog:
             place += size
         seen, untimed = about["seen"], about.get("untimed", {})
         shards = tuple(ShardNote.from_json(note) for note in about.get("shards", []))
-        return cls(about["round"], about["plan_version"], about["watermark"], seen, partials, untimed, shards)
+        rows, late = None, about.get("late_rows")
+        if late is not None:
+            counted = {int(number): tuples for number, tuples in late.items()}
+            rows = RowIntake(Positions.from_bytes(bytes(body[place:])), counted)
+        first = about.get("first", {})
+        return cls(
+            about["round"], about["plan_version"], about["watermark"], seen, partials, untimed, shards, first, rows
+        )
 
 
 def _table_bytes(table: pa.Table) -> pa.Buffer:

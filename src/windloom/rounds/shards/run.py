@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import pyarrow as pa
@@ -37,6 +37,7 @@ class ShardRound:
     previous: Plan | None
     states: tuple[str, ...]
     files: ShardFiles
+    first: Mapping[str, int] = field(default_factory=dict)
 
 
 def run_shard(round: ShardRound, shard: int, partials: Mapping[int, pa.Table]) -> ShardNote:
@@ -45,7 +46,13 @@ def run_shard(round: ShardRound, shard: int, partials: Mapping[int, pa.Table]) -
     if round.previous is not None:
         state = carry(state, round.previous, round.plan)
     after, answers, counts = step(
-        state, partials, round.watermark, round.plan, seen=round.seen, history_ticks=round.history_ticks
+        state,
+        partials,
+        round.watermark,
+        round.plan,
+        seen=round.seen,
+        first=round.first,
+        history_ticks=round.history_ticks,
     )
     state_name, answers_name = ShardFiles.new_names(round.number, shard)
     pieces = write_blocks(answers.blocks())

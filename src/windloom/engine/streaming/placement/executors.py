@@ -46,6 +46,7 @@ from windloom.spark.shard_job import Gathered, gathered, run_shards
 
 class ExecutorPlacement:
     parts_outlive_rounds = False
+    counts_rows = False
 
     def __init__(
         self,
@@ -79,7 +80,13 @@ class ExecutorPlacement:
                 self._checkpoint.write_log(log)
         with watch("step"):
             state, _, _ = step(
-                round.state, {}, log.watermark, round.plan, seen=log.seen, history_ticks=round.record.history_ticks
+                round.state,
+                {},
+                log.watermark,
+                round.plan,
+                seen=log.seen,
+                first=log.first,
+                history_ticks=round.record.history_ticks,
             )
         state = state.forgetting(kept_from_of(log.shards))
         self._ran = log.shards
@@ -103,6 +110,7 @@ class ExecutorPlacement:
                 with watch("partials"):
                     taken = scope.enter_context(job)
             largest = {} if taken is None else taken.largest_ticks
+            first = {} if taken is None else taken.smallest_ticks
             seen, watermark = self._watermarks.after(round.plan, round.state.seen, largest)
             if intake.watermark is not None:
                 watermark = intake.watermark
@@ -116,11 +124,12 @@ class ExecutorPlacement:
                 None if round.previous is round.plan else round.previous,
                 self._states,
                 self._files,
+                first,
             )
             with watch("shards"):
                 notes = run_shards(self._spark, told, None if taken is None else taken.partials, self._shards)
             untimed = {} if taken is None else dict(taken.untimed)
-        return RoundLog(round.number, round.record.version, watermark, seen, {}, untimed, tuple(notes))
+        return RoundLog(round.number, round.record.version, watermark, seen, {}, untimed, tuple(notes), first)
 
     def _blocks(self, notes: Iterable[ShardNote]) -> Iterator[Block]:
         """Shard after shard: the driver holds the answers of one at a time."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
 
+from windloom.errors import WindloomError
+from windloom.model.query import Query
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, State
 from windloom.rounds.checkpoint import PlanRecord
@@ -68,6 +70,17 @@ class Stopwatch:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + perf_counter() - begun
 
 
+def refuse_rows(queries: Iterable[Query]) -> None:
+    """Where positions cannot be kept: they are of all tuples, not of the groups of a shard."""
+    for query in queries:
+        if query.window.is_rows:
+            raise WindloomError(
+                f"query '{query.name}' has windows of rows, which are not answered on executors in a stream",
+                f"{query.window}: positions are counted over all tuples, and a shard has only those of its groups",
+                "use placement='driver', or windows of time",
+            )
+
+
 class Placement(Protocol):
     """`run` leaves a log, after which a repeated round gives the same rows without asking Spark for tuples again.
 
@@ -77,6 +90,9 @@ class Placement(Protocol):
 
     #: "driver", or "executors" with their number of shards: for people.
     description: str
+
+    #: Whether it answers windows of rows.
+    counts_rows: bool
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome: ...
 

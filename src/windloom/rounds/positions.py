@@ -1,0 +1,188 @@
+"""Positions of tuples between rounds: how many are counted, and which still wait for the watermark.
+
+The position of a tuple is final when the watermark has passed it: no earlier tuple can come any more. Until then it
+waits, as it came. A tuple that comes behind the watermark is late, and has no position. So positions, and with them
+the windows of rows, are the same however a stream is cut into rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery
+from windloom.rounds.cells import Cells, keep_from
+from windloom.rounds.groups import as_array, concat_keys, number_groups
+
+_LENGTH = struct.Struct("<I")
+
+
+class Counting(NamedTuple):
+    """What is counted together: the tuples of a stream, for each value of the keys (SQL) by themselves."""
+
+    stream: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Tuples that have a position: of each key, in the columns `k0…` and `count`; without keys that is one row or none.
+
+    Tuples up to the tick `after` are not counted: they came before anybody asked.
+    """
+
+    table: pa.Table | None = None
+    after: int = TICK_MIN
+
+    @property
+    def most(self) -> int:
+        """The next position of the key that has come furthest."""
+        return 0 if self.table is None or not self.table.num_rows else int(np.max(self._numbers))
+
+    @property
+    def _numbers(self) -> NDArray[np.int64]:
+        assert self.table is not None
+        return np.asarray(self.table["count"].to_numpy(), np.int64)
+
+    @property
+    def _keys(self) -> list[pa.Array]:
+        assert self.table is not None
+        return [as_array(column) for column in self.table.columns[:-1]]
+
+    def plus(self, more: pa.Table) -> Counts:
+        """With further tuples counted, given in the same columns."""
+        if self.table is None:
+            return Counts(more, self.after)
+        added = Counts(more)
+        rows = self.table.num_rows + more.num_rows
+        numbers, keys = number_groups(concat_keys(self._keys, added._keys), rows)
+        total = np.zeros(len(keys[0]) if keys else 1, np.int64)
+        np.add.at(total, numbers, np.concatenate([self._numbers, added._numbers]))
+        names = self.table.column_names
+        return Counts(pa.Table.from_arrays([*keys, pa.array(total)], names=names), self.after)
+
+    def of(self, keys: list[pa.Array], groups: int) -> NDArray[np.int64]:
+        """The next position of each group, by its values of the keys."""
+        if self.table is None or not self.table.num_rows:
+            return np.zeros(groups, np.int64)
+        if not keys:
+            return np.full(groups, self._numbers[0])
+        known = self.table.num_rows
+        numbers, distinct = number_groups(concat_keys(keys, self._keys), groups + known)
+        next_position = np.zeros(len(distinct[0]), np.int64)
+        next_position[numbers[groups:]] = self._numbers
+        return next_position[numbers[:groups]]
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """`waiting` are tuples in front of the watermark, by stream, in its own columns."""
+
+    waiting: Mapping[str, pa.Table] = field(default_factory=dict)
+    counts: Mapping[Counting, Counts] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        counted = sum(one.table.nbytes for one in self.counts.values() if one.table is not None)
+        return int(counted + sum(table.nbytes for table in self.waiting.values()))
+
+    def counts_of(self, one: PartialSet) -> Counts:
+        return self.counts.get(counting_of(one), Counts())
+
+    def to_bytes(self) -> bytes:
+        tables: list[pa.Table] = [*self.waiting.values()]
+        counts = []
+        for counting, one in self.counts.items():
+            counts.append([counting.stream, list(counting.keys), one.after, one.table is not None])
+            tables += [] if one.table is None else [one.table]
+        about = json.dumps({"waiting": list(self.waiting), "counts": counts}).encode()
+        return b"".join([_LENGTH.pack(len(about)), about, *(_table_bytes(table) for table in tables)])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Positions:
+        (length,) = _LENGTH.unpack_from(data)
+        about: dict[str, Any] = json.loads(data[_LENGTH.size : _LENGTH.size + length])
+        source = pa.BufferReader(data[_LENGTH.size + length :])
+        waiting = {stream: pa.ipc.open_stream(source).read_all() for stream in about["waiting"]}
+        counts = {
+            Counting(stream, tuple(keys)): Counts(pa.ipc.open_stream(source).read_all() if counted else None, after)
+            for stream, keys, after, counted in about["counts"]
+        }
+        return cls(waiting, counts)
+
+    def carried(self, plan: Plan, seen: Mapping[str, int]) -> Positions:
+        """For the queries of another plan. What nobody counted yet is counted from the tuples after `seen` on."""
+        counted = [one for one in plan.sets if one.counted_by is not None]
+        streams = {one.stream for one in counted}
+        counts = {
+            counting_of(one): self.counts.get(counting_of(one), Counts(after=seen.get(one.stream, TICK_MIN)))
+            for one in counted
+        }
+        return Positions({name: table for name, table in self.waiting.items() if name in streams}, counts)
+
+
+@dataclass(frozen=True, slots=True)
+class RowIntake:
+    """What a round did to positions: where they are now, and late tuples by number of the partial set."""
+
+    positions: Positions
+    late: Mapping[int, int] = field(default_factory=dict)
+
+
+def counting_of(one: PartialSet) -> Counting:
+    return Counting(one.stream, tuple(key.sql for key in one.counted_by or ()))
+
+
+def counted_sets(plan: Plan) -> Iterable[PartialSet]:
+    return (one for one in plan.sets if one.counted_by is not None)
+
+
+def next_positions(one: PartialSet, counts: Counts, cells: Cells) -> NDArray[np.int64]:
+    """Of every group of a set's cells: the position that the next tuple of its key will have."""
+    keys = [cells.keys[one.group_by.index(key)] for key in one.counted_by or ()]
+    return counts.of(keys, cells.groups)
+
+
+def passed_positions(
+    one: PartialSet, cells: Cells, before: Positions, after: Positions, until: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of every group, the positions in which its windows that a round reports end; all of them when all is closed."""
+    first = next_positions(one, before.counts_of(one), cells)
+    if until >= TICK_MAX:
+        return first, np.full(cells.groups, TICK_MAX)
+    return first, next_positions(one, after.counts_of(one), cells)
+
+
+def keep_open(one: PartialSet, cells: Cells, after: Positions, closed: int) -> Cells:
+    """Cells that windows which are not complete may cover."""
+    if closed >= TICK_MAX:
+        return keep_from(cells, TICK_MAX)
+    longest = max(planned.query.window.range_ticks for planned in one.queries)
+    needed_from = next_positions(one, after.counts_of(one), cells) - longest + 1
+    return keep_from(cells, np.repeat(needed_from, np.diff(cells.group_bounds)))
+
+
+def first_counted(one: PartialSet, planned: PlannedQuery, positions: Positions) -> int | None:
+    """Start of the first window of which no tuple had a position yet; None if none has."""
+    most, window = positions.counts_of(one).most, planned.query.window
+    return (
+        None
+        if most == 0
+        else -((window.offset_ticks - most) // window.slide_ticks) * window.slide_ticks + (window.offset_ticks)
+    )
+
+
+def _table_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

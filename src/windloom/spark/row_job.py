@@ -1,0 +1,184 @@
+"""What a round takes in for windows of rows: tuples that the watermark has passed get their positions, others wait.
+
+A second Spark job, behind the one that tells the watermark: the tuples that waited and those of the round, of which
+the ripe ones are counted and aggregated natively. A further one brings over the tuples that wait on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from windloom.model.expression import Expression
+from windloom.model.stream import Stream
+from windloom.model.types import DataType
+from windloom.plan.physical import PartialSet, Plan
+from windloom.rounds.groups import as_array
+from windloom.rounds.lower import arrow_type
+from windloom.rounds.positions import Counting, Counts, Positions, RowIntake, counted_sets, counting_of
+from windloom.spark.frames import arrow_frame, ddl_of_columns
+from windloom.spark.native import tick_sql
+from windloom.spark.partials import scan_frame, unite, without_time
+from windloom.spark.positions import POSITION, with_positions
+
+#: Is the tuple of this round, and did not wait?
+_FRESH = "__fresh"
+
+
+@dataclass(frozen=True, slots=True)
+class TakenRows:
+    """Partials by position, by number of the scan; what became of positions; tuples without a time, by stream."""
+
+    partials: Mapping[int, pa.Table]
+    rows: RowIntake
+    untimed: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of the job: partials of a set, counts of its keys, its late tuples (`what`), or tuples without a time."""
+
+    what: str
+    frame: DataFrame
+    stream: str
+    one: PartialSet | None = None
+
+
+def take_rows(
+    spark: SparkSession,
+    plan: Plan,
+    frames: Mapping[str, DataFrame],
+    before: Positions,
+    closed: int,
+    watermark: int,
+    *,
+    skip_untimed: bool,
+) -> TakenRows:
+    """`closed` is the watermark before the round; tuples behind it are late."""
+    parts: list[_Part] = []
+    waiting: dict[str, pa.Table] = {}
+    with ExitStack() as scope:
+        sources: dict[str, DataFrame] = {}
+        for name in dict.fromkeys(one.stream for one in counted_sets(plan)):
+            source = _source(spark, plan.stream(name), frames.get(name), before.waiting.get(name))
+            if source is not None:
+                scope.callback(source.persist().unpersist)
+                sources[name] = source
+                parts += _parts(plan, plan.stream(name), source, before, closed, watermark)
+        tables = _run([part.frame for part in parts])
+        for name, source in sources.items():
+            tick = tick_sql(plan.stream(name))
+            is_waiting = f"{tick} >= {watermark}L AND ({tick} >= {closed}L OR NOT {_FRESH})"
+            waiting[name] = source.where(is_waiting).drop(_FRESH).toArrow()
+    return _taken(plan, parts, tables, before, waiting, skip_untimed)
+
+
+def _source(spark: SparkSession, stream: Stream, fresh: DataFrame | None, waiting: pa.Table | None) -> DataFrame | None:
+    """The tuples that waited and those that came, told apart."""
+    found = [] if fresh is None else [fresh.withColumn(_FRESH, F.lit(True))]
+    if waiting is not None and waiting.num_rows:
+        session = spark if fresh is None else fresh.sparkSession  # of a micro-batch, a session of its own
+        ddl = ddl_of_columns({name: kind.name for name, kind in stream.columns.items()})
+        waited = arrow_frame(session, waiting, ddl).withColumn(_FRESH, F.lit(False))
+        found.append(waited if fresh is None else waited.select(*found[0].columns))
+    if not found:
+        return None
+    return found[0] if len(found) == 1 else found[0].unionAll(found[1])
+
+
+def _parts(
+    plan: Plan, stream: Stream, source: DataFrame, before: Positions, closed: int, watermark: int
+) -> Iterator[_Part]:
+    tick = tick_sql(stream)
+    yield _Part("untimed", source.where(f"{tick} IS NULL").selectExpr("count(1) AS n"), stream.name)
+    counted: dict[Counting, DataFrame] = {}
+    for one in counted_sets(plan):
+        if one.stream != stream.name:
+            continue
+        counts = before.counts_of(one)
+        asked = source.where(f"{tick} > {counts.after}L")
+        if counting_of(one) not in counted:
+            ripe = asked.where(f"{tick} < {watermark}L AND ({tick} >= {closed}L OR NOT {_FRESH})")
+            keys = [key.sql for key in one.counted_by or ()]
+            counted[counting_of(one)] = _positioned(ripe, stream, one, counts)
+            grouped = ripe.groupBy(*(F.expr(key).alias(f"k{i}") for i, key in enumerate(keys)))
+            yield _Part("counts", grouped.agg(F.expr("count(1) AS count")), stream.name, one)
+        scan = plan.scan_of(one)
+        if scan is not None:
+            yield _Part("partials", scan_frame(scan, stream, counted[counting_of(one)]), stream.name, one)
+        late = asked.where(f"{tick} < {closed}L AND {_FRESH}")
+        late = late if one.where is None else late.where(one.where.sql)
+        yield _Part("late", late.selectExpr("count(1) AS n"), stream.name, one)
+
+
+def _positioned(ripe: DataFrame, stream: Stream, one: PartialSet, counts: Counts) -> DataFrame:
+    """Positions that go on from what is counted."""
+    keys = one.counted_by or ()
+    positioned = with_positions(ripe, stream, keys)
+    if counts.table is None or not counts.table.num_rows:
+        return positioned
+    if not keys:
+        return positioned.withColumn(POSITION, F.expr(f"{POSITION} + {counts.most}L"))
+    kinds = {f"__k{i}": kind for i, kind in enumerate(_key_types(one, keys))}
+    told = counts.table.rename_columns([*kinds, "__counted"])
+    ddl = ddl_of_columns({**{name: kind.name for name, kind in kinds.items()}, "__counted": "bigint"})
+    known = F.broadcast(arrow_frame(ripe.sparkSession, told, ddl))
+    same = [F.expr(f"{key.sql} <=> __k{i}") for i, key in enumerate(keys)]
+    joined = positioned.join(known, on=same, how="left")
+    position = F.expr(f"{POSITION} + coalesce(__counted, 0L)")
+    return joined.withColumn(POSITION, position).drop(*kinds, "__counted")
+
+
+def _key_types(one: PartialSet, keys: Sequence[Expression]) -> list[DataType]:
+    return [one.group_types[one.group_by.index(key)] for key in keys]
+
+
+def _run(frames: list[DataFrame]) -> list[pa.Table]:
+    """All of them in one job."""
+    if not frames:
+        return []
+    united, slots = unite(frames)
+    table = united.toArrow()
+    return [table.filter(pc.equal(table["part"], i)).select(list(names)) for i, names in enumerate(slots)]
+
+
+def _taken(
+    plan: Plan,
+    parts: list[_Part],
+    tables: list[pa.Table],
+    before: Positions,
+    waiting: Mapping[str, pa.Table],
+    skip_untimed: bool,
+) -> TakenRows:
+    partials: dict[int, pa.Table] = {}
+    late: dict[int, int] = {}
+    untimed: dict[str, int] = {}
+    counts = {counting_of(one): before.counts_of(one) for one in counted_sets(plan)}
+    for part, table in zip(parts, tables, strict=True):
+        if part.one is None:
+            untimed[part.stream] = table[0][0].as_py()
+            if untimed[part.stream] and not skip_untimed:
+                raise without_time(plan.stream(part.stream), untimed[part.stream])
+        elif part.what == "partials":
+            scan = plan.scan_of(part.one)
+            assert scan is not None
+            partials[scan.number] = table
+        elif part.what == "late":
+            late[part.one.number] = table[0][0].as_py()
+        else:
+            counting = counting_of(part.one)
+            counts[counting] = counts[counting].plus(_counted(part.one, table))
+    return TakenRows(partials, RowIntake(Positions(waiting, counts), late), untimed)
+
+
+def _counted(one: PartialSet, table: pa.Table) -> pa.Table:
+    kinds = _key_types(one, one.counted_by or ())
+    keys = [as_array(column).cast(arrow_type(kind)) for column, kind in zip(table.columns, kinds, strict=False)]
+    names = [*(f"k{i}" for i in range(len(keys))), "count"]
+    return pa.Table.from_arrays([*keys, as_array(table.columns[-1])], names=names)

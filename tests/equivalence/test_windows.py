@@ -1,0 +1,168 @@
+"""Windows that are no stretches of time, on Spark from end to end: batch equals Spark itself, streams equal batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.files import put
+from support.sharded import random_trades, rows, start
+from support.streams import SCHEMA, random_rows
+from support.trades import trades
+from windloom import Loom
+from windloom.errors import WindloomError
+from windloom.spark.verify import compare, spark_window_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Queries over the random stream `s`; those of one predicate and grouping share their slices.
+BATCH = {
+    "by_minute": "SELECT k, count(*) AS c, sum(x) AS s, max(t) AS t FROM s [LANDMARK SLIDE 1 minute] GROUP BY k",
+    "by_seven": "SELECT k, avg(d) AS a, var_pop(i) AS v FROM s [UNTIL NOW SLIDE 7 seconds OFFSET 2 seconds] GROUP BY k",
+    "beside": "SELECT k, count(*) AS c FROM s [RANGE 1 minute SLIDE 20 seconds] GROUP BY k",
+    "passing": "SELECT sum(n) AS n FROM s [LANDMARK SLIDE 45 seconds] WHERE x > 0 HAVING count(*) > 3",
+    "rows": "SELECT k, g, count(*) AS c, sum(x) AS s, min(t) AS t FROM s [ROWS 40 SLIDE 10] GROUP BY k, g",
+    "some_rows": "SELECT g, k, avg(n) AS a FROM s [ROWS 25 SLIDE 15 OFFSET 4] GROUP BY g, k HAVING count(*) > 1",
+    "far_rows": "SELECT sum(i) AS i, count(*) AS c FROM s [ROWS 3 SLIDE 7] WHERE b",
+    "own_rows": "SELECT k, max(x) AS x, count(*) AS c FROM s [PARTITION BY k ROWS 5 SLIDE 2] GROUP BY k",
+    "own_parts": "SELECT k, g, stddev(i) AS d FROM s [PARTITION BY k ROWS 9 SLIDE 4] WHERE x < 50 GROUP BY k, g",
+    "none": "SELECT count(*) AS c FROM s [LANDMARK SLIDE 1 hour] WHERE i > 10000",
+}
+#: Queries over the trades of `support.sharded`.
+STREAMED = {
+    "total": "SELECT symbol, sum(volume) AS v, max(price) AS p FROM trades [LANDMARK SLIDE 20 seconds] GROUP BY symbol",
+    "often": "SELECT symbol, count(*) AS n FROM trades [LANDMARK SLIDE 15 seconds] GROUP BY symbol",
+    "beside": "SELECT symbol, count(*) AS n FROM trades [RANGE 60 seconds SLIDE 30 seconds] GROUP BY symbol",
+    "big": "SELECT count(*) AS n FROM trades [UNTIL NOW SLIDE 40 seconds] WHERE volume > 5",
+}
+#: Windows of rows: in streams on the driver only.
+COUNTED = {
+    "rows": "SELECT symbol, count(*) AS n, sum(volume) AS v FROM trades [ROWS 20 SLIDE 6] GROUP BY symbol",
+    "more_rows": "SELECT symbol, max(price) AS p FROM trades [ROWS 30 SLIDE 15 OFFSET 2] GROUP BY symbol",
+    "big_rows": "SELECT sum(price) AS p FROM trades [ROWS 7 SLIDE 10] WHERE volume > 2",
+    "own_rows": "SELECT symbol, avg(volume) AS v FROM trades [PARTITION BY symbol ROWS 4 SLIDE 2] GROUP BY symbol",
+}
+
+
+@pytest.fixture(scope="module")
+def frame(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(random_rows(23, 150), SCHEMA).repartition(2).persist()
+
+
+@pytest.fixture(scope="module")
+def loom(spark: SparkSession, frame: DataFrame) -> Loom:
+    made = Loom(spark)
+    made.stream("s", frame, time="ts")
+    for name, text in BATCH.items():
+        made.query(name, text)
+    return made
+
+
+@pytest.fixture(scope="module")
+def expected(loom: Loom, frame: DataFrame) -> dict[str, Any]:
+    return {name: spark_window_frame(query, loom.streams["s"], frame).toArrow() for name, query in loom.queries.items()}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"strategy": "shared", "slicing": "pairs"},
+        {"strategy": "no_share", "slicing": "cutty"},
+        {"strategy": "weave_share", "slicing": "panes", "technique": "two_stacks"},
+        {"placement": "executors", "shards": 3},
+    ],
+    ids=lambda options: "-".join(map(str, options.values())),
+)
+def test_a_batch_equals_spark(loom: Loom, expected: dict[str, Any], options: dict[str, Any]) -> None:
+    options = {"placement": "driver", **options}
+    results = loom.run(options.pop("strategy", "auto"), **options)
+    for name, query in loom.queries.items():
+        outcome = compare(query, expected[name], results.arrow(name))
+        assert outcome.ok, f"{query.text}\n{outcome}"
+    assert expected["none"].num_rows == 0 < expected["passing"].num_rows
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_a_stream_in_two_lives_gives_the_rows_of_a_batch(spark: SparkSession, tmp_path: Path, placement: str) -> None:
+    made = sorted(random_trades(11, 90), key=lambda row: row[0])
+    made[41], made[42] = made[42], made[41]  # within the delay
+    source, queries = tmp_path / "in", STREAMED if placement == "executors" else {**STREAMED, **COUNTED}
+    for number, (first, last) in enumerate([(0, 30), (30, 42)]):
+        put(source, f"{number:03d}", made[first:last])
+    handle = start(spark, source, tmp_path, placement, queries)
+    assert handle.await_termination(300)
+    put(source, "002", made[42:])
+    handle = start(spark, source, tmp_path, placement, queries, finish=True)
+    assert handle.await_termination(300)
+    assert sum(one.late_partly + one.late_dropped for one in handle.recent_progress) == 0
+    batch = Loom(spark)
+    batch.stream("trades", trades(spark, made), time="ts")
+    for name, text in queries.items():
+        batch.query(name, text)
+    results = batch.run(placement="driver")
+    for name in queries:
+        assert rows(handle.arrow(name)) == rows(results.arrow(name)), name
+        assert batch.verify(name)
+
+
+def test_late_tuples_have_no_position_and_untimed_ones_are_refused_or_counted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = sorted(random_trades(12, 40), key=lambda row: row[0])
+    late = [(made[0][0], "A", 1.0, 9), (made[1][0], "B", 2.0, 1)]
+    untimed = (None, "A", 3.0, 9)
+    put(tmp_path / "in", "000", made[:30])
+    put(tmp_path / "in", "001", [*late, untimed, *made[30:]])
+    refused = start(spark, tmp_path / "in", tmp_path / "a", "driver", COUNTED, finish=True)
+    with pytest.raises(WindloomError, match="stream 'trades' has tuples without a usable time"):
+        refused.await_termination(300)
+    handle = start(spark, tmp_path / "in", tmp_path / "b", "driver", COUNTED, finish=True, untimed="skip")
+    assert handle.await_termination(300)
+    last = handle.recent_progress[1]
+    # Both tuples find no window of theirs open; one of them passes the predicate of another set as well.
+    assert (last.untimed, last.late_partly, last.late_dropped) == (1, 0, 3)
+    batch = Loom(spark)
+    batch.stream("trades", trades(spark, made), time="ts")
+    for name, text in COUNTED.items():
+        batch.query(name, text)
+    results = batch.run(placement="driver")
+    for name in COUNTED:
+        assert rows(handle.arrow(name)) == rows(results.arrow(name)), name
+
+
+def test_a_query_of_rows_that_comes_later_counts_on_or_from_then_on(spark: SparkSession, tmp_path: Path) -> None:
+    made = sorted(random_trades(13, 60), key=lambda row: row[0])
+    put(tmp_path / "in", "000", made[:30])
+    queries = {"first": COUNTED["rows"]}
+    handle = start(spark, tmp_path / "in", tmp_path, "driver", queries, trigger={"processingTime": "1 hour"})
+    handle.process_all_available()
+    counted = handle.add("counted", "SELECT count(*) AS n FROM trades [ROWS 10 SLIDE 5]")
+    own = handle.add("own", COUNTED["own_rows"])
+    assert counted.complete_from is not None
+    assert counted.complete_from.startswith("row ")
+    assert own.complete_from is None
+    with pytest.raises(WindloomError, match="whose positions are not kept for questions"):
+        handle.ask("SELECT count(*) AS n FROM trades [ROWS 10 SLIDE 5]")
+    handle.stop()
+    put(tmp_path / "in", "001", made[30:])
+    handle = start(spark, tmp_path / "in", tmp_path, "driver", queries, finish=True)
+    assert handle.await_termination(300)
+    since = int(counted.complete_from.removeprefix("row "))
+    assert since % 5 == 0
+    found = [(row[0], row[2]) for row in rows(handle.arrow("counted"))]
+    assert sorted(found) == [(start, min(10, 60 - start)) for start in range(since, 60, 5)]
+    assert min(row[0] for row in rows(handle.arrow("own"))) < 0  # from position 0 on
+
+
+def test_windows_of_rows_are_refused_on_executors_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "000", random_trades(14, 10))
+    message = "has windows of rows, which are not answered on executors in a stream"
+    with pytest.raises(WindloomError, match=message):
+        start(spark, tmp_path / "in", tmp_path / "a", "executors", COUNTED)
+    handle = start(spark, tmp_path / "in", tmp_path, "executors", STREAMED, trigger={"processingTime": "1 hour"})
+    with pytest.raises(WindloomError, match=message):
+        handle.add("rows", COUNTED["rows"])
+    handle.stop()

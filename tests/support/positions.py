@@ -1,0 +1,73 @@
+"""What Spark does to positions in a round, in plain Python, for tests of windows of rows without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from support.catalogs import COLUMNS
+from support.native import partials_table
+from windloom.model.time import TICK_MIN
+from windloom.plan import Plan
+from windloom.rounds.lower import arrow_type
+from windloom.rounds.positions import Counts, Positions, RowIntake, counted_sets, counting_of
+from windloom.testing.oracle import positions
+
+Row = dict[str, Any]
+
+SCHEMA = pa.schema([(name, arrow_type(kind)) for name, kind in COLUMNS.items()])
+
+
+def full(row: Row) -> Row:
+    """The row with all columns of the stream, in their order."""
+    return {name: row.get(name) for name in COLUMNS}
+
+
+def take_rows(
+    plan: Plan, rows: Sequence[Row], before: Positions, closed: int, watermark: int
+) -> tuple[dict[int, pa.Table], RowIntake]:
+    """Partials of the sets that count tuples, and where positions are after the round."""
+    waited = before.waiting["s"].to_pylist() if "s" in before.waiting else []
+    source = waited + [full(row) for row in rows if row["tick"] >= closed]
+    partials, late, counts = {}, {}, {}
+    for one in counted_sets(plan):
+        told = before.counts_of(one)
+        ripe = [row for row in source if told.after < row["tick"] < watermark]
+        window = next(one.queries).query.window
+        own = {id(row): _count(told, [row[str(key.column)] for key in window.partition_by]) for row in ripe}
+        place = positions(window, ripe)
+        counted = [{**row, "tick": own[id(row)] + place[id(row)]} for row in ripe]
+        scan = plan.scan_of(one)
+        assert scan is not None
+        partials[scan.number] = partials_table(scan, counted)
+        late[one.number] = sum(
+            told.after < row["tick"] < closed and (one.where is None or row[one.where.columns[0]] is True)
+            for row in rows
+        )
+        counts[counting_of(one)] = told.plus(_counted(window.partition_by, ripe))
+    waiting = {"s": pa.Table.from_pylist([row for row in source if row["tick"] >= watermark], SCHEMA)}
+    return partials, RowIntake(Positions(waiting, counts), late)
+
+
+def _count(told: Counts, key: list[Any]) -> int:
+    if told.table is None:
+        return 0
+    rows = (list(row.values()) for row in told.table.to_pylist())
+    return next((row[-1] for row in rows if list(map(repr, row[:-1])) == list(map(repr, key))), 0)
+
+
+def _counted(keys: Sequence[Any], ripe: Sequence[Row]) -> pa.Table:
+    names = [str(key.column) for key in keys]
+    found: dict[tuple[str, ...], list[Any]] = {} if keys else {(): [0]}
+    for row in ripe:
+        values = [row[name] for name in names]
+        found.setdefault(tuple(map(repr, values)), [*values, 0])[-1] += 1
+    columns = [pa.array([row[i] for row in found.values()], SCHEMA.field(name).type) for i, name in enumerate(names)]
+    counts = pa.array([row[-1] for row in found.values()], pa.int64())
+    return pa.Table.from_arrays([*columns, counts], names=[*(f"k{i}" for i in range(len(names))), "count"])
+
+
+def watermark_of(rows: Sequence[Row], delay: int) -> int:
+    return max([row["tick"] for row in rows], default=TICK_MIN + delay) - delay
