@@ -5,13 +5,16 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.predicates import GUARDED, Row, evaluate, random_predicate, random_row, read
+from support.predicates import GUARDED, LITERALS, Grammar, Row, evaluate, random_row, read
 from windloom.model import common, conjunction, covers, disjoint, implies, most_signatures
 
 
 @st.composite
-def predicates(draw: st.DrawFn, depth: int = 3) -> str:
-    return random_predicate(lambda options: draw(st.sampled_from(options)), depth, GUARDED)
+def predicates(draw: st.DrawFn, depth: int, least: int, most: int | None = None) -> list[str]:
+    """Several predicates over a few columns."""
+    columns = draw(st.lists(st.sampled_from(list(LITERALS)), min_size=1, max_size=2))
+    grammar = Grammar(lambda options: draw(st.sampled_from(options)), columns, GUARDED)
+    return [grammar.predicate(depth) for _ in range(draw(st.integers(least, most or least)))]
 
 
 @st.composite
@@ -23,9 +26,9 @@ ROWS = st.lists(tuples(), min_size=1, max_size=25)
 
 
 @settings(deadline=None)
-@given(predicates(), ROWS)
-def test_the_normal_form_is_satisfied_by_the_same_tuples(written: str, rows: list[Row]) -> None:
-    predicate = read(written)
+@given(predicates(3, 1), ROWS)
+def test_the_normal_form_is_satisfied_by_the_same_tuples(drawn: list[str], rows: list[Row]) -> None:
+    written, predicate = drawn[0], read(drawn[0])
     satisfied = [evaluate(written, row) is True for row in rows]
     assert [evaluate(predicate.sql, row) is True for row in rows] == satisfied
     assert [evaluate(predicate.guarded_sql, row) is True for row in rows] == satisfied
@@ -34,16 +37,17 @@ def test_the_normal_form_is_satisfied_by_the_same_tuples(written: str, rows: lis
 
 
 @settings(deadline=None)
-@given(predicates())
-def test_the_normal_form_of_a_normal_form_is_itself(written: str) -> None:
-    predicate = read(written)
+@given(predicates(3, 1))
+def test_the_normal_form_of_a_normal_form_is_itself(drawn: list[str]) -> None:
+    predicate = read(drawn[0])
     assert read(predicate.sql) == predicate
     assert read(predicate.sql).sql == predicate.sql
 
 
 @settings(deadline=None)
-@given(predicates(2), predicates(2), ROWS)
-def test_implied_and_disjoint_predicates_are_so_on_every_tuple(one: str, other: str, rows: list[Row]) -> None:
+@given(predicates(2, 2), ROWS)
+def test_implied_and_disjoint_predicates_are_so_on_every_tuple(drawn: list[str], rows: list[Row]) -> None:
+    one, other = drawn
     a, b = read(one), read(other)
     satisfied = [(evaluate(one, row) is True, evaluate(other, row) is True) for row in rows]
     if implies(a, b):
@@ -57,7 +61,7 @@ def test_implied_and_disjoint_predicates_are_so_on_every_tuple(one: str, other: 
 
 
 @settings(deadline=None)
-@given(st.lists(predicates(2), min_size=1, max_size=6), st.lists(tuples(), min_size=1, max_size=60))
+@given(predicates(2, 1, 6), st.lists(tuples(), min_size=1, max_size=60))
 def test_no_more_signatures_occur_than_are_foreseen(written: list[str], rows: list[Row]) -> None:
     read_ones = [read(each) for each in written]
     signatures = {tuple(evaluate(each, row) is True for each in written) for row in rows}

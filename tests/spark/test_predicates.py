@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from support.predicates import COLUMNS, GUARDED, evaluate, random_predicate, random_row, read
+from support.predicates import COLUMNS, GUARDED, Grammar, evaluate, random_row, read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,8 +24,8 @@ def satisfied(spark: SparkSession, asked: list[str]) -> list[list[bool]]:
 
 
 def test_normal_forms_of_random_predicates_select_the_same_tuples(spark: SparkSession) -> None:
-    choose = random.Random(6).choice
-    written = list(dict.fromkeys(random_predicate(choose) for _ in range(200)))
+    grammar = Grammar(random.Random(6).choice)
+    written = list(dict.fromkeys(grammar.predicate() for _ in range(200)))
     found = satisfied(spark, [*written, *(read(each).sql for each in written)])
     for each, wanted, normal in zip(written, found, found[len(written) :], strict=False):
         assert normal == wanted, f"{each}  →  {read(each).sql}"
@@ -33,8 +33,8 @@ def test_normal_forms_of_random_predicates_select_the_same_tuples(spark: SparkSe
 
 
 def test_guards_hold_in_a_projection_of_many_predicates(spark: SparkSession) -> None:
-    choose = random.Random(8).choice
-    drawn = [random_predicate(choose, guarded=GUARDED) for _ in range(400)]
+    grammar = Grammar(random.Random(8).choice, guarded=GUARDED)
+    drawn = [grammar.predicate() for _ in range(400)]
     written = list(dict.fromkeys(each for each in drawn if GUARDED in each))
     for each, found in zip(written, satisfied(spark, [read(each).guarded_sql for each in written]), strict=True):
         assert found == [evaluate(each, row) is True for row in _ROWS], f"{each}  →  {read(each).guarded_sql}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator as compare
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -75,8 +76,10 @@ _LEAVES = (
     "{column} {no}IN ({literal}, {other}, {literal})",
     "{column} {no}IN ({other})",
     "{column} IS {no}NULL",
+    "{column} {no}IN ({literal}, {other})",
+    "{column} {comparison} {literal} OR {column} {comparison} {other}",
+    "{column} {comparison} {literal} AND p",
     "{pair[0]} {comparison} {pair[1]}",
-    "p",
     "NOT q",
     "{constant}",
     "s {no}LIKE 'a%'",
@@ -98,28 +101,39 @@ def random_row(choose: Choose) -> Row:
     return {name: choose(values) for name, values in VALUES.items()}
 
 
-def random_predicate(choose: Choose, depth: int = 3, guarded: str = "s LIKE 'a%'") -> str:
-    """`guarded` is one more predicate that stands in some places."""
-    shape = choose(["leaf", "leaf", "{} AND {}", "{} OR {}", "NOT {}", "{} IS {no}{what}"]) if depth > 0 else "leaf"
-    if shape == "leaf":
-        return _random_leaf(choose, guarded)
-    inner = [f"({random_predicate(choose, depth - 1, guarded)})" for _ in range(shape.count("{}"))]
-    return shape.format(*inner, no=choose(["", "NOT "]), what=choose(["NULL", "TRUE", "FALSE"]))
+@dataclass(frozen=True)
+class Grammar:
+    """Predicates over some of the columns: over few, so that their parts have to do with each other."""
 
+    choose: Choose
+    columns: Sequence[str] = tuple(LITERALS)
+    guarded: str = "s LIKE 'a%'"
 
-def _random_leaf(choose: Choose, guarded: str) -> str:
-    column, shape = choose(list(LITERALS)), choose(_LEAVES)
-    literals = [each for each in LITERALS[column] if "IN (" not in shape or not each.endswith(("E0", "D"))]
-    return shape.format(
-        column=column,
-        literal=choose(literals),
-        other=choose([*literals, "NULL"]),
-        comparison=choose(_COMPARISONS),
-        no=choose(["", "NOT "]),
-        pair=choose(_PAIRS),
-        constant=choose(_CONSTANTS),
-        guarded=guarded,
-    )
+    def predicate(self, depth: int = 3) -> str:
+        choose = self.choose
+        shapes = ["leaf", "leaf", "{} AND {}", "{} OR {}", "NOT {}", "{} IS {no}{what}"] if depth > 0 else ["leaf"]
+        shape = choose(shapes)
+        if shape == "leaf":
+            return self._leaf()
+        inner = [f"({self.predicate(depth - 1)})" for _ in range(shape.count("{}"))]
+        return str(shape.format(*inner, no=choose(["", "NOT "]), what=choose(["NULL", "TRUE", "FALSE"])))
+
+    def _leaf(self) -> str:
+        choose = self.choose
+        column, shape = choose(self.columns), choose(_LEAVES)
+        literals = [each for each in LITERALS[column] if "IN (" not in shape or not each.endswith(("E0", "D"))]
+        return str(
+            shape.format(
+                column=column,
+                literal=choose(literals),
+                other=choose([*literals, "NULL"]),
+                comparison=choose(_COMPARISONS),
+                no=choose(["", "NOT "]),
+                pair=choose(_PAIRS),
+                constant=choose(_CONSTANTS),
+                guarded=self.guarded,
+            )
+        )
 
 
 # The evaluator ------------------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def test_what_null_does_not_satisfy_is_not_always_true(written: str) -> None:
     [
         "s > 5",  # Spark reads the string as a number
         "a = '5'",
-        "b > 1E300",  # as doubles, in which bigints are rounded
+        "b > 9007199254740992D",  # as doubles, in which bigints are rounded
         "b IN (9007199254740993, 1.5D)",
         "f > 16777217",  # a float or a double, depending on the session
         "d > 1.5D",
