@@ -1,6 +1,6 @@
 """A program that runs one stream until its files are read: started, killed and started again by the kill test.
 
-python -m support.stream_program FOLDER [--finish]
+python -m support.stream_program FOLDER PLACEMENT
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from support.cluster import SHORT_LIVED
 from support.files import follow
 from windloom import Loom
 from windloom.engine.streaming import Handle
@@ -27,9 +28,13 @@ QUERIES = {
 #: Added when the stream runs: its sums and edges are kept for another query, so it answers from all of history.
 ADDED = "SELECT symbol, count(*) AS n FROM trades [RANGE 40 s SLIDE 20 s] GROUP BY symbol"
 ADD_AFTER, REMOVE_AFTER = 2, 4
+#: Guests come every third round and go as the next but one comes. What "avg" reports of their windows, they report too;
+#: largest volumes are kept for nobody else, so they begin with the first window that no tuple has come for yet.
+GUEST = "SELECT symbol, avg(price) AS p, count(*) AS n, max(volume) AS v FROM trades [RANGE 60 s SLIDE 20 s] GROUP BY symbol"
+GUEST_EVERY, MOST_GUESTS = 3, 2
 
 
-def start(spark: SparkSession, folder: Path, *, finish: bool) -> Handle:
+def start(spark: SparkSession, folder: Path, placement: str = "driver", *, finish: bool) -> Handle:
     loom = Loom(spark)
     loom.stream("trades", follow(spark, folder / "in"), time="ts", delay="30 seconds")
     for name, text in QUERIES.items():
@@ -47,23 +52,30 @@ def start(spark: SparkSession, folder: Path, *, finish: bool) -> Handle:
         keep="1 day",
         finish=finish,
         snapshot_rounds=3,
+        placement=placement,
+        shards=2 if placement == "executors" else None,
         progress=change,
     )
     return handle
 
 
 def change_queries(handle: Handle, round: int) -> None:
-    """One query comes and one goes, whenever the stream has got so far; again if a crash came before the record."""
+    """Queries come and go, whenever the stream has got so far; again if a crash came before the record."""
     if round >= ADD_AFTER and "added" not in handle.queries:
         handle.add("added", ADDED)
     if round >= REMOVE_AFTER and "gone" in handle.queries:
         handle.remove("gone")
+    if round % GUEST_EVERY == 0:
+        handle.add(f"guest_{round}", GUEST)
+        guests = [name for name in handle.queries if name.startswith("guest_")]
+        if len(guests) > MOST_GUESTS:
+            handle.remove(guests[0])
 
 
 def main() -> int:
-    spark = local_session(cores=2, memory="1g", app="windloom-kill")
-    handle = start(spark, Path(sys.argv[1]), finish="--finish" in sys.argv)
-    handle.await_termination()
+    conf = {"spark.driver.extraJavaOptions": SHORT_LIVED, "spark.sql.shuffle.partitions": "2"}
+    spark = local_session(cores=2, memory="1g", app="windloom-kill", conf=conf)
+    start(spark, Path(sys.argv[1]), sys.argv[2], finish=False).await_termination()
     return 0
 
 
