@@ -7,7 +7,7 @@ COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/python -m piptools compile -
 	--strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench experiments lock clean
+.PHONY: help setup demo test kill check bench experiments lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -20,6 +20,9 @@ demo: setup ## see Windloom at work on a small stream
 
 test: setup ## run every test
 	@$(BIN)/python -m pytest $(ARGS)
+
+kill: setup ## kill a stream thirty times, with kill -9, and compare its rows; half an hour
+	@WINDLOOM_KILLS=30 $(BIN)/python -m pytest -s tests/spark/test_kill.py $(ARGS)
 
 check: setup ## lint, formatting, types, import rules
 	@$(BIN)/ruff check

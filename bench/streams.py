@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bench.churn import churn
 from bench.measure import Outcome, cpu_seconds, seconds
 from bench.workloads import PER_SECOND, SELECT, session
 from windloom import Loom
@@ -214,4 +215,5 @@ STREAM_WORKLOADS: dict[str, Callable[[int], Outcome]] = {
     "separate_streams": separate_streams,
     "add_to_a_thousand": add_to_a_thousand,
     "recovery": recovery,
+    "churn": churn,
 }

@@ -46,7 +46,7 @@ def random_trades(seed: int, count: int = 160) -> list[tuple[Any, ...]]:
 def start(
     spark: SparkSession,
     source: Path,
-    place: Path,
+    place: Path | str,
     placement: str,
     queries: Mapping[str, str] = QUERIES,
     **options: Any,
@@ -60,8 +60,8 @@ def start(
     options.setdefault("trigger", {"availableNow": True})
     return loom.start(
         "parquet",
-        path=place / "out",
-        checkpoint=place / "c",
+        path=f"{place}/out",
+        checkpoint=f"{place}/c",
         placement=placement,
         snapshot_rounds=2,
         **options,

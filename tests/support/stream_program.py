@@ -30,7 +30,8 @@ ADDED = "SELECT symbol, count(*) AS n FROM trades [RANGE 40 s SLIDE 20 s] GROUP 
 ADD_AFTER, REMOVE_AFTER = 2, 4
 #: Guests come every third round and go as the next but one comes. What "avg" reports of their windows, they report too;
 #: largest volumes are kept for nobody else, so they begin with the first window that no tuple has come for yet.
-GUEST = "SELECT symbol, avg(price) AS p, count(*) AS n, max(volume) AS v FROM trades [RANGE 60 s SLIDE 20 s] GROUP BY symbol"
+_GUEST_ROWS = "symbol, avg(price) AS p, count(*) AS n, max(volume) AS v"
+GUEST = f"SELECT {_GUEST_ROWS} FROM trades [RANGE 60 s SLIDE 20 s] GROUP BY symbol"
 GUEST_EVERY, MOST_GUESTS = 3, 2
 
 

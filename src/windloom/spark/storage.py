@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from windloom.errors import WindloomError
@@ -18,6 +19,7 @@ from windloom.rounds.faults import fault
 #: A lock whose owner has not renewed it for this long is free.
 STALE_SECONDS = 60.0
 _RENEW_SECONDS = 10.0
+_STARTING = "a process that is just starting"
 
 
 def absolute_place(path: str | Path) -> str:
@@ -46,8 +48,20 @@ class HadoopStorage:
         self.root = root
         context: Any = spark.sparkContext
         self._jvm = context._jvm
-        self._fs = self._path("").getFileSystem(context._jsc.hadoopConfiguration())
-        self._renewing: threading.Event | None = None
+        conf = context._jsc.hadoopConfiguration()
+        self._fs = self._path("").getFileSystem(conf)
+        self._context = self._file_context(conf)
+        rename = self._jvm.org.apache.hadoop.fs.Options.Rename
+        self._overwrite = context._gateway.new_array(rename, 1)
+        self._overwrite[0] = rename.OVERWRITE
+        self._renewal: tuple[threading.Thread, threading.Event] | None = None
+
+    def _file_context(self, conf: Any) -> Any | None:
+        """What renames onto a file in one go; not every file system has it."""
+        try:
+            return self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path("").toUri(), conf)
+        except Py4JJavaError:
+            return None
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)
@@ -76,17 +90,24 @@ class HadoopStorage:
             finally:
                 stream.close()
             fault("before rename")
-            if not self._fs.rename(unfinished, target):
-                # Some file systems do not rename onto a file; what is there is an earlier copy of the same round.
-                self._fs.delete(target, False)
-                if not self._fs.rename(unfinished, target):
-                    raise WindloomError(
-                        f"cannot write '{self.root}/{name}'",
-                        "the file system refused to rename a finished file to its name",
-                        "check permissions, or use another file system",
-                    )
+            self._rename(unfinished, target)
         except Py4JJavaError as error:
             raise _failed("write", self.root, name, error) from error
+
+    def _rename(self, unfinished: Any, target: Any) -> None:
+        if self._context is not None:
+            self._context.rename(unfinished, target, self._overwrite)
+            return
+        if self._fs.rename(unfinished, target):
+            return
+        # It does not rename onto a file; what is there is an earlier copy of the same round.
+        self._fs.delete(target, False)
+        if not self._fs.rename(unfinished, target):
+            raise WindloomError(
+                f"cannot write '{target.toString()}'",
+                "the file system refused to rename a finished file to its name",
+                "check permissions, or use another file system",
+            )
 
     def list(self, folder: str) -> list[str]:
         path = self._path(folder)
@@ -105,25 +126,47 @@ class HadoopStorage:
             raise _failed("delete", self.root, name, error) from error
 
     def lock(self, owner: str) -> None:
-        held = self.read(LOCK_FILE)
-        if held is not None:
-            first, _, renewed = held.decode(errors="replace").rpartition("\n")
-            if time.time() - float(renewed or 0) < STALE_SECONDS:
-                raise refuse_second(self.root, first)
+        held = self._held()
+        if held is not None and time.time() - held[1] < STALE_SECONDS:
+            raise refuse_second(self.root, held[0])
+        if held is None and not self._create_lock():
+            raise refuse_second(self.root, _STARTING)
         self._write_lock(owner)
-        ended = self._renewing = threading.Event()
-
-        def renew() -> None:
-            while not ended.wait(_RENEW_SECONDS):
-                self._write_lock(owner)
-
-        threading.Thread(target=renew, name="windloom-lock", daemon=True).start()
+        ended = threading.Event()
+        thread = threading.Thread(target=self._renew, args=(owner, ended), name="windloom-lock", daemon=True)
+        self._renewal = (thread, ended)
+        thread.start()
 
     def unlock(self) -> None:
-        if self._renewing is not None:
-            self._renewing.set()
-            self._renewing = None
+        if self._renewal is not None:
+            thread, ended = self._renewal
+            self._renewal = None
+            ended.set()
+            thread.join()  # a renewal that comes later would lock it again
             self.delete(LOCK_FILE)
+
+    def _renew(self, owner: str, ended: threading.Event) -> None:
+        while not ended.wait(_RENEW_SECONDS):
+            # There is time for more attempts; and where a round cannot be written, the round says so.
+            with suppress(WindloomError, Py4JError):
+                self._write_lock(owner)
+
+    def _held(self) -> tuple[str, float] | None:
+        """Who has locked it, and when they said so last."""
+        held = self.read(LOCK_FILE)
+        if held is None:
+            return None
+        owner, _, renewed = held.decode(errors="replace").rpartition("\n")
+        if owner:
+            return owner, float(renewed)
+        return _STARTING, self._fs.getFileStatus(self._path(LOCK_FILE)).getModificationTime() / 1000
+
+    def _create_lock(self) -> bool:
+        """False if another one came first: of all steps only this one lets two of them know of each other."""
+        try:
+            return bool(self._fs.createNewFile(self._path(LOCK_FILE)))
+        except Py4JJavaError as error:
+            raise _failed("write", self.root, LOCK_FILE, error) from error
 
     def _write_lock(self, owner: str) -> None:
         self.write(LOCK_FILE, f"{owner}\n{time.time()}".encode())
