@@ -71,6 +71,7 @@ class Registry:
         """The query a text means on the registered streams, checked; it is not registered."""
         query = self._named(name, text)
         self._check(query)
+        self._checked.discard(query)  # of a stream's queries that come and go, nothing may stay for ever
         return query
 
     def _named(self, name: str, text: str) -> Query:

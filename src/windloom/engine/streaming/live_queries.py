@@ -13,9 +13,12 @@ from windloom.optimizer.live_trees import LiveTrees
 from windloom.plan.physical import Plan
 from windloom.rounds.checkpoint import PlanRecord
 
+#: Plan versions that are kept besides the newest: that of the round that runs, and of one between.
+_OLDER_PLANS = 2
+
 
 class LiveQueries:
-    """Queries are bound once for each text, and a plan is built once for each version."""
+    """Queries are bound once for each text, and a plan is built once for each version; those gone by are forgotten."""
 
     def __init__(self, registry: Registry, *, sharded: bool = False) -> None:
         self._registry, self._sharded = registry, sharded
@@ -24,10 +27,11 @@ class LiveQueries:
         self._trees: LiveTrees | None = None
 
     def plan_of(self, record: PlanRecord) -> Plan:
-        if record.version not in self._plans:
-            self._plans = {version: plan for version, plan in self._plans.items() if version >= record.version - 2}
-            self._plans[record.version] = self._build(record.queries, record.options, record.trees, record.scans)
-        return self._plans[record.version]
+        plan = self._plans.get(record.version)
+        if plan is None:
+            plan = self._build(record.queries, record.options, record.trees, record.scans)
+            self._remember(record.version, plan)
+        return plan
 
     def first(self, queries: Mapping[str, str], options: Mapping[str, str]) -> PlanRecord:
         return self._recorded(0, 0, dict(queries), dict(queries), dict(options), None)
@@ -61,9 +65,9 @@ class LiveQueries:
         return self._recorded(version, from_round, queries, dict(declared), dict(options or record.options), kept)
 
     def bind(self, name: str, text: str) -> Query:
-        if (name, text) not in self._bound:
-            self._bound[name, text] = self._registry.bind(name, text)
-        return self._bound[name, text]
+        """The query a text means; it is remembered only when a plan has it."""
+        known = self._bound.get((name, text))
+        return self._registry.bind(name, text) if known is None else known
 
     def plan_alone(self, query: Query, options: Mapping[str, str]) -> Plan:
         """A plan of one query that is not among the others, for a question that is asked once."""
@@ -83,14 +87,22 @@ class LiveQueries:
         plan = self._build(queries, options, trees, None)
         trees = [[planned.name for planned in tree.queries] for tree in plan.trees]
         scans = [[next(plan.sets[fed.number].queries).name for fed in scan.feeds] for scan in plan.scans]
-        self._plans[version] = plan
+        self._remember(version, plan)
         return PlanRecord(version, from_round, queries, options, trees, declared, scans)
+
+    def _bind_all(self, queries: Mapping[str, str]) -> list[Query]:
+        self._bound = {(name, text): self.bind(name, text) for name, text in queries.items()}
+        return list(self._bound.values())
+
+    def _remember(self, version: int, plan: Plan) -> None:
+        self._plans = {one: held for one, held in self._plans.items() if one >= version - _OLDER_PLANS}
+        self._plans[version] = plan
 
     def _woven(self, queries: Mapping[str, str], options: Mapping[str, str], kept: list[list[str]]) -> list[list[str]]:
         chosen = _plan_options(options)
         if self._trees is None or self._trees.options != chosen:
             self._trees = LiveTrees(self._registry.streams, chosen)
-        bound = [self.bind(name, text) for name, text in queries.items()]
+        bound = self._bind_all(queries)
         return self._trees.follow(kept, bound, self._registry.known_types)
 
     def _build(
@@ -100,7 +112,7 @@ class LiveQueries:
         trees: list[list[str]] | None,
         scans: list[list[str]] | None,
     ) -> Plan:
-        bound = [self.bind(name, text) for name, text in queries.items()]
+        bound = self._bind_all(queries)
         chosen, types = _plan_options(options), self._registry.known_types
         plan = make_plan(self._registry.streams, bound, types, chosen, trees, scans=scans)
         return scans_by_grouping(plan) if self._sharded else plan

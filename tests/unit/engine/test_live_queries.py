@@ -1,0 +1,37 @@
+"""Queries that come and go: planned, and forgotten when they are gone."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import NoReturn
+
+from support.trades import WINDOW, catalog
+from windloom.engine.catalog import Registry
+from windloom.engine.streaming.live_queries import LiveQueries
+from windloom.model import Query
+from windloom.plan import Plan
+
+
+def no_session() -> NoReturn:
+    raise AssertionError("Spark is not needed for this")
+
+
+def test_nothing_stays_of_queries_that_are_gone(tmp_path: Path) -> None:
+    (tmp_path / "c.cql").write_text(catalog(stays="SELECT count(*) …"), encoding="utf-8")
+    registry = Registry(no_session)
+    registry.load(tmp_path / "c.cql")
+    live = LiveQueries(registry)
+    record = live.first(
+        {"stays": registry.queries["stays"].text}, {"strategy": "shared", "slicing": "pairs", "technique": "auto"}
+    )
+    counts = []
+    for version in range(1, 40):
+        put, gone = {f"guest_{version}": f"SELECT max(price) AS p {WINDOW}"}, [f"guest_{version - 1}"]
+        record = live.following(record, version, version, put=put, remove=gone if version > 1 else [])
+        live.bind("ask", f"SELECT min(price) AS p{version} {WINDOW}")
+        assert live.plan_of(record).find(f"guest_{version}")
+        gc.collect()
+        counts.append(tuple(sum(type(one) is kind for one in gc.get_objects()) for kind in (Plan, Query)))
+    assert list(record.queries) == ["stays", "guest_39"]
+    assert counts[-1] == counts[5]
