@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from support.cluster import SHORT_LIVED
 from support.files import follow
 from windloom import Loom
 from windloom.engine.streaming import Handle
@@ -74,7 +73,7 @@ def change_queries(handle: Handle, round: int) -> None:
 
 
 def main() -> int:
-    conf = {"spark.driver.extraJavaOptions": SHORT_LIVED, "spark.sql.shuffle.partitions": "2"}
+    conf = {"spark.sql.shuffle.partitions": "2"}
     spark = local_session(cores=2, memory="1g", app="windloom-kill", conf=conf)
     start(spark, Path(sys.argv[1]), sys.argv[2], finish=False).await_termination()
     return 0
