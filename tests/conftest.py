@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 # Plans must not depend on what the machine, or the user who runs the tests, has measured; commands inherit it.
 os.environ["WINDLOOM_COSTS"] = str(Path(__file__).parent / "support" / "costs.json")
+# JVMs of tests run most of their code once or twice: compiled quickly it takes half the time of compiled well. Spark
+# gives these options to every JVM that is started here, those of commands included.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 _MARKER_OF_FIXTURE = {"spark": "spark", "shared_data": "data"}
 

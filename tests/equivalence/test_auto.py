@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from support.frames import frame_of
 from support.streams import SCHEMA, random_rows
 from windloom import Loom
 
@@ -25,7 +26,7 @@ ANSWERS = "count(*) AS c, sum(n) AS s, max(n) AS m, min(x) AS l"
 @pytest.mark.parametrize("technique", ["auto", "two_stacks"])
 def test_auto_answers_what_other_plans_answer(spark: SparkSession, technique: str) -> None:
     loom = Loom(spark)
-    loom.stream("s", spark.createDataFrame(random_rows(12, 150), SCHEMA), time="ts")
+    loom.stream("s", frame_of(spark, random_rows(12, 150), SCHEMA), time="ts")
     for number, window in enumerate(WINDOWS):
         loom.query(f"q{number}", f"SELECT k, {ANSWERS} FROM s [{window}] GROUP BY k")
         loom.query(f"w{number}", f"SELECT {ANSWERS} FROM s [{window}] WHERE n > 0")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.frames import frame_of
 from windloom import Loom, WindloomError
 from windloom.slicing import SLICINGS, LookupSlice, PaneSlice
 
@@ -38,7 +39,7 @@ def assert_equal_to_spark(loom: Loom, **options: Any) -> None:
 @pytest.mark.parametrize("placement", ["driver", "executors"])
 @pytest.mark.parametrize("rows", [[], [(-7, "a", 1.5)]], ids=["no tuple", "one tuple"])
 def test_a_stream_of_hardly_anything(spark: SparkSession, rows: list[tuple[Any, ...]], placement: str) -> None:
-    frame = spark.createDataFrame(seconds(rows), "ts timestamp, k string, x double")
+    frame = frame_of(spark, seconds(rows), "ts timestamp, k string, x double")
     loom = woven(
         frame,
         "SELECT k, sum(x) AS a, count(*) AS n FROM s [RANGE 10 seconds SLIDE 3 seconds] GROUP BY k",
@@ -53,7 +54,7 @@ def test_float_sums_stay_right_after_huge_spikes_have_passed(spark: SparkSession
     rows = [(t, 1e15 if t % 50 == 0 else 0.1 * (t % 7)) for t in range(600)]
     rows[300] = (300, 1e300)
     rows[400] = (400, float("inf"))
-    frame = spark.createDataFrame(seconds(rows), "ts timestamp, x double")
+    frame = frame_of(spark, seconds(rows), "ts timestamp, x double")
     loom = woven(frame, "SELECT sum(x) AS a, avg(x) AS b, var_pop(x) AS c FROM s [RANGE 20 seconds SLIDE 1 second]")
     assert_equal_to_spark(loom, slicing=slicing)
 
@@ -157,7 +158,7 @@ def test_a_decimal_sum_that_overflows_inside_a_slice_names_query_window_and_grou
 def test_integer_times_out_of_range_are_refused(spark: SparkSession, placement: str) -> None:
     for unit, tick in (("s", 2**62), ("ms", -(2**61)), ("us", 2**62 + 5)):
         loom = Loom(spark)
-        loom.stream("s", spark.createDataFrame([(1, 1), (tick, 2)], "t bigint, n int"), time="t", unit=unit)
+        loom.stream("s", frame_of(spark, [(1, 1), (tick, 2)], "t bigint, n int"), time="t", unit=unit)
         loom.query("q", "SELECT count(*) AS n FROM s [TUMBLE 1 minute]")
         with pytest.raises(WindloomError, match="without a usable time"):
             loom.run(placement=placement)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from support.frames import frame_of
 from support.streams import SCHEMA, random_query, random_rows
 from windloom import Loom
 from windloom.kernels import TECHNIQUES
@@ -32,7 +33,7 @@ class Case:
 
     def __init__(self, spark: SparkSession, seed: int) -> None:
         rng = random.Random(seed)
-        frame = spark.createDataFrame(random_rows(seed, 160), SCHEMA).repartition(3).persist()
+        frame = frame_of(spark, random_rows(seed, 160), SCHEMA).repartition(3).persist()
         self.loom = Loom(spark)
         self.loom.stream("s", frame, time="ts")
         for number in range(QUERIES):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.frames import frame_of
 from support.streams import SCHEMA, random_rows
 from windloom import Loom
 from windloom.kernels import TECHNIQUES, permits
@@ -27,7 +28,7 @@ WINDOWS = ("RANGE 60 seconds SLIDE 10 seconds", "RANGE 45 seconds SLIDE 15 secon
 
 @pytest.fixture(scope="module")
 def frame(spark: SparkSession) -> object:
-    return spark.createDataFrame(random_rows(11, 120), SCHEMA).repartition(2).persist()
+    return frame_of(spark, random_rows(11, 120), SCHEMA).repartition(2).persist()
 
 
 @pytest.mark.parametrize("technique", TECHNIQUES)

@@ -74,7 +74,7 @@ def change_queries(handle: Handle, round: int) -> None:
 
 
 def main() -> int:
-    conf = {"spark.driver.extraJavaOptions": SHORT_LIVED, "spark.sql.shuffle.partitions": "2"}
+    conf = {"spark.sql.shuffle.partitions": "2"}
     spark = local_session(cores=2, memory="1g", app="windloom-kill", conf=conf)
     start(spark, Path(sys.argv[1]), sys.argv[2], finish=False).await_termination()
     return 0

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from support.frames import frame_of
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -24,7 +26,7 @@ ROWS: list[tuple[Any, ...]] = [
 
 
 def trades(spark: SparkSession, rows: list[tuple[Any, ...]] = ROWS) -> DataFrame:
-    return spark.createDataFrame(rows, SCHEMA)
+    return frame_of(spark, rows, SCHEMA)
 
 
 def csv_text(rows: list[tuple[Any, ...]] = ROWS, header: bool = True) -> str:

@@ -21,8 +21,8 @@ WINDOW = 64
 
 @pytest.fixture(scope="module")
 def counted() -> dict[tuple[str, str, str], dict[str, Any]]:
-    """All counts, from a process whose kernels count; it keeps none of them on disk."""
-    environment = {**os.environ, "WINDLOOM_COUNT_OPERATIONS": "1"}
+    """All counts, from a process whose kernels count; it keeps none of them on disk, so they are compiled each time."""
+    environment = {**os.environ, "WINDLOOM_COUNT_OPERATIONS": "1", "NUMBA_OPT": "0"}
     command = [sys.executable, "-m", "windloom.kernels.slides", str(WINDOW)]
     finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     return {(row["technique"], row["family"], row["input"]): row for row in json.loads(finished.stdout)}
