@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 QUERIES = {
     "avg": "SELECT symbol, avg(price) AS p FROM trades [RANGE 30 seconds SLIDE 10 seconds] GROUP BY symbol",
     "max": "SELECT symbol, max(price) AS p FROM trades [RANGE 50 seconds SLIDE 20 seconds] GROUP BY symbol",
+    "close": "SELECT symbol, last(price) AS p, min_by(volume, price) FILTER (WHERE volume > 2) AS v"
+    " FROM trades [RANGE 30 seconds SLIDE 10 seconds] GROUP BY symbol",
     "big": "SELECT count(*) AS n, sum(volume) AS v FROM trades [TUMBLE 40 seconds] WHERE volume > 5",
     "ratio": "SELECT symbol, sum(price)/count(*) AS r FROM trades [TUMBLE 60 s] GROUP BY symbol HAVING count(*) > 1",
 }
