@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from support.cluster import SHORT_LIVED
 from support.files import follow
 from windloom import Loom
 from windloom.engine.streaming import Handle
