@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from windloom.cli.calibrate_clock import Stopwatch
 from windloom.kernels.families import COLUMNS, empty_columns
+from windloom.kernels.lists import Distinct, Lists
 from windloom.kernels.locate import Lanes, WindowArrays, locate
 from windloom.kernels.registry import TECHNIQUES, allowed
 from windloom.model.aggregate import Family
@@ -103,13 +104,28 @@ def _actions(case: Case) -> Iterator[tuple[str, Family, Work, Callable[[], None]
     work = work_of(case, lanes)
     queries = np.arange(case.queries)
     for family in Family:
-        cells, out = _values(family, case.groups * case.cells), empty_columns(family, len(lanes))
+        count = case.groups * case.cells
+        cells, out = (
+            _lists(count, len(lanes)) if family.is_list else (_values(family, count), empty_columns(family, len(lanes)))
+        )
         for technique in allowed(family):
             name = cost_name(technique, family)
             if name not in TERMS or (technique == "recalculate" and work.covered[0] > _MOST_COVERED):
                 continue
             evaluate = TECHNIQUES[technique].evaluate
             yield name, family, work, partial(evaluate, cells, bounds, lanes, queries, out)
+
+
+#: Entries a cell where cells hold lists, of so many values in all.
+_ENTRIES, _CODES = 16, 1_000
+
+
+def _lists(count: int, rows: int) -> tuple[Lists, Distinct]:
+    rng = np.random.default_rng(11)
+    steps = rng.integers(1, _CODES // _ENTRIES, (count, _ENTRIES))
+    codes = np.cumsum(steps, axis=1, dtype=np.int32).ravel()
+    cells = Lists(np.arange(count + 1, dtype=np.int64) * _ENTRIES, codes, np.ones(len(codes), np.int64))
+    return cells, Distinct(_CODES, np.empty(rows, np.int64))
 
 
 def _values(family: Family, count: int) -> Any:

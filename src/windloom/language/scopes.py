@@ -9,9 +9,11 @@ from sqlglot import exp
 
 from windloom.errors import WindloomError, near_names
 from windloom.language.expressions import Binder
-from windloom.language.functions import CHANGING, SUPPORTED, why_refused
+from windloom.language.functions import CHANGING, why_refused
+from windloom.language.holistic import read_arguments
 from windloom.language.terms import Term
-from windloom.model import FUNCTIONS, Aggregate, Expression, Stream, TypeKind
+from windloom.model import Aggregate, Expression, Stream, TypeKind
+from windloom.model.holistic import COMPONENT_OF, holistic_text
 
 _HINTS = {
     "WHERE": "filter on aggregates with HAVING",
@@ -140,24 +142,20 @@ class GroupScope:
         return self.names.with_fields(replace(alias, column=None), parts[1:], binder)
 
     def aggregate(self, function: str, node: exp.Anonymous, binder: Binder) -> Term:
-        arguments = node.expressions
-        name = FUNCTIONS[function]
-        if len(arguments) != 1:
-            message = f"{function}() takes one argument, not {len(arguments)}"
-            raise binder.error(message, node, f"for example {function}(price)")
-        argument = arguments[0]
-        if isinstance(argument, exp.Distinct):
-            raise binder.error(f"{function}(DISTINCT …) is not supported yet", node, SUPPORTED)
+        name, argument, parameters = read_arguments(function, node, binder)
         if name == "count" and _is_constant(argument):
             return self._use(Aggregate("count"), "count(1)", "count(1)")
         inner = Binder(RowScope(self.names, f"{function}()"), binder.source, binder.place).bind(argument)
-        aggregate = Aggregate(name, inner.row_expression())
+        aggregate = Aggregate(name, inner.row_expression(), parameters)
         if inner.column is not None:
             # Types of expressions are Spark's to tell; of a column we know it now, and where it stands.
             try:
                 aggregate.result_type(self.names.stream.columns[inner.column])
             except WindloomError as error:
                 raise binder.wrap(error, argument) from None
+        if name in COMPONENT_OF:
+            label = f"median({inner.sql})" if function == "median" else holistic_text(function, inner.sql, parameters)
+            return self._use(aggregate, str(aggregate), str(aggregate) if name == "count_distinct" else label)
         return self._use(aggregate, f"{name}({inner.sql})", label=f"{function}({inner.sql})")
 
     def _use(self, aggregate: Aggregate, sql: str, label: str) -> Term:

@@ -12,6 +12,7 @@ from enum import Flag, StrEnum, auto
 
 from windloom.errors import WindloomError
 from windloom.model.expression import Expression
+from windloom.model.holistic import COMPONENT_OF, HOLISTIC_FUNCTIONS, holistic_text, holistic_type
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 
 
@@ -24,6 +25,7 @@ class Needs(Flag):
     INVERTIBLE = auto()
     SELECTIVE = auto()  # the result is one of its two inputs
     NEARLY_INVERTIBLE = auto()  # up to an error that can be bounded, and must be
+    LISTS = auto()  # values are lists of no fixed size, which are added up entry by entry
 
 
 class Family(StrEnum):
@@ -33,6 +35,7 @@ class Family(StrEnum):
     ADD_FLOAT = "add_float"  # double-double pairs (high, low)
     MAX_INT = "max_int"  # order-preserving 64-bit keys; MIN uses the reversed order
     MOMENTS = "moments"  # (count, mean, sum of squared deviations), merged as Chan et al. do
+    FREQUENCIES = "frequencies"  # lists of (value, how often)
 
     @property
     def has(self) -> Needs:
@@ -44,7 +47,14 @@ class Family(StrEnum):
         if self is Family.ADD_FLOAT:
             # Subtracting floats loses what a passing spike has absorbed: only who watches for that may do it.
             return both | Needs.NEARLY_INVERTIBLE
+        if self.is_list:
+            return Needs.LISTS
         return both
+
+    @property
+    def is_list(self) -> bool:
+        """A cell holds a list, and not a value in each of a few columns."""
+        return self is Family.FREQUENCIES
 
 
 class ComponentKind(StrEnum):
@@ -54,6 +64,7 @@ class ComponentKind(StrEnum):
     MIN = "min"
     MAX = "max"
     MOMENTS = "moments"
+    FREQUENCIES = "frequencies"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,8 @@ class Component:
                 return Family.MAX_INT
             case ComponentKind.MOMENTS:
                 return Family.MOMENTS
+            case ComponentKind.FREQUENCIES:
+                return Family.FREQUENCIES
             case ComponentKind.SUM:
                 is_float = argument_type is not None and argument_type.kind is TypeKind.FLOAT
                 return Family.ADD_FLOAT if is_float else Family.ADD_INT
@@ -99,17 +112,24 @@ FUNCTIONS: dict[str, str] = {
     "stddev_samp": "stddev_samp",
     "stddev": "stddev_samp",
     "std": "stddev_samp",
+    **HOLISTIC_FUNCTIONS,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A function over the tuples of a window and group; `argument` is None for COUNT(*)."""
+    """A function over the tuples of a window and group; `argument` is None for COUNT(*).
+
+    `parameters` are the constants of a holistic function: the k of TOP(k, x), the p of QUANTILE(x, p).
+    """
 
     function: str
     argument: Expression | None = None
+    parameters: tuple[float, ...] = ()
 
     def __str__(self) -> str:
+        if self.function in COMPONENT_OF:
+            return holistic_text(self.function, self.argument, self.parameters)
         return f"{self.function}({'*' if self.argument is None else self.argument})"
 
     @property
@@ -128,6 +148,8 @@ class Aggregate:
                 return (Component(ComponentKind.MIN, argument),)
             case "max":
                 return (Component(ComponentKind.MAX, argument),)
+            case holistic if holistic in COMPONENT_OF:
+                return (Component(ComponentKind(COMPONENT_OF[holistic]), argument),)
             case _:
                 return (Component(ComponentKind.MOMENTS, argument),)
 
@@ -137,6 +159,8 @@ class Aggregate:
             return BIGINT
         if argument_type is None:
             raise WindloomError(f"'{self}' needs an argument", hint=f"for example {self.function}(price)")
+        if self.function in COMPONENT_OF:
+            return holistic_type(self.function, str(self), self.argument, argument_type)
         if self.function in ("min", "max"):
             if not argument_type.is_ordered:
                 raise WindloomError(

@@ -48,6 +48,8 @@ class PlannedComponent:
         kind, argument = self.component.kind, self.argument_type
         if kind is ComponentKind.MOMENTS:
             return ("count", "mean", "variance")
+        if self.family.is_list:
+            return ("value", "count")  # a row an entry: see `spark.lists`
         if kind is not ComponentKind.SUM or argument is None:
             return ("value",)
         if argument.kind is TypeKind.DECIMAL and argument.precision > SAFE_DECIMAL_DIGITS:

@@ -16,6 +16,7 @@ from windloom.model.aggregate import ComponentKind
 from windloom.model.types import TypeKind
 from windloom.plan.physical import PlannedComponent
 from windloom.rounds.groups import as_array
+from windloom.rounds.listed import Listed, lift_lists, no_lists
 
 #: Top limb of a slice whose decimal sum passed 38 digits: no sum of real limbs brings it back into range.
 OVERFLOWED_LIMB = 1 << 52
@@ -56,9 +57,15 @@ class Lifted:
         )
 
 
-def lift(planned: PlannedComponent, native: list[Column]) -> Lifted:
+#: What a component of either sort is over many cells.
+AnyLifted = Lifted | Listed
+
+
+def lift(planned: PlannedComponent, native: list[Column]) -> AnyLifted:
     """`native` holds the component's fields in order."""
     kind = planned.component.kind
+    if planned.family.is_list:
+        return lift_lists(planned, native)
     if kind in (ComponentKind.COUNT_STAR, ComponentKind.COUNT):
         return Lifted((AddInt(as_integers(native[0])),))
     if kind is ComponentKind.MOMENTS:
@@ -85,8 +92,12 @@ def lift(planned: PlannedComponent, native: list[Column]) -> Lifted:
     return Lifted(tuple(AddInt(as_integers(column)) for column in native), valid)
 
 
-def concat(left: Lifted, right: Lifted) -> Lifted:
+def concat(left: AnyLifted, right: AnyLifted) -> AnyLifted:
     """The cells of `left`, then those of `right`."""
+    if isinstance(left, Listed):
+        assert isinstance(right, Listed)
+        return left.concat(right)
+    assert isinstance(right, Lifted)
     if left.dictionary is not None and right.dictionary is not None and not left.dictionary.equals(right.dictionary):
         left, right = _one_dictionary(left, right)
     valid = None
@@ -100,8 +111,10 @@ def concat(left: Lifted, right: Lifted) -> Lifted:
     return Lifted(parts, valid, right.dictionary if left.dictionary is None else left.dictionary)
 
 
-def neutral(planned: PlannedComponent, count: int) -> Lifted:
+def neutral(planned: PlannedComponent, count: int) -> AnyLifted:
     """Cells that add nothing: a component over slices from before it was kept."""
+    if planned.family.is_list:
+        return no_lists(planned, count)
     kind, argument = planned.component.kind, planned.argument_type
     if kind in (ComponentKind.COUNT_STAR, ComponentKind.COUNT):
         return Lifted((AddInt(np.zeros(count, np.int64)),))
@@ -116,7 +129,14 @@ def neutral(planned: PlannedComponent, count: int) -> Lifted:
     return Lifted(tuple(AddInt(np.zeros(count, np.int64)) for _ in range(limbs)), valid)
 
 
-def without_unused(lifted: Lifted) -> Lifted:
+def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
+    """Only the wanted cells; values that none of them holds are forgotten once they are most."""
+    if isinstance(lifted, Listed):
+        return lifted.keep(wanted).without_unused()
+    return _without_unused(lifted.map_parts(lambda part: type(part)(*(column[wanted] for column in part))))
+
+
+def _without_unused(lifted: Lifted) -> Lifted:
     """The same cells, with a dictionary of the values they hold once most of it is of cells that are gone."""
     if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.parts[0][0]) + SMALL_DICTIONARY:
         return lifted
@@ -126,8 +146,10 @@ def without_unused(lifted: Lifted) -> Lifted:
     return _ranked(lifted, lifted.dictionary.take(pa.array(used)))
 
 
-def merge(lifted: Lifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> Lifted:
+def merge(lifted: AnyLifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> AnyLifted:
     """One cell for each run of cells in `order`."""
+    if isinstance(lifted, Listed):
+        return lifted.merge(order, runs)
 
     def merged(part: Columns) -> Columns:
         out = type(part)(*(np.empty(len(runs) - 1, column.dtype) for column in part))

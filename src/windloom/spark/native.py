@@ -103,3 +103,5 @@ def component_sql(planned: PlannedComponent, argument: str) -> tuple[str, ...]:
                 f"sum(if({is_small}, {head}, {double}))",
                 f"sum(if({is_small}, {double} - {head}, 0D))",
             )
+        case kind:
+            raise KeyError(kind)  # a list: see `spark.lists`

@@ -21,7 +21,8 @@ from pyspark.sql import functions as F
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import PartialSet, Plan
-from windloom.spark.native import component_sql, slice_sql, tick_sql
+from windloom.spark.lists import summarised
+from windloom.spark.native import slice_sql, tick_sql
 from windloom.spark.slots import slot_names
 
 
@@ -149,12 +150,5 @@ def _set_frame(one: PartialSet, stream: Stream, frame: DataFrame, *, with_clock:
         *(f"{argument.sql} AS {name}" for argument, name in names.items()),
         *([f"{tick} AS tick"] if with_clock else []),
     )
-    fields = [
-        sql
-        for planned in one.components
-        for sql in component_sql(planned, names[planned.component.argument] if planned.component.argument else "")
-    ]
-    aggregates = [F.expr(f"{sql} AS c{i}") for i, sql in enumerate(fields)]
-    if with_clock:
-        aggregates.append(F.expr("max(tick) AS seen"))
-    return projected.groupBy("slice", *groups).agg(*aggregates)
+    extra = [("seen", "max(tick)")] if with_clock else []
+    return summarised(projected, ["slice", *groups], one.components, names, extra)

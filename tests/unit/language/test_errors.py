@@ -72,14 +72,14 @@ CASES = {
         hint: use days or weeks, for example 30 days""",
     ),
     "an aggregate that is not there yet": (
-        "SELECT max(price), median(price) FROM trades [TUMBLE 1 hour]",
+        "SELECT max(price), kurtosis(price) FROM trades [TUMBLE 1 hour]",
         """\
-        query 'avg_1h': median() is not supported yet
+        query 'avg_1h': kurtosis() is not supported yet
         line 1, column 20
-          SELECT max(price), median(price) FROM trades [TUMBLE 1 hour]
-                             ^^^^^^
+          SELECT max(price), kurtosis(price) FROM trades [TUMBLE 1 hour]
+                             ^^^^^^^^
         hint: supported: count, sum, avg, mean, min, max, var_pop, var_samp, variance, stddev_pop, stddev_samp, \
-stddev, std""",
+stddev, std, median, quantile, percentile, top""",
     ),
     "an aggregate of a string": (
         "SELECT avg(symbol) FROM trades [TUMBLE 1 hour]",
