@@ -44,13 +44,11 @@ def _evaluate(  # type: ignore[no-untyped-def]
             left = right = np.int64(0)
             for row in range(lane_bounds[lane], lane_bounds[lane + 1]):
                 first, last = bounds[lo[row]], bounds[hi[row]]
-                if anew or first >= right:
-                    size = take_away(codes[left:right], counts[left:right], held, places, present, size)
-                    left = right = first
-                size = take_away(codes[left:first], counts[left:first], held, places, present, size)
-                size = put_in(codes[right:last], counts[right:last], held, places, present, size)
+                gone, stay = (right, first) if anew or first >= right else (first, right)
+                size = take_away(codes[left:gone], counts[left:gone], held, places, present, size)
+                size = put_in(codes[stay:last], counts[stay:last], held, places, present, size)
                 left, right = first, last
-                kept = _best(held, present[:size], best_codes, best_counts)
+                kept = best_of(held, present[:size], best_codes, best_counts)
                 to_codes, to_counts = room_for(to_codes, to_counts, written, kept)
                 to_codes[written : written + kept] = best_codes[:kept]
                 to_counts[written : written + kept] = best_counts[:kept]
@@ -106,7 +104,7 @@ def _is_less(code, count, other_code, other_count):  # type: ignore[no-untyped-d
 
 
 @compiled
-def _best(held, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
+def best_of(held, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
     """The most frequent of the values present, in order; returns how many."""
     size = min(len(best_codes), len(present))
     for i in range(len(present)):

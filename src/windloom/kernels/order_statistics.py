@@ -47,11 +47,9 @@ def _evaluate(  # type: ignore[no-untyped-def]
             left = right = np.int64(0)  # entries of the window so far
             for row in range(lane_bounds[lane], lane_bounds[lane + 1]):
                 first, last = bounds[lo[row]], bounds[hi[row]]
-                if anew or first >= right:
-                    held += _change(codes[left:right], counts[left:right], np.int64(-1), sums, levels)
-                    left = right = first
-                held += _change(codes[left:first], counts[left:first], np.int64(-1), sums, levels)
-                held += _change(codes[right:last], counts[right:last], np.int64(1), sums, levels)
+                gone, stay = (right, first) if anew or first >= right else (first, right)
+                held += _change(codes[left:gone], counts[left:gone], np.int64(-1), sums, levels)
+                held += _change(codes[stay:last], counts[stay:last], np.int64(1), sums, levels)
                 left, right = first, last
                 total[row] = held
                 if held > 0:

@@ -57,6 +57,7 @@ _PREFERENCE = {
     Family.MAX_INT: "block_decomposition",
     Family.MOMENTS: "block_decomposition",
     Family.FREQUENCIES: "running_counts",
+    Family.REGISTERS: "running_counts",
 }
 
 

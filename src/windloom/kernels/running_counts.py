@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from windloom.kernels.frequent import find_frequent
 from windloom.kernels.last_seen import count_last_seen, recount_distinct
-from windloom.kernels.lists import Distinct, Lists, Question, Ranked, Top
+from windloom.kernels.lists import Distinct, Frequent, Lists, Question, Ranked, Registered, Top
 from windloom.kernels.most_frequent import find_most_frequent
 from windloom.kernels.order_statistics import find_ranks
+from windloom.kernels.registers import estimate_distinct
 from windloom.model.aggregate import Needs
 
 
@@ -40,9 +42,13 @@ def recount(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Ques
         _answer(cells, group_bounds, lanes, queries, out, anew=True)
 
 
-def _answer(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Ranked | Top, *, anew: bool) -> None:
+def _answer(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question, *, anew: bool) -> None:
     match out:
         case Ranked():
             find_ranks(cells, group_bounds, lanes, queries, out, anew)
         case Top():
             find_most_frequent(cells, group_bounds, lanes, queries, out, anew)
+        case Frequent():
+            find_frequent(cells, group_bounds, lanes, queries, out, anew)
+        case Registered():
+            estimate_distinct(cells, group_bounds, lanes, queries, out, anew)

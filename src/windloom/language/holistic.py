@@ -7,7 +7,7 @@ from sqlglot import exp
 from windloom.language.expressions import Binder
 from windloom.language.functions import SUPPORTED
 from windloom.model import FUNCTIONS
-from windloom.model.holistic import HOLISTIC_FUNCTIONS, check_parameters, takes_number_first
+from windloom.model.holistic import HOLISTIC_FUNCTIONS, WITHOUT_CONSTANT, check_parameters, takes_number_first
 
 #: Of these, a value counts once in any case.
 _SAME_IF_DISTINCT = ("min", "max")
@@ -18,7 +18,7 @@ def read_arguments(function: str, node: exp.Anonymous, binder: Binder) -> tuple[
     name, arguments = FUNCTIONS[function], node.expressions
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
         return _read_distinct(function, name, arguments[0], binder)
-    if function not in HOLISTIC_FUNCTIONS or function == "median":
+    if function not in HOLISTIC_FUNCTIONS or function in WITHOUT_CONSTANT:
         if len(arguments) != 1:
             message = f"{function}() takes one argument, not {len(arguments)}"
             raise binder.error(message, node, f"for example {function}(price)")

@@ -36,6 +36,7 @@ class Family(StrEnum):
     MAX_INT = "max_int"  # order-preserving 64-bit keys; MIN uses the reversed order
     MOMENTS = "moments"  # (count, mean, sum of squared deviations), merged as Chan et al. do
     FREQUENCIES = "frequencies"  # lists of (value, how often)
+    REGISTERS = "registers"  # lists of (register, largest rank): HyperLogLog
 
     @property
     def has(self) -> Needs:
@@ -54,7 +55,7 @@ class Family(StrEnum):
     @property
     def is_list(self) -> bool:
         """A cell holds a list, and not a value in each of a few columns."""
-        return self is Family.FREQUENCIES
+        return self in (Family.FREQUENCIES, Family.REGISTERS)
 
 
 class ComponentKind(StrEnum):
@@ -65,6 +66,9 @@ class ComponentKind(StrEnum):
     MAX = "max"
     MOMENTS = "moments"
     FREQUENCIES = "frequencies"
+    TOP_FREQUENCIES = "top_frequencies"  # of the most frequent values only
+    BUCKETS = "buckets"  # frequencies of values rounded to buckets
+    REGISTERS = "registers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +89,10 @@ class Component:
                 return Family.MAX_INT
             case ComponentKind.MOMENTS:
                 return Family.MOMENTS
-            case ComponentKind.FREQUENCIES:
+            case ComponentKind.FREQUENCIES | ComponentKind.TOP_FREQUENCIES | ComponentKind.BUCKETS:
                 return Family.FREQUENCIES
+            case ComponentKind.REGISTERS:
+                return Family.REGISTERS
             case ComponentKind.SUM:
                 is_float = argument_type is not None and argument_type.kind is TypeKind.FLOAT
                 return Family.ADD_FLOAT if is_float else Family.ADD_INT

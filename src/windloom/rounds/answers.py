@@ -139,9 +139,9 @@ class _TreeAnswers:
         if not len(lanes):
             return
         combined = self._combine(part, bounds, lanes)
-        list_rows = ListRows(bounds, lanes)
+        list_rows = ListRows(bounds, self.cells.starts, part.windows, lanes)
         if self.fine is not None:
-            list_rows = list_rows.on_marks(self.fine[1], marks[1])
+            list_rows = list_rows.on_marks(self.fine[1], marks[1], marks[0])
         count = groups.stop - groups.start
         keys = [key.slice(groups.start, count) for key in self.cells.keys]
         window_end = new_array(len(lanes), np.int64)

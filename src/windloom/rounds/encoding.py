@@ -26,7 +26,7 @@ import pyarrow as pa
 from windloom.errors import WindloomError
 from windloom.kernels.families import COLUMNS, DTYPES, AddInt, Columns
 from windloom.kernels.lists import Lists
-from windloom.model.aggregate import Family
+from windloom.model.aggregate import ComponentKind, Family
 from windloom.rounds.cells import Cells
 from windloom.rounds.lift import AnyLifted, Lifted
 from windloom.rounds.listed import Listed
@@ -57,7 +57,8 @@ def encode(state: State) -> bytes:
 
     def lifted_of(one: AnyLifted) -> dict[str, Any]:
         if isinstance(one, Listed):
-            return {"lists": [keep(column) for column in one.cells], "dictionary": keep(one.dictionary)}
+            lists = [keep(column) for column in one.cells]
+            return {"kind": one.kind.value, "lists": lists, "dictionary": keep(one.dictionary)}
         return {
             "parts": [part_of(part) for part in one.parts],
             "valid": None if one.valid is None else keep(one.valid.value),
@@ -130,7 +131,7 @@ def _state(batch: pa.RecordBatch, about: dict[str, Any]) -> State:
     def lifted_of(one: dict[str, Any]) -> AnyLifted:
         if "lists" in one:
             columns = (numbers(place, kind) for place, kind in zip(one["lists"], _LIST_KINDS, strict=True))
-            return Listed(Lists(*columns), array(one["dictionary"]))
+            return Listed(ComponentKind(one["kind"]), Lists(*columns), array(one["dictionary"]))
         return Lifted(
             tuple(part_of(part) for part in one["parts"]),
             None if one["valid"] is None else AddInt(numbers(one["valid"], np.int64)),

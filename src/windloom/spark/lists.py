@@ -11,12 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from windloom.model.aggregate import ComponentKind
+from windloom.model.approximate import MOST_ENTRIES
 from windloom.model.expression import Expression
 from windloom.plan.physical import PlannedComponent
 from windloom.spark.native import component_sql
+from windloom.spark.sketches import bucket_sql, rank_sql, register_sql
 
 #: Other fields up to which one list is counted in the same pass, each of them once a value, and not by another scan.
 FEW_FIELDS = 4
@@ -24,11 +27,29 @@ FEW_FIELDS = 4
 
 @dataclass(frozen=True, slots=True)
 class NativeList:
-    """A list component: the column that holds its argument, and its two fields among the set's."""
+    """A list component: SQL of an entry's value and of what is counted for it, and the names of these two fields.
 
-    argument: str
+    Values are computed on tuples, NULL for those that have no entry. `most`: no more entries than that are kept of a
+    slice and group, the largest.
+    """
+
+    value_sql: str
+    count_sql: str
     value: str
     count: str
+    most: int | None = None
+
+    @classmethod
+    def of(cls, kind: ComponentKind, argument: str, value: str, count: str) -> NativeList:
+        match kind:
+            case ComponentKind.REGISTERS:
+                known = f"{argument} IS NOT NULL"
+                return cls(f"if({known}, {register_sql(argument)}, NULL)", f"max({rank_sql(argument)})", value, count)
+            case ComponentKind.BUCKETS:
+                return cls(bucket_sql(argument), "count(1)", value, count)
+            case ComponentKind.TOP_FREQUENCIES:
+                return cls(argument, "count(1)", value, count, MOST_ENTRIES)
+        return cls(argument, "count(1)", value, count)
 
 
 def summarised(
@@ -49,7 +70,7 @@ def summarised(
         argument = "" if planned.component.argument is None else arguments[planned.component.argument]
         own = [f"c{len(fields) + i}" for i in range(len(planned.fields))]
         if planned.family.is_list:
-            lists.append(NativeList(argument, *own))
+            lists.append(NativeList.of(planned.component.kind, argument, *own))
         else:
             plain += zip(own, component_sql(planned, argument), strict=True)
         fields += own
@@ -64,10 +85,11 @@ def _grouped(
     aggregates = [F.expr(f"{sql} AS {name}") for name, sql in plain]
     if not lists:
         return projected.groupBy(*keys).agg(*aggregates)
-    if len(lists) == 1 and len(plain) <= FEW_FIELDS:
-        return _in_one_pass(projected, keys, aggregates, lists[0])
+    if len(lists) == 1 and len(plain) <= FEW_FIELDS and lists[0].most is None:
+        # Tuples without a value are counted too, in a row that has none.
+        return _by_value(projected, keys, lists[0], aggregates)
     parts = [projected.groupBy(*keys).agg(*aggregates)]
-    parts += [_counted(projected, keys, one) for one in lists]
+    parts += [_largest(_by_value(projected, keys, one).where(f"{one.value} IS NOT NULL"), keys, one) for one in lists]
     kinds = {name: kind for part in parts for name, kind in part.dtypes}
     aligned = [
         part.selectExpr(*(name if name in part.columns else f"CAST(NULL AS {kinds[name]}) AS {name}" for name in kinds))
@@ -76,12 +98,15 @@ def _grouped(
     return reduce(DataFrame.unionAll, aligned)
 
 
-def _in_one_pass(projected: DataFrame, keys: Sequence[str], aggregates: Sequence[Column], one: NativeList) -> DataFrame:
-    by_value = projected.withColumn(one.value, F.col(one.argument)).groupBy(*keys, one.value)
-    counted = F.expr(f"count({one.argument}) AS {one.count}")
-    return by_value.agg(*aggregates, counted)
+def _by_value(projected: DataFrame, keys: Sequence[str], one: NativeList, more: Sequence[Column] = ()) -> DataFrame:
+    by_value = projected.withColumn(one.value, F.expr(one.value_sql)).groupBy(*keys, one.value)
+    return by_value.agg(*more, F.expr(f"{one.count_sql} AS {one.count}"))
 
 
-def _counted(projected: DataFrame, keys: Sequence[str], one: NativeList) -> DataFrame:
-    present = projected.where(f"{one.argument} IS NOT NULL").withColumn(one.value, F.col(one.argument))
-    return present.groupBy(*keys, one.value).agg(F.expr(f"count(1) AS {one.count}"))
+def _largest(entries: DataFrame, keys: Sequence[str], one: NativeList) -> DataFrame:
+    if one.most is None:
+        return entries
+    # Of equals the smaller value, so that the same tuples give the same entries however they are partitioned.
+    order = Window.partitionBy(*keys).orderBy(F.col(one.count).desc(), F.col(one.value))
+    ranked = entries.withColumn("rank", F.row_number().over(order))
+    return ranked.where(F.col("rank") <= one.most).drop("rank")

@@ -17,9 +17,31 @@ def holistic(function: str, parameters: tuple[float, ...], values: list[Any]) ->
         case "quantile":
             return quantile([value for value, count in found for _ in range(count)], parameters[0])
         case "top":
-            ranked = sorted(enumerate(found), key=lambda item: (-item[1][1], item[0]))
-            return [{"value": value, "count": count} for _, (value, count) in ranked[: int(parameters[0])]]
+            return most_frequent(found)[: int(parameters[0])]
     raise KeyError(function)
+
+
+def most_frequent(found: list[tuple[Any, int]]) -> list[dict[str, Any]]:
+    """The most frequent values first; of equally frequent ones the smallest."""
+    ranked = sorted(enumerate(found), key=lambda item: (-item[1][1], item[0]))
+    return [{"value": value, "count": count} for _, (value, count) in ranked]
+
+
+def frequent(k: int, parts: list[list[Any]]) -> dict[str, Any]:
+    """Algorithm 6 (source E): `parts` are the values of each sub-window of a window."""
+    counts: dict[str, int] = {}
+    values: dict[str, Any] = {}
+    threshold = 0
+    for part in parts:
+        listed = most_frequent(frequencies(part))[:k]
+        threshold += listed[-1]["count"] if len(listed) == k else 0
+        for one in listed:
+            counts[str(one["value"])] = counts.get(str(one["value"]), 0) + one["count"]
+            values[str(one["value"])] = one["value"]
+    order = [str(value) for value, _ in frequencies(list(values.values()))]
+    above = [name for name in order if counts[name] > threshold]
+    items = sorted(above, key=lambda name: (-counts[name], order.index(name)))
+    return {"items": [{"value": values[name], "count": counts[name]} for name in items], "threshold": threshold}
 
 
 def quantile(values: list[Any], share: float) -> float | None:
