@@ -79,7 +79,7 @@ CASES = {
           SELECT max(price), kurtosis(price) FROM trades [TUMBLE 1 hour]
                              ^^^^^^^^
         hint: supported: count, sum, avg, mean, min, max, var_pop, var_samp, variance, stddev_pop, stddev_samp, \
-stddev, std, median, quantile, percentile, top""",
+stddev, std, median, quantile, percentile, top, frequent, approx_count_distinct, approx_quantile, approx_top""",
     ),
     "an aggregate of a string": (
         "SELECT avg(symbol) FROM trades [TUMBLE 1 hour]",

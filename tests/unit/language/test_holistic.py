@@ -23,6 +23,14 @@ PRICE, SYMBOL = Expression.of_column("price"), Expression.of_column("symbol")
         ("quantile(price, 0.95)", Aggregate("quantile", PRICE, (0.95,)), "quantile(price, 0.95)"),
         ("percentile(price, 1)", Aggregate("quantile", PRICE, (1,)), "percentile(price, 1)"),
         ("top(3, symbol)", Aggregate("top", SYMBOL, (3,)), "top(3, symbol)"),
+        ("frequent(3, symbol)", Aggregate("frequent", SYMBOL, (3,)), "frequent(3, symbol)"),
+        (
+            "approx_count_distinct(symbol)",
+            Aggregate("approx_count_distinct", SYMBOL),
+            "approx_count_distinct(symbol)",
+        ),
+        ("approx_quantile(price, .5)", Aggregate("approx_quantile", PRICE, (0.5,)), "approx_quantile(price, 0.5)"),
+        ("approx_top(3, symbol)", Aggregate("approx_top", SYMBOL, (3,)), "approx_top(3, symbol)"),
     ],
 )
 def test_a_call_becomes_an_aggregate_with_its_constants(read: Read, call: str, aggregate: Aggregate, name: str) -> None:
@@ -62,6 +70,14 @@ def test_they_stand_in_expressions_and_having(read: Read) -> None:
         ("SELECT sum(DISTINCT price) …", "sum(DISTINCT …) is not supported"),
         ("SELECT count(DISTINCT price, volume) …", "count(DISTINCT …) takes one argument, not 2"),
         ("SELECT median(DISTINCT price) …", "median(DISTINCT …) is not supported"),
+        ("SELECT frequent(0, symbol) …", "frequent() cannot be taken: k is 0; it must be a whole number above 0"),
+        ("SELECT approx_top(1001, symbol) …", "approx_top() cannot be taken: k is 1001; a slice keeps 1,000 values"),
+        ("SELECT approx_quantile(symbol, 0.5) …", "cannot take 'approx_quantile(symbol, 0.5)'"),
+        (
+            "SELECT approx_quantile(price, 2) …",
+            "approx_quantile() cannot be taken: p is 2; it must lie between 0 and 1",
+        ),
+        ("SELECT approx_count_distinct(price, 0.1) …", "approx_count_distinct() takes one argument, not 2"),
     ],
 )
 def test_what_cannot_be_taken_is_refused_with_its_place(refusal: Refusal, text: str, message: str) -> None:
