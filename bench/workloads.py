@@ -11,10 +11,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bench.holistic import HOLISTIC
 from bench.measure import Outcome, paired, resident_bytes, seconds, watching_memory
 from bench.plans import PLANS
+from bench.sessions import session
 from windloom import Loom
-from windloom.spark.session import local_session
 from windloom.spark.synthetic import synthetic_trades
 from windloom.spark.verify import time_spark_window
 from windloom.testing.workload import divisor_queries
@@ -23,10 +24,6 @@ EVENTS = 10_000_000
 PER_SECOND = 1_000
 SELECT = "sum(price) AS total, max(price) AS high"
 MIB = 1 << 20
-
-
-def session() -> SparkSession:
-    return local_session(cores=2, memory="6g", app="windloom bench")
 
 
 @contextmanager
@@ -149,4 +146,5 @@ WORKLOADS = {
     "spark_windows": against_spark_windows,
     "driver_memory": driver_memory,
     "sparse_keys": sparse_keys,
+    **HOLISTIC,
 }

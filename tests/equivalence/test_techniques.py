@@ -22,6 +22,8 @@ ANSWERS = {
     Family.MAX_INT: "max(n) AS m, min(x) AS l",
     Family.ADD_FLOAT: "sum(x) AS f",
     Family.MOMENTS: "var_pop(x) AS v",
+    Family.FREQUENCIES: "count(DISTINCT i) AS d, median(n) AS e",
+    Family.REGISTERS: "approx_count_distinct(i) AS a",
 }
 WINDOWS = ("RANGE 60 seconds SLIDE 10 seconds", "RANGE 45 seconds SLIDE 15 seconds", "RANGE 7 seconds SLIDE 5 seconds")
 

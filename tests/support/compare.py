@@ -84,4 +84,4 @@ def _close(left: Any, right: Any, scale: float) -> bool:
         if left == right or abs(left - right) <= 1e-12 * scale:
             return True
         return abs(left * left - right * right) <= 1e-12 * scale and left >= 0
-    return bool(left == right)
+    return str(left) == str(right) if isinstance(left, list | dict) else bool(left == right)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from support.catalogs import COLUMNS
+from support.native_lists import entry_types, with_entries
 from windloom.model import ComponentKind, TypeKind
 from windloom.plan import Plan
 from windloom.plan.physical import SIGNATURE_BITS, PlannedComponent, Scan
@@ -43,10 +44,14 @@ def partials_table(one: Scan, rows: Sequence[Row]) -> pa.Table:
     columns: list[list[Any]] = [[key[i] if key[i] != "NaN" else math.nan for key in cells] for i in range(len(kinds))]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
     for planned in one.components:
+        if planned.family.is_list:
+            arrays += [pa.nulls(len(cells), kind) for kind in entry_types(planned)]
+            continue
         fields = [_fields(planned, members) for members in cells.values()]
         for position, kind in enumerate(_field_types(planned)):
             arrays.append(pa.array([field[position] for field in fields], kind))
-    return pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+    table = pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+    return with_entries(one, table, list(cells.values()))
 
 
 def partials_of_plan(plan: Plan, rows: Sequence[Row]) -> dict[int, pa.Table]:

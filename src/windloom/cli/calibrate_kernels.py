@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from windloom.cli.calibrate_clock import Stopwatch
 from windloom.kernels.families import COLUMNS, empty_columns
+from windloom.kernels.lists import Lists, Ranked, Registered
 from windloom.kernels.locate import Lanes, WindowArrays, locate
 from windloom.kernels.registry import TECHNIQUES, allowed
 from windloom.model.aggregate import Family
@@ -103,13 +104,35 @@ def _actions(case: Case) -> Iterator[tuple[str, Family, Work, Callable[[], None]
     work = work_of(case, lanes)
     queries = np.arange(case.queries)
     for family in Family:
-        cells, out = _values(family, case.groups * case.cells), empty_columns(family, len(lanes))
+        cells, out = _made_for(family, case.groups * case.cells, len(lanes))
         for technique in allowed(family):
             name = cost_name(technique, family)
-            if name not in TERMS or (technique == "recalculate" and work.covered[0] > _MOST_COVERED):
+            covered = work.covered[0] * (_ENTRIES if family.is_list else 1)
+            if name not in TERMS or (technique == "recalculate" and covered > _MOST_COVERED):
                 continue
             evaluate = TECHNIQUES[technique].evaluate
             yield name, family, work, partial(evaluate, cells, bounds, lanes, queries, out)
+
+
+def _made_for(family: Family, count: int, rows: int) -> tuple[Any, Any]:
+    """Cells of a family, and where its answers go."""
+    if not family.is_list:
+        return _values(family, count), empty_columns(family, rows)
+    cells = _lists(count)
+    if family is Family.REGISTERS:
+        return cells, Registered(_CODES, np.empty(rows, np.int64))
+    return cells, Ranked(_CODES, 0.5, np.empty(rows, np.int64), np.empty(rows, np.int32), np.empty(rows, np.int32))
+
+
+#: Entries a cell where cells hold lists, of so many values in all.
+_ENTRIES, _CODES = 16, 1_000
+
+
+def _lists(count: int) -> Lists:
+    rng = np.random.default_rng(11)
+    steps = rng.integers(1, _CODES // _ENTRIES, (count, _ENTRIES))
+    codes = np.cumsum(steps, axis=1, dtype=np.int32).ravel()
+    return Lists(np.arange(count + 1, dtype=np.int64) * _ENTRIES, codes, rng.integers(1, 12, len(codes)))
 
 
 def _values(family: Family, count: int) -> Any:

@@ -2,7 +2,7 @@
 
 | time    | O(cells in the window) a window             |
 | space   | none beyond the cells                       |
-| needs   | associative                                 |
+| needs   | associative, or lists                       |
 | queries | many                                        |
 | source  | Panes, naive final aggregation (source C)   |
 
@@ -15,14 +15,19 @@ from typing import Any
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, load, store
+from windloom.kernels.lists import Lists
+from windloom.kernels.running_counts import recount
 from windloom.model.aggregate import Needs
 
 
 class Recalculate:
     name = "recalculate"
-    needs = (Needs.ASSOCIATIVE,)
+    needs = (Needs.ASSOCIATIVE, Needs.LISTS)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
+        if isinstance(cells, Lists):
+            recount(cells, group_bounds, lanes, queries, out)
+            return
         _evaluate(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out)
 
 

@@ -12,6 +12,7 @@ from windloom.kernels.flat_fat import FlatFat
 from windloom.kernels.flat_fit import FlatFit
 from windloom.kernels.prefix_ring import PrefixRing
 from windloom.kernels.recalculate import Recalculate
+from windloom.kernels.running_counts import RunningCounts
 from windloom.kernels.slick_deque import SlickDeque
 from windloom.kernels.subtract_on_evict import SubtractOnEvict
 from windloom.kernels.two_stacks import TwoStacks
@@ -45,7 +46,7 @@ STEPPING: dict[str, SteppingTechnique] = {
 }
 
 TECHNIQUES: dict[str, Technique] = {
-    **{one.name: one for one in (Recalculate(), PrefixRing(), BlockDecomposition())},
+    **{one.name: one for one in (Recalculate(), PrefixRing(), BlockDecomposition(), RunningCounts())},
     **STEPPING,
 }
 
@@ -55,6 +56,8 @@ _PREFERENCE = {
     Family.ADD_FLOAT: "block_decomposition",
     Family.MAX_INT: "block_decomposition",
     Family.MOMENTS: "block_decomposition",
+    Family.FREQUENCIES: "running_counts",
+    Family.REGISTERS: "running_counts",
 }
 
 
@@ -84,6 +87,13 @@ def choose_technique(family: Family, forced: str = "auto") -> str:
         return _PREFERENCE[family]
     technique = find_technique(forced)
     if not permits(technique, family):
+        if family.is_list or technique.needs == (Needs.LISTS,):
+            what = "lists of values, and it combines values of a fixed size" if family.is_list else "no lists of values"
+            raise WindloomError(
+                f"technique '{forced}' cannot evaluate {family.value}",
+                f"slices hold {what}",
+                "use technique='auto' or one of: " + ", ".join(allowed(family)),
+            )
         lacks = " or ".join(
             " and ".join(str(one.name).lower().replace("_", " ") for one in needs & ~family.has)
             for needs in technique.needs

@@ -9,9 +9,11 @@ from sqlglot import exp
 
 from windloom.errors import WindloomError, near_names
 from windloom.language.expressions import Binder, Call
-from windloom.language.functions import CHANGING, SUPPORTED, why_refused
+from windloom.language.functions import CHANGING, why_refused
+from windloom.language.holistic import is_holistic, read_arguments
 from windloom.language.terms import Level, Term, compose
 from windloom.model import FUNCTIONS, Aggregate, Expression, Stream, TypeKind
+from windloom.model.holistic import COMPONENT_OF, holistic_text
 
 _HINTS = {
     "WHERE": "filter on aggregates with HAVING",
@@ -141,10 +143,10 @@ class GroupScope:
         return self.names.with_fields(replace(alias, column=None), parts[1:], binder)
 
     def aggregate(self, call: Call, binder: Binder) -> Term:
+        if is_holistic(call.function, call.node):
+            return self._holistic(call, binder)
         function, name = call.function, FUNCTIONS[call.function]
         arguments, ignore_nulls = _arguments(call, binder)
-        if isinstance(arguments[0], exp.Distinct):
-            raise binder.error(f"{function}(DISTINCT …) is not supported yet", call.node, SUPPORTED)
         if name == "count" and _is_constant(arguments[0]):
             arguments = []
         terms = [self._on_tuples(one, f"{function}()", binder) for one in arguments]
@@ -155,18 +157,44 @@ class GroupScope:
         where = _all_of(conditions)
         argument, by = [*(one.row_expression() for one in terms), None, None][:2]
         aggregate = Aggregate(name, argument, by, None if where is None else where.row_expression())
+        self._check(aggregate, terms, arguments, conditions[:1], call, binder)
+        return self._use(aggregate, _listed(name, terms, [] if where is None else [where]), label)
+
+    def _holistic(self, call: Call, binder: Binder) -> Term:
+        name, argument, parameters = read_arguments(call.function, call.node, binder)
+        _refuse_nulls(call, [] if call.ignore_nulls is None else [call.ignore_nulls], binder)
+        term = self._on_tuples(argument, f"{call.function}()", binder)
+        conditions = [] if call.where is None else [self._on_tuples(call.where, "FILTER", binder)]
+        where = conditions[0].row_expression() if conditions else None
+        aggregate = Aggregate(name, term.row_expression(), None, where, parameters)
+        self._check(aggregate, [term], [argument], conditions, call, binder)
+        shown = str(aggregate)
+        if name in COMPONENT_OF and name != "count_distinct":
+            spelled = () if call.function == "median" else parameters
+            shown = holistic_text(call.function, term.sql, spelled)
+            shown += f" FILTER (WHERE {conditions[0].sql})" if conditions else ""
+        return self._use(aggregate, str(aggregate), shown)
+
+    def _check(
+        self,
+        aggregate: Aggregate,
+        terms: list[Term],
+        arguments: list[exp.Expr],
+        conditions: list[Term],
+        call: Call,
+        binder: Binder,
+    ) -> None:
+        """Types of expressions are Spark's to tell; of a column we know it now, and where it stands."""
         checks = [
             *zip(terms, arguments, (aggregate.result_type, aggregate.check_by), strict=False),
-            *((one, call.where, aggregate.check_where) for one in conditions[:1] if call.where is not None),
+            *((one, call.where, aggregate.check_where) for one in conditions if call.where is not None),
         ]
         for term, node, check in checks:
-            # Types of expressions are Spark's to tell; of a column we know it now, and where it stands.
             if term.column is not None:
                 try:
                     check(self.names.stream.columns[term.column])
                 except WindloomError as error:
                     raise binder.wrap(error, node) from None
-        return self._use(aggregate, _listed(name, terms, [] if where is None else [where]), label)
 
     def _on_tuples(self, node: exp.Expr, place: str, binder: Binder) -> Term:
         return Binder(RowScope(self.names, place), binder.source, binder.place).bind(node)
@@ -196,15 +224,20 @@ def _arguments(call: Call, binder: Binder) -> tuple[list[exp.Expr], bool]:
             nulls.append(bool(arguments.pop().this))
         if len(nulls) > 1:
             raise binder.error(f"{function}() is told twice what to do with NULL", call.node, "say it once")
-    elif nulls:
-        word = "IGNORE NULLS" if nulls[0] else "RESPECT NULLS"
-        raise binder.error(f"{word} belongs to first() and last()", call.node, "other aggregates skip NULL")
+    else:
+        _refuse_nulls(call, nulls, binder)
     takes, example = (2, "venue, price") if name in ("min_by", "max_by") else (1, "price")
     if len(arguments) != takes:
         wanted = "one argument" if takes == 1 else "two arguments"
         message = f"{function}() takes {wanted}, not {len(arguments)}"
         raise binder.error(message, call.node, f"for example {function}({example})")
     return arguments, any(nulls)
+
+
+def _refuse_nulls(call: Call, nulls: list[bool], binder: Binder) -> None:
+    if nulls:
+        word = "IGNORE NULLS" if nulls[0] else "RESPECT NULLS"
+        raise binder.error(f"{word} belongs to first() and last()", call.node, "other aggregates skip NULL")
 
 
 def _listed(function: str, arguments: list[Term], conditions: list[Term]) -> str:

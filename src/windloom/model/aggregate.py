@@ -12,6 +12,7 @@ from enum import Flag, StrEnum, auto
 
 from windloom.errors import WindloomError
 from windloom.model.expression import Expression
+from windloom.model.holistic import COMPONENT_OF, HOLISTIC_FUNCTIONS, holistic_text, holistic_type
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 
 
@@ -24,6 +25,7 @@ class Needs(Flag):
     INVERTIBLE = auto()
     SELECTIVE = auto()  # the result is one of its two inputs
     NEARLY_INVERTIBLE = auto()  # up to an error that can be bounded, and must be
+    LISTS = auto()  # values are lists of no fixed size, which are added up entry by entry
 
 
 class Family(StrEnum):
@@ -33,6 +35,8 @@ class Family(StrEnum):
     ADD_FLOAT = "add_float"  # double-double pairs (high, low)
     MAX_INT = "max_int"  # order-preserving 64-bit keys; MIN uses the reversed order
     MOMENTS = "moments"  # (count, mean, sum of squared deviations), merged as Chan et al. do
+    FREQUENCIES = "frequencies"  # lists of (value, how often)
+    REGISTERS = "registers"  # lists of (register, largest rank): HyperLogLog
 
     @property
     def has(self) -> Needs:
@@ -44,7 +48,14 @@ class Family(StrEnum):
         if self is Family.ADD_FLOAT:
             # Subtracting floats loses what a passing spike has absorbed: only who watches for that may do it.
             return both | Needs.NEARLY_INVERTIBLE
+        if self.is_list:
+            return Needs.LISTS
         return both
+
+    @property
+    def is_list(self) -> bool:
+        """A cell holds a list, and not a value in each of a few columns."""
+        return self in (Family.FREQUENCIES, Family.REGISTERS)
 
 
 class ComponentKind(StrEnum):
@@ -58,6 +69,10 @@ class ComponentKind(StrEnum):
     MAX_BY = "max_by"
     FIRST = "first"  # MIN_BY event time
     LAST = "last"
+    FREQUENCIES = "frequencies"
+    TOP_FREQUENCIES = "top_frequencies"  # of the most frequent values only
+    BUCKETS = "buckets"  # frequencies of values rounded to buckets
+    REGISTERS = "registers"
 
     @property
     def is_pick(self) -> bool:
@@ -93,6 +108,10 @@ class Component:
                 return Family.MAX_INT
             case ComponentKind.MOMENTS:
                 return Family.MOMENTS
+            case ComponentKind.FREQUENCIES | ComponentKind.TOP_FREQUENCIES | ComponentKind.BUCKETS:
+                return Family.FREQUENCIES
+            case ComponentKind.REGISTERS:
+                return Family.REGISTERS
             case ComponentKind.SUM:
                 is_float = argument_type is not None and argument_type.kind is TypeKind.FLOAT
                 return Family.ADD_FLOAT if is_float else Family.ADD_INT
@@ -131,20 +150,28 @@ FUNCTIONS: dict[str, str] = {
     "first_value": "first",
     "last": "last",
     "last_value": "last",
+    **HOLISTIC_FUNCTIONS,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A function over the tuples of a window and group; `argument` is None for COUNT(*)."""
+    """A function over the tuples of a window and group; `argument` is None for COUNT(*).
+
+    `parameters` are the constants of a holistic function: the k of TOP(k, x), the p of QUANTILE(x, p).
+    """
 
     function: str
     argument: Expression | None = None
     by: Expression | None = None  # the second argument of MIN_BY and MAX_BY
     where: Expression | None = None  # FILTER (WHERE …)
+    parameters: tuple[float, ...] = ()
 
     def __str__(self) -> str:
-        call = f"{self.function}({'*' if self.argument is None else _listed(self.argument, self.by)})"
+        if self.function in COMPONENT_OF:
+            call = holistic_text(self.function, self.argument, self.parameters)
+        else:
+            call = f"{self.function}({'*' if self.argument is None else _listed(self.argument, self.by)})"
         return _filtered(call, self.where)
 
     @property
@@ -167,6 +194,8 @@ class Aggregate:
                 return (ComponentKind.MIN,)
             case "bool_or":
                 return (ComponentKind.MAX,)
+            case function if function in COMPONENT_OF:
+                return (ComponentKind(COMPONENT_OF[function]),)
             case function if function in _MOMENT_FUNCTIONS:
                 return (ComponentKind.MOMENTS,)
             case function:
@@ -178,6 +207,8 @@ class Aggregate:
             return BIGINT
         if argument_type is None:
             raise WindloomError(f"'{self}' needs an argument", hint=f"for example {self.function}(price)")
+        if self.function in COMPONENT_OF:
+            return holistic_type(self.function, str(self), self.argument, argument_type)
         if self.function in ("min", "max", *_PICK_FUNCTIONS):
             self._check_order(self.argument, argument_type)
             return argument_type

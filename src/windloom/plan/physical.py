@@ -56,6 +56,8 @@ class PlannedComponent:
             return ("count", "mean", "variance")
         if kind.is_pick:
             return ("by", "value")
+        if self.family.is_list:
+            return ("value", "count")  # a row an entry: see `spark.lists`
         if kind is not ComponentKind.SUM or argument is None:
             return ("value",)
         if argument.kind is TypeKind.DECIMAL and argument.precision > SAFE_DECIMAL_DIGITS:

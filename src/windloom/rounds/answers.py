@@ -26,8 +26,10 @@ from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.rounds.cells import Cells, coarsen, running
 from windloom.rounds.groups import describe_group
+from windloom.rounds.holistic import ListRows
 from windloom.rounds.landmarks import Landmark
-from windloom.rounds.lift import Lifted
+from windloom.rounds.lift import AnyLifted, Lifted
+from windloom.rounds.listed import Listed
 from windloom.rounds.lower import Combined, Refuse, arrow_type, lower
 from windloom.rounds.parts import Part, Piece, ShapePart, make_part
 
@@ -87,12 +89,15 @@ class _TreeAnswers:
             cells, _ = coarsen(cells, tree.fine_edges)
         self.marks: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
         self.running: dict[int, Lifted] = {}
+        self.fine: tuple[Cells, NDArray[np.int64]] | None = None  # with marks: cells between them, and runs of slices
         if tree.marks.classes:
             fine, (cells, runs) = cells, coarsen(cells, tree.edges)
             of_run = np.repeat(np.arange(len(cells), dtype=np.int32), np.diff(runs))
             self.marks = (fine.starts, fine.group_bounds, of_run)
             used = self._part(slice(0, len(tree.queries))).wanted
-            self.running = {i: running(fine.lifted[i], runs) for i in used}
+            self.fine = fine, runs
+            plain = {i: lifted for i in used if isinstance(lifted := fine.lifted[i], Lifted)}
+            self.running = {i: running(lifted, runs) for i, lifted in plain.items()}
         else:
             self.marks = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
         self.cells = cells
@@ -154,6 +159,9 @@ class _TreeAnswers:
         if not len(lanes):
             return
         combined = self._combine(part, bounds, lanes)
+        list_rows = ListRows(bounds, self.cells.starts, part.windows, lanes)
+        if self.fine is not None:
+            list_rows = list_rows.on_marks(self.fine[1], marks[1], marks[0])
         count = groups.stop - groups.start
         keys = [key.slice(groups.start, count) for key in self.cells.keys]
         window_end = new_array(len(lanes), np.int64)
@@ -172,6 +180,7 @@ class _TreeAnswers:
                     window_end[rows],
                     keys,
                     {i: _rows(one, rows) for i, one in combined.items()},
+                    list_rows,
                 )
 
     def _combine(self, part: Part, bounds: NDArray[np.int64], lanes: Lanes) -> dict[int, Combined]:
@@ -180,6 +189,8 @@ class _TreeAnswers:
         for index, wanted in part.wanted.items():
             technique = self.tree.techniques[index]
             lifted, tails = self.cells.lifted[index], self.running.get(index)
+            if isinstance(lifted, Listed):
+                continue  # answered column by column: see `_column`
             family = self.one.components[index].family
             parts = tuple(
                 self._evaluate(
@@ -223,6 +234,7 @@ class _TreeAnswers:
         window_end: NDArray[np.int64],
         keys: list[pa.Array],
         combined: dict[int, Combined],
+        list_rows: ListRows,
     ) -> Block:
         shape = self.plan.shapes[part.queries[0].shape]
         groups = (len(lane_bounds) - 1) // len(part.queries)
@@ -243,21 +255,29 @@ class _TreeAnswers:
         arrays = [pa.array(window_start).view(instant), pa.array(window_end).view(instant)]
         arrays += [_group_column(keys[i], lane_bounds) for i in part.queries[0].group_positions]
         for pieces, (_, kind) in zip(part.columns, shape.columns, strict=True):
-            arrays.append(self._column(pieces, bounds, combined, refuse).cast(arrow_type(kind)))
+            arrays.append(self._column(part, pieces, bounds, combined, list_rows, refuse).cast(arrow_type(kind)))
         table = pa.Table.from_arrays(arrays, names=part.names)
         return Block(part.queries[0].shape, part.query_names, bounds, table)
 
     def _column(
         self,
+        part: ShapePart,
         pieces: tuple[Piece, ...],
         bounds: NDArray[np.int64],
         combined: dict[int, Combined],
+        list_rows: ListRows,
         refuse: Refuse,
     ) -> pa.Array:
         """One answer column."""
         arrays = []
         for piece in pieces:
             rows = slice(int(bounds[piece.first]), int(bounds[piece.last]))
+            listed = self._lists(piece.components[0])
+            if listed is not None:
+                technique = self.tree.techniques[piece.components[0]]
+                queries = part.first + np.arange(piece.first, piece.last)
+                arrays.append(list_rows.column(piece.aggregate, listed, technique, queries))
+                continue
             argument = self.one.components[piece.components[0]].argument_type
 
             def refuse_here(row: int, value: str, begin: int = rows.start) -> None:
@@ -266,6 +286,12 @@ class _TreeAnswers:
             parts = [_rows(combined[i], rows) for i in piece.components]
             arrays.append(lower(piece.aggregate, argument, parts, refuse_here))
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+    def _lists(self, component: int) -> Listed | None:
+        """The cells that lists of a component are read from; None where its cells hold no lists."""
+        cells = self.cells if self.fine is None else self.fine[0]
+        lifted: AnyLifted = cells.lifted[component]
+        return lifted if isinstance(lifted, Listed) else None
 
 
 def _instant(tick: int) -> str:

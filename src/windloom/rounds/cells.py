@@ -14,7 +14,7 @@ from windloom.kernels.merge import running_values
 from windloom.model.types import DataType
 from windloom.plan.physical import PlannedComponent
 from windloom.rounds.groups import as_array, concat_keys, number_groups
-from windloom.rounds.lift import Lifted, as_integers, concat, lift, merge, without_unused
+from windloom.rounds.lift import AnyLifted, Lifted, as_integers, concat, keep, lift, merge
 from windloom.rounds.lower import arrow_type
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import PaneSlice, SliceId
@@ -27,7 +27,7 @@ class Cells:
     keys: list[pa.Array]  # the distinct group keys, one array a grouping column
     group_bounds: NDArray[np.int64]
     starts: NDArray[np.int64]
-    lifted: tuple[Lifted, ...]  # one for each component of the set
+    lifted: tuple[AnyLifted, ...]  # one for each component of the set
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -44,7 +44,9 @@ class Cells:
     @property
     def tuples(self) -> NDArray[np.int64]:
         """COUNT(*) of every cell: the first component of every set."""
-        count: NDArray[np.int64] = self.lifted[0].parts[0].value  # type: ignore[union-attr]
+        counted = self.lifted[0]
+        assert isinstance(counted, Lifted)
+        count: NDArray[np.int64] = counted.parts[0].value  # type: ignore[union-attr]
         return count
 
 
@@ -102,8 +104,7 @@ def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
     wanted = cells.starts >= tick
     if wanted.all():
         return cells
-    lifted = tuple(one.map_parts(lambda part: type(part)(*(column[wanted] for column in part))) for one in cells.lifted)
-    lifted = tuple(without_unused(one) for one in lifted)
+    lifted = tuple(keep(one, wanted) for one in cells.lifted)
     numbers, keys = _drop_unused(group_of_cells(cells)[wanted], cells.keys)
     return _sorted_cells(numbers, keys, cells.starts[wanted], lifted)
 
@@ -148,7 +149,7 @@ def _drop_unused(numbers: NDArray[np.int64], keys: list[pa.Array]) -> tuple[NDAr
 
 
 def _sorted_cells(
-    numbers: NDArray[np.int64], keys: list[pa.Array], starts: NDArray[np.int64], lifted: tuple[Lifted, ...]
+    numbers: NDArray[np.int64], keys: list[pa.Array], starts: NDArray[np.int64], lifted: tuple[AnyLifted, ...]
 ) -> Cells:
     arranged = arrange(numbers, len(keys[0]) if keys else 1, starts)
     return Cells(keys, arranged.group_bounds, arranged.starts, tuple(arranged.merge(one) for one in lifted))
@@ -163,7 +164,7 @@ class Arrangement:
     starts: NDArray[np.int64]
     group_bounds: NDArray[np.int64]
 
-    def merge(self, lifted: Lifted) -> Lifted:
+    def merge(self, lifted: AnyLifted) -> AnyLifted:
         return merge(lifted, self.order, self.runs)
 
 

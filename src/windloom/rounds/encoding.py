@@ -25,19 +25,22 @@ import pyarrow as pa
 
 from windloom.errors import WindloomError
 from windloom.kernels.families import COLUMNS, DTYPES, AddInt, Columns
-from windloom.model.aggregate import Family
+from windloom.kernels.lists import Lists
+from windloom.model.aggregate import ComponentKind, Family
 from windloom.rounds.cells import Cells
-from windloom.rounds.lift import Lifted
+from windloom.rounds.lift import AnyLifted, Lifted
+from windloom.rounds.listed import Listed
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import Cut, History, State
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
-#: Written by this Windloom; every version in READABLE can be read.
+#: Written by this Windloom; every version in READABLE can be read. 3 can hold lists, positions and first ticks.
 VERSION = 3
 READABLE = (1, 2, 3)
 
 _MAGIC = b"WINDLOOM"
 _HEAD = struct.Struct("<8sII")
+_LIST_KINDS: tuple[type[np.generic], ...] = (np.int64, np.int32, np.int64)
 _FAMILIES = {kind: family for family, kind in COLUMNS.items()}
 
 
@@ -53,7 +56,10 @@ def encode(state: State) -> bytes:
     def part_of(part: Columns) -> dict[str, Any]:
         return {"family": _FAMILIES[type(part)].value, "columns": [keep(column) for column in part]}
 
-    def lifted_of(one: Lifted) -> dict[str, Any]:
+    def lifted_of(one: AnyLifted) -> dict[str, Any]:
+        if isinstance(one, Listed):
+            lists = [keep(column) for column in one.cells]
+            return {"kind": one.kind.value, "lists": lists, "dictionary": keep(one.dictionary)}
         return {
             "parts": [part_of(part) for part in one.parts],
             "valid": None if one.valid is None else keep(one.valid.value),
@@ -126,7 +132,10 @@ def _state(batch: pa.RecordBatch, about: dict[str, Any]) -> State:
         made: Columns = COLUMNS[family](*(numbers(place, DTYPES[family]) for place in one["columns"]))
         return made
 
-    def lifted_of(one: dict[str, Any]) -> Lifted:
+    def lifted_of(one: dict[str, Any]) -> AnyLifted:
+        if "lists" in one:
+            columns = (numbers(place, kind) for place, kind in zip(one["lists"], _LIST_KINDS, strict=True))
+            return Listed(ComponentKind(one["kind"]), Lists(*columns), array(one["dictionary"]))
         return Lifted(
             tuple(part_of(part) for part in one["parts"]),
             None if one["valid"] is None else AddInt(numbers(one["valid"], np.int64)),

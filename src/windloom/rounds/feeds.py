@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from windloom.plan.physical import SIGNATURE_BITS, Fed, PartialSet, Plan, Scan
 from windloom.rounds.cells import Cells, arrange, group_of_cells
 from windloom.rounds.groups import number_groups
-from windloom.rounds.lift import Lifted, masked
+from windloom.rounds.lift import AnyLifted, masked
 from windloom.slicing.edges import EdgeSet
 
 Mask = NDArray[np.bool_]
@@ -81,7 +81,7 @@ def _rolled_up(
     lifted = []
     for index, position in enumerate(fed.components):
         applied = None if index in filters else fed.filters[index]
-        part: Lifted = cells.lifted[source.components.index((position, applied))]
+        part: AnyLifted = cells.lifted[source.components.index((position, applied))]
         if index in filters:
             part = masked(one.components[index], part, filters[index][group_of])
         lifted.append(arranged.merge(part))

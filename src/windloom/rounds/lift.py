@@ -16,6 +16,7 @@ from windloom.model.aggregate import ComponentKind, Family
 from windloom.model.types import TypeKind
 from windloom.plan.physical import PlannedComponent
 from windloom.rounds.groups import as_array
+from windloom.rounds.listed import Listed, lift_lists, no_lists
 
 #: Top limb of a slice whose decimal sum passed 38 digits: no sum of real limbs brings it back into range.
 OVERFLOWED_LIMB = 1 << 52
@@ -59,9 +60,15 @@ class Lifted:
         )
 
 
-def lift(planned: PlannedComponent, native: list[Column]) -> Lifted:
+#: What a component of either sort is over many cells.
+AnyLifted = Lifted | Listed
+
+
+def lift(planned: PlannedComponent, native: list[Column]) -> AnyLifted:
     """`native` holds the component's fields in order."""
     kind = planned.component.kind
+    if planned.family.is_list:
+        return lift_lists(planned, native)
     if kind in (ComponentKind.COUNT_STAR, ComponentKind.COUNT):
         return Lifted((AddInt(as_integers(native[0])),))
     if kind is ComponentKind.MOMENTS:
@@ -88,8 +95,12 @@ def lift(planned: PlannedComponent, native: list[Column]) -> Lifted:
     return Lifted(tuple(AddInt(as_integers(column)) for column in native), valid)
 
 
-def concat(left: Lifted, right: Lifted) -> Lifted:
+def concat(left: AnyLifted, right: AnyLifted) -> AnyLifted:
     """The cells of `left`, then those of `right`."""
+    if isinstance(left, Listed):
+        assert isinstance(right, Listed)
+        return left.concat(right)
+    assert isinstance(right, Lifted)
     if left.dictionary is not None and right.dictionary is not None and not left.dictionary.equals(right.dictionary):
         left, right = _one_dictionary(left, right)
     valid = None
@@ -103,8 +114,10 @@ def concat(left: Lifted, right: Lifted) -> Lifted:
     return Lifted(parts, valid, right.dictionary if left.dictionary is None else left.dictionary)
 
 
-def neutral(planned: PlannedComponent, count: int) -> Lifted:
+def neutral(planned: PlannedComponent, count: int) -> AnyLifted:
     """Cells that add nothing: a component over slices from before it was kept."""
+    if planned.family.is_list:
+        return no_lists(planned, count)
     kind, argument = planned.component.kind, planned.argument_type
     if kind in (ComponentKind.COUNT_STAR, ComponentKind.COUNT):
         return Lifted((AddInt(np.zeros(count, np.int64)),))
@@ -119,15 +132,24 @@ def neutral(planned: PlannedComponent, count: int) -> Lifted:
     return Lifted(tuple(AddInt(np.zeros(count, np.int64)) for _ in range(limbs)), valid)
 
 
-def masked(planned: PlannedComponent, lifted: Lifted, mask: NDArray[np.bool_]) -> Lifted:
+def masked(planned: PlannedComponent, lifted: AnyLifted, mask: NDArray[np.bool_]) -> Lifted:
     """The same cells, where the mask does not hold with nothing in them."""
     nothing = neutral(planned, len(mask))
+    assert isinstance(lifted, Lifted), "lists are filtered natively"
+    assert isinstance(nothing, Lifted)
     parts = tuple(
         type(part)(*(np.where(mask, column, empty) for column, empty in zip(part, none, strict=True)))
         for part, none in zip(lifted.parts, nothing.parts, strict=True)
     )
     valid = None if nothing.valid is None else AddInt(np.where(mask, _valid_or_ones(lifted), nothing.valid.value))
     return replace(lifted, parts=parts, valid=valid)
+
+
+def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
+    """Only the wanted cells; values that none of them holds are forgotten once they are most."""
+    if isinstance(lifted, Listed):
+        return lifted.keep(wanted).without_unused()
+    return without_unused(lifted.map_parts(lambda part: type(part)(*(column[wanted] for column in part))))
 
 
 def without_unused(lifted: Lifted) -> Lifted:
@@ -142,8 +164,10 @@ def without_unused(lifted: Lifted) -> Lifted:
     return _ranked(lifted, place, lifted.dictionary.take(pa.array(used)))
 
 
-def merge(lifted: Lifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> Lifted:
+def merge(lifted: AnyLifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> AnyLifted:
     """One cell for each run of cells in `order`."""
+    if isinstance(lifted, Listed):
+        return lifted.merge(order, runs)
 
     def merged(part: Columns) -> Columns:
         out = type(part)(*(np.empty(len(runs) - 1, column.dtype) for column in part))

@@ -13,32 +13,11 @@ from numpy.typing import NDArray
 from windloom.kernels.families import AddFloat, Columns, Moments
 from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType, TypeKind
+from windloom.rounds.arrow import arrow_type as arrow_type
 from windloom.rounds.lift import float_values
 
 #: Called with the first row whose value does not fit its type; raises an error that names query, window and group.
 Refuse = Callable[[int, str], None]
-
-_ARROW = {
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "void": pa.null(),
-}
-
-
-def arrow_type(kind: DataType) -> pa.DataType:
-    if kind.kind is TypeKind.DECIMAL:
-        return pa.decimal128(kind.precision, kind.scale)
-    return _ARROW[kind.name]
 
 
 @dataclass(frozen=True, slots=True)

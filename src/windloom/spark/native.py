@@ -144,6 +144,8 @@ def component_sql(planned: PlannedComponent, inputs: Sequence[str]) -> tuple[str
                 f"sum(if({is_small}, {head}, {double}))",
                 f"sum(if({is_small}, {double} - {head}, 0D))",
             )
+        case kind:
+            raise KeyError(kind)  # a list: see `spark.lists`
 
 
 def pick_sql(argument: str, by: str, *, lowest: bool) -> str:

@@ -22,7 +22,8 @@ from pyspark.sql import functions as F
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan, Scan
-from windloom.spark.native import component_sql, input_sql, signature_sql, signed_bits, slice_sql, tick_sql
+from windloom.spark.lists import summarised
+from windloom.spark.native import input_sql, signature_sql, signed_bits, slice_sql, tick_sql
 from windloom.spark.positions import POSITION, with_positions
 from windloom.spark.slots import slot_names
 
@@ -211,15 +212,9 @@ def scan_frame(scan: Scan, stream: Stream, frame: DataFrame, *, with_clock: bool
     if scan.only_signed:
         wanted = [f"({name} & {bits}L) <> 0L" for name, bits in zip(signature, signed_bits(scan), strict=True) if bits]
         projected = projected.where(" OR ".join(["slice IS NULL", *wanted]))
-    fields = [
-        sql
-        for planned, read in zip(scan.components, inputs, strict=True)
-        for sql in component_sql(planned, [names[one] for one in read])
-    ]
-    aggregates = [F.expr(f"{sql} AS c{i}") for i, sql in enumerate(fields)]
-    if with_clock:
-        aggregates += [F.expr("min(tick) AS first"), F.expr("max(tick) AS seen")]
-    return projected.groupBy("slice", *signature, *groups).agg(*aggregates)
+    extra = [("first", "min(tick)"), ("seen", "max(tick)")] if with_clock else []
+    columns = [[names[one] for one in read] for read in inputs]
+    return summarised(projected, ["slice", *signature, *groups], scan.components, columns, extra)
 
 
 def _used_by(scan: Scan, what: str) -> list[set[int | None]]:

@@ -11,8 +11,10 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from windloom.model.aggregate import Aggregate
+from windloom.model.holistic import COMPONENT_OF
 from windloom.model.query import Query
 from windloom.model.window import Window
+from windloom.testing.holistic import holistic
 
 Row = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -125,6 +127,8 @@ def evaluate(aggregate: Aggregate, rows: list[Row], tick: str = "tick") -> Any:
     values = [value for value in values if value is not None]
     if aggregate.function == "count":
         return len(values)
+    if aggregate.function in COMPONENT_OF:
+        return holistic(aggregate.function, aggregate.parameters, values)
     if not values:
         return None
     match aggregate.function:

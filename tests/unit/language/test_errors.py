@@ -72,12 +72,12 @@ CASES = {
         hint: use days or weeks, for example 30 days""",
     ),
     "an aggregate that is not there yet": (
-        "SELECT max(price), median(price) FROM trades [TUMBLE 1 hour]",
+        "SELECT max(price), kurtosis(price) FROM trades [TUMBLE 1 hour]",
         """\
-        query 'avg_1h': median() is not supported yet
+        query 'avg_1h': kurtosis() is not supported yet
         line 1, column 20
-          SELECT max(price), median(price) FROM trades [TUMBLE 1 hour]
-                             ^^^^^^
+          SELECT max(price), kurtosis(price) FROM trades [TUMBLE 1 hour]
+                             ^^^^^^^^
         hint: supported: """
         + ", ".join(FUNCTIONS),
     ),

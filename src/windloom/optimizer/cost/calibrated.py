@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.kernels.families import COLUMNS
+from windloom.kernels.lists import Lists
 from windloom.model.aggregate import ComponentKind, Family
 from windloom.model.types import TypeKind
 from windloom.optimizer.cost.constants import Constants
@@ -148,4 +149,7 @@ def parts_of(one: PlannedComponent) -> int:
 
 def columns_of(components: tuple[PlannedComponent, ...]) -> int:
     """Columns that the cells of a set have."""
-    return sum(parts_of(one) * len(COLUMNS[one.family]._fields) for one in components)
+    return sum(
+        len(Lists._fields) if one.family.is_list else parts_of(one) * len(COLUMNS[one.family]._fields)
+        for one in components
+    )

@@ -148,6 +148,8 @@ def _omega_of(technique: str, load: Load, edges_per_second: Floats) -> Floats:
             return np.asarray(np.log2(partials) + answers_per_edge)
         case "flat_fat" | "b_int":
             return _tree_operations(load, edges_per_second)
+        case "running_counts":
+            return 2 * load.queries + answers_per_edge
         case "flat_fit":
             return 3 * load.queries
         case "subtract_on_evict":

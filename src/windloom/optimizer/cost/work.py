@@ -9,7 +9,7 @@ a few terms, quantities that follow from its algorithm, and a constant in nanose
 | recalculate          | cells covered by answers; answers                                           |
 | prefix_ring          | cells; answers                                                              |
 | block_decomposition  | few queries: cells a query; answers. Many: cells · log2(longest); answers   |
-| subtract_on_evict, two_stacks, daba, slick_deque_inv | cells a query; answers                      |
+| subtract_on_evict, two_stacks, daba, slick_deque_inv, running_counts | cells a query; answers     |
 | slick_deque_non_inv  | cells; answers; for several queries more of both, as answers are sorted, and |
 |                      | jumps between answers that are far apart                                    |
 | flat_fit             | the same                                                                    |
@@ -175,6 +175,7 @@ TERMS: dict[str, Callable[[Work], Terms]] = {
     "recalculate": _recalculate,
     "prefix_ring": _prefix,
     "block_decomposition": _blocks,
+    "running_counts": _a_query,
     "subtract_on_evict": _a_query,
     "slick_deque_inv": _a_query,
     "two_stacks": _a_query,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from windloom.model.aggregate import Component
 from windloom.model.expression import Expression
 from windloom.model.predicate import common, implies
 from windloom.plan.physical import Fed, PartialSet, Plan, PlannedComponent, Scan
@@ -87,21 +86,22 @@ def build_scan(number: int, sets: Sequence[PartialSet]) -> Scan:
 
 def _filter_bits(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[str, Expression]:
     """Conditions of filters that become bits: few, since each may double the signatures."""
-    found = {part.component.where for one in sets for part in one.components if _may_be_bit(part.component)}
+    found = {part.component.where for one in sets for part in one.components if _may_be_bit(part)}
     new = {where.sql: where for where in found if where is not None and where.sql not in signed}
     return new if len(new) <= MOST_FILTER_BITS else {}
 
 
-def _may_be_bit(component: Component) -> bool:
+def _may_be_bit(part: PlannedComponent) -> bool:
     """What is computed may fail for tuples that the filter leaves out; reading a column cannot."""
-    read = [part for part in (component.argument, component.by) if part is not None]
-    return component.where is not None and all(part.column is not None for part in read)
+    component = part.component
+    read = [one for one in (component.argument, component.by) if one is not None]
+    return component.where is not None and not part.family.is_list and all(one.column is not None for one in read)
 
 
 def _kept(part: PlannedComponent, bits: Mapping[str, int]) -> tuple[PlannedComponent, int | None]:
     """What the scan keeps for a component: the component itself, or the one without its filter and the filter's bit."""
     where = part.component.where
-    if where is None or where.sql not in bits or not _may_be_bit(part.component):
+    if where is None or where.sql not in bits or not _may_be_bit(part):
         return part, None
     return replace(part, component=replace(part.component, where=None)), bits[where.sql]
 

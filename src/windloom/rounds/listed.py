@@ -1,0 +1,115 @@
+"""Components whose cells hold lists: lifted from rows of one entry each, merged and kept like others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.kernels.lists import Lists, entries_of, merge_lists, reduce_lists
+from windloom.model.aggregate import ComponentKind
+from windloom.model.approximate import MOST_ENTRIES
+from windloom.plan.physical import PlannedComponent
+from windloom.rounds.arrow import arrow_type
+from windloom.rounds.groups import as_array
+
+#: Entries below which a dictionary is not worth making anew.
+SMALL_DICTIONARY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One list component over many cells; a code is the place of a value in `dictionary`, which is in order."""
+
+    kind: ComponentKind
+    cells: Lists
+    dictionary: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.cells.bounds) - 1
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.dictionary.nbytes + sum(column.nbytes for column in self.cells))
+
+    def merge(self, order: NDArray[np.int64], runs: NDArray[np.int64]) -> Listed:
+        """One cell for each run of cells in `order`."""
+        largest = self.kind is ComponentKind.REGISTERS
+        cells = merge_lists(self.cells, len(self.dictionary), order, runs, largest=largest)
+        return replace(self, cells=reduce_lists(cells, MOST_ENTRIES) if self._is_bounded else cells)
+
+    @property
+    def _is_bounded(self) -> bool:
+        return self.kind is ComponentKind.TOP_FREQUENCIES
+
+    def keep(self, wanted: NDArray[np.bool_]) -> Listed:
+        return replace(self, cells=entries_of(self.cells, wanted))
+
+    def concat(self, other: Listed) -> Listed:
+        """These cells, then the other ones."""
+        left, right = self, other
+        if not left.dictionary.equals(right.dictionary):
+            dictionary = _in_order(pc.unique(pa.concat_arrays([left.dictionary, right.dictionary])))
+            left, right = left._ranked(dictionary), right._ranked(dictionary)
+        bounds = np.concatenate([left.cells.bounds, right.cells.bounds[1:] + left.cells.bounds[-1]])
+        codes = np.concatenate([left.cells.codes, right.cells.codes])
+        counts = np.concatenate([left.cells.counts, right.cells.counts])
+        return Listed(self.kind, Lists(bounds, codes, counts), left.dictionary)
+
+    def without_unused(self) -> Listed:
+        """The same cells, with a dictionary of the values they hold once most of it is of cells that are gone."""
+        if len(self.dictionary) <= 2 * len(self.cells.codes) + SMALL_DICTIONARY:
+            return self
+        return self._ranked(self.dictionary.take(pa.array(np.unique(self.cells.codes))))
+
+    def _ranked(self, dictionary: pa.Array) -> Listed:
+        """Codes in another ordered dictionary, which has every value in use."""
+        place = pc.fill_null(pc.index_in(self.dictionary, dictionary), 0).to_numpy(zero_copy_only=False)
+        codes = place.astype(np.int32)[self.cells.codes]
+        return Listed(self.kind, Lists(self.cells.bounds, codes, self.cells.counts), dictionary)
+
+
+def lift_lists(planned: PlannedComponent, native: list[pa.ChunkedArray | pa.Array]) -> Listed:
+    """`native` holds values and counts; a row without a value is a cell without entries."""
+    values = _plain(as_array(native[0]).cast(_value_type(planned)))
+    held = np.asarray(values.is_valid(), np.bool_)
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(held, dtype=np.int64)])
+    encoded = values.drop_null().dictionary_encode()
+    order = _order(encoded.dictionary)
+    rank = np.empty(len(order), np.int32)
+    rank[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
+    codes = rank[encoded.indices.to_numpy(zero_copy_only=False)]
+    counts = as_array(pc.fill_null(native[1], 0)).to_numpy(zero_copy_only=False)[held]
+    counts = np.require(counts, np.int64, ["C", "W"])
+    return Listed(planned.component.kind, Lists(bounds, codes, counts), encoded.dictionary.take(order))
+
+
+def no_lists(planned: PlannedComponent, count: int) -> Listed:
+    """Cells that add nothing."""
+    cells = Lists(np.zeros(count + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
+    return Listed(planned.component.kind, cells, pa.array([], _value_type(planned)))
+
+
+def _value_type(planned: PlannedComponent) -> pa.DataType:
+    """Buckets and registers are numbers, whatever is counted in them."""
+    if planned.component.kind in (ComponentKind.BUCKETS, ComponentKind.REGISTERS):
+        return pa.int64()
+    assert planned.argument_type is not None
+    return arrow_type(planned.argument_type)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """-0.0 is 0.0, as where Spark groups."""
+    return pc.add(values, pa.scalar(0.0, values.type)) if pa.types.is_floating(values.type) else values
+
+
+def _in_order(values: pa.Array) -> pa.Array:
+    return values.take(_order(values))
+
+
+def _order(values: pa.Array) -> pa.Array:
+    """As Spark orders: NaN last, strings by their bytes, false before true."""
+    return pc.array_sort_indices(values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values)

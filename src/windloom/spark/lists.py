@@ -1,0 +1,110 @@
+"""Native lists: a list component leaves Spark as one row an entry, beside the other partials of its set.
+
+Partials of one slice and group may come in several rows; the step merges them (see `read_partials`). So values are
+counted by grouping by them, Spark's own compiled hash aggregation, and no list is ever built in the JVM: one shuffle,
+no objects, flat columns. A row holds NULL in the fields of components that it says nothing about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from windloom.model.aggregate import ComponentKind
+from windloom.model.approximate import MOST_ENTRIES
+from windloom.plan.physical import PlannedComponent
+from windloom.spark.native import component_sql
+from windloom.spark.sketches import bucket_sql, rank_sql, register_sql
+
+#: Other fields up to which one list is counted in the same pass, each of them once a value, and not by another scan.
+FEW_FIELDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class NativeList:
+    """A list component: SQL of an entry's value and of what is counted for it, and the names of these two fields.
+
+    Values are computed on tuples, NULL for those that have no entry. `most`: no more entries than that are kept of a
+    slice and group, the largest.
+    """
+
+    value_sql: str
+    count_sql: str
+    value: str
+    count: str
+    most: int | None = None
+
+    @classmethod
+    def of(cls, kind: ComponentKind, argument: str, value: str, count: str) -> NativeList:
+        match kind:
+            case ComponentKind.REGISTERS:
+                known = f"{argument} IS NOT NULL"
+                return cls(f"if({known}, {register_sql(argument)}, NULL)", f"max({rank_sql(argument)})", value, count)
+            case ComponentKind.BUCKETS:
+                return cls(bucket_sql(argument), "count(1)", value, count)
+            case ComponentKind.TOP_FREQUENCIES:
+                return cls(argument, "count(1)", value, count, MOST_ENTRIES)
+        return cls(argument, "count(1)", value, count)
+
+
+def summarised(
+    projected: DataFrame,
+    keys: Sequence[str],
+    components: Sequence[PlannedComponent],
+    inputs: Sequence[Sequence[str]],
+    extra: Sequence[tuple[str, str]] = (),
+) -> DataFrame:
+    """Partials: `keys`, the components' fields `c0…` in order, then `extra`, further (name, aggregate).
+
+    `inputs` names the columns of `projected` that hold what each component reads of a tuple.
+    """
+    plain: list[tuple[str, str]] = []
+    lists: list[NativeList] = []
+    fields: list[str] = []
+    for planned, read in zip(components, inputs, strict=True):
+        own = [f"c{len(fields) + i}" for i in range(len(planned.fields))]
+        if planned.family.is_list:
+            lists.append(NativeList.of(planned.component.kind, read[0], *own))
+        else:
+            plain += zip(own, component_sql(planned, read), strict=True)
+        fields += own
+    found = _grouped(projected, keys, [*plain, *extra], lists)
+    return found.select(*keys, *fields, *(name for name, _ in extra)) if lists else found
+
+
+def _grouped(
+    projected: DataFrame, keys: Sequence[str], plain: Sequence[tuple[str, str]], lists: Sequence[NativeList]
+) -> DataFrame:
+    """`plain` are (field, aggregate) of everything that is no list."""
+    aggregates = [F.expr(f"{sql} AS {name}") for name, sql in plain]
+    if not lists:
+        return projected.groupBy(*keys).agg(*aggregates)
+    if len(lists) == 1 and len(plain) <= FEW_FIELDS and lists[0].most is None:
+        # Tuples without a value are counted too, in a row that has none.
+        return _by_value(projected, keys, lists[0], aggregates)
+    parts = [projected.groupBy(*keys).agg(*aggregates)]
+    parts += [_largest(_by_value(projected, keys, one).where(f"{one.value} IS NOT NULL"), keys, one) for one in lists]
+    kinds = {name: kind for part in parts for name, kind in part.dtypes}
+    aligned = [
+        part.selectExpr(*(name if name in part.columns else f"CAST(NULL AS {kinds[name]}) AS {name}" for name in kinds))
+        for part in parts
+    ]
+    return reduce(DataFrame.unionAll, aligned)
+
+
+def _by_value(projected: DataFrame, keys: Sequence[str], one: NativeList, more: Sequence[Column] = ()) -> DataFrame:
+    by_value = projected.withColumn(one.value, F.expr(one.value_sql)).groupBy(*keys, one.value)
+    return by_value.agg(*more, F.expr(f"{one.count_sql} AS {one.count}"))
+
+
+def _largest(entries: DataFrame, keys: Sequence[str], one: NativeList) -> DataFrame:
+    if one.most is None:
+        return entries
+    # Of equals the smaller value, so that the same tuples give the same entries however they are partitioned.
+    order = Window.partitionBy(*keys).orderBy(F.col(one.count).desc(), F.col(one.value))
+    ranked = entries.withColumn("rank", F.row_number().over(order))
+    return ranked.where(F.col("rank") <= one.most).drop("rank")

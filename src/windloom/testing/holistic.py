@@ -1,0 +1,67 @@
+"""Holistic aggregates by their definition, over all values of a window."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+_NAN = object()
+
+
+def holistic(function: str, parameters: tuple[float, ...], values: list[Any]) -> Any:
+    """`values` are those that are not NULL."""
+    found = frequencies(values)
+    match function:
+        case "count_distinct":
+            return len(found)
+        case "quantile":
+            return quantile([value for value, count in found for _ in range(count)], parameters[0])
+        case "top":
+            return most_frequent(found)[: int(parameters[0])]
+    raise KeyError(function)
+
+
+def most_frequent(found: list[tuple[Any, int]]) -> list[dict[str, Any]]:
+    """The most frequent values first; of equally frequent ones the smallest."""
+    ranked = sorted(enumerate(found), key=lambda item: (-item[1][1], item[0]))
+    return [{"value": value, "count": count} for _, (value, count) in ranked]
+
+
+def frequent(k: int, parts: list[list[Any]]) -> dict[str, Any]:
+    """Algorithm 6 (source E): `parts` are the values of each sub-window of a window."""
+    counts: dict[str, int] = {}
+    values: dict[str, Any] = {}
+    threshold = 0
+    for part in parts:
+        listed = most_frequent(frequencies(part))[:k]
+        threshold += listed[-1]["count"] if len(listed) == k else 0
+        for one in listed:
+            counts[str(one["value"])] = counts.get(str(one["value"]), 0) + one["count"]
+            values[str(one["value"])] = one["value"]
+    order = [str(value) for value, _ in frequencies(list(values.values()))]
+    above = [name for name in order if counts[name] > threshold]
+    items = sorted(above, key=lambda name: (-counts[name], order.index(name)))
+    return {"items": [{"value": values[name], "count": counts[name]} for name in items], "threshold": threshold}
+
+
+def quantile(values: list[Any], share: float) -> float | None:
+    """Of values in order: at that share of the way from the first to the last, straight between two neighbours."""
+    if not values:
+        return None
+    place = (len(values) - 1) * share
+    lower, higher = values[math.floor(place)], values[math.ceil(place)]
+    if str(lower) == str(higher):
+        return float(lower)
+    return float(lower) + (place - math.floor(place)) * (float(higher) - float(lower))
+
+
+def frequencies(values: list[Any]) -> list[tuple[Any, int]]:
+    """Each value with how often it occurs, in Spark's order; NaN equals NaN, and -0.0 equals 0.0."""
+    counts: dict[Any, int] = {}
+    for value in values:
+        key = value
+        if isinstance(value, float):
+            key = _NAN if math.isnan(value) else value + 0.0
+        counts[key] = counts.get(key, 0) + 1
+    found = sorted((item for item in counts.items() if item[0] is not _NAN), key=lambda item: item[0])
+    return [*found, (math.nan, counts[_NAN])] if _NAN in counts else found

@@ -1,0 +1,121 @@
+"""Approximate aggregates and frequent items: what is promised of them, whatever the plan and the rounds."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, make_query
+from support.compare import rows_of
+from support.native import partials_of_plan
+from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model.approximate import is_within_bounds
+from windloom.model.time import TICK_MAX
+from windloom.optimizer import PlanOptions, make_plan
+from windloom.rounds import State, step
+from windloom.rounds.encoding import decode, encode
+from windloom.slicing import SLICINGS
+from windloom.testing.holistic import frequencies, frequent, most_frequent
+from windloom.testing.oracle import windows_of
+
+Row = dict[str, Any]
+
+
+@st.composite
+def approximate(draw: st.DrawFn) -> Aggregate:
+    function = draw(st.sampled_from(["approx_count_distinct", "approx_quantile", "approx_top", "frequent"]))
+    column = Expression.of_column(draw(st.sampled_from("xnid" if function == "approx_quantile" else "xnidbk")))
+    match function:
+        case "approx_quantile":
+            return Aggregate(function, column, (draw(st.sampled_from([0, 0.3, 0.5, 1])),))
+        case "approx_top" | "frequent":
+            return Aggregate(function, column, (draw(st.integers(1, 3)),))
+    return Aggregate(function, column)
+
+
+@st.composite
+def catalogs(draw: st.DrawFn) -> list[Query]:
+    return [
+        make_query(f"q{number}", draw(WINDOWS), draw(st.lists(approximate(), min_size=1, max_size=3)), ("k",))
+        for number in range(draw(st.integers(1, 3)))
+    ]
+
+
+def answers_of(
+    queries: list[Query], rows: list[Row], options: PlanOptions, cuts: list[int] | None = None
+) -> dict[str, list[Row]]:
+    plan = make_plan({"s": STREAM}, queries, TYPES, options)
+    ordered = sorted(rows, key=lambda row: row["tick"])
+    state, blocks = State(), []
+    for first, last in pairwise([0, *sorted(cuts or []), len(ordered)]):
+        watermark = max((row["tick"] for row in ordered[:last]), default=state.closed)
+        state, answers, _ = step(state, partials_of_plan(plan, ordered[first:last]), watermark, plan)
+        blocks += list(answers.blocks())
+        state = decode(encode(state))
+    blocks += list(step(state, {}, TICK_MAX, plan)[1].blocks())
+    found = {query.name: rows_of(blocks, query) for query in queries}
+    return {name: sorted(rows, key=lambda row: (row["window_start"], str(row["k"]))) for name, rows in found.items()}
+
+
+@pytest.mark.parametrize("slicing", SLICINGS)
+@settings(max_examples=40, deadline=None)
+@given(queries=catalogs(), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4))
+def test_answers_do_not_depend_on_plan_rounds_and_technique(
+    slicing: str, queries: list[Query], rows: list[Row], cuts: list[int]
+) -> None:
+    expected = str(answers_of(queries, rows, PlanOptions("no_share")))
+    assert str(answers_of(queries, rows, PlanOptions("shared", slicing), cuts)) == expected
+    assert str(answers_of(queries, rows, PlanOptions("shared", slicing, "recalculate"))) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(queries=catalogs(), rows=ROWS)
+def test_answers_keep_what_is_promised_of_them(queries: list[Query], rows: list[Row]) -> None:
+    found = answers_of(queries, rows, PlanOptions("shared"))
+    for query in queries:
+        for row in found[query.name]:
+            members = [one for one in rows if row["window_start"] in windows_of(query.window, one["tick"])]
+            members = [one for one in members if one["k"] == row["k"]]
+            for output in query.outputs:
+                check(
+                    query.aggregates[output.aggregate or 0],
+                    query.window,
+                    members,
+                    row["window_start"],
+                    row[output.name],
+                )
+
+
+def check(aggregate: Aggregate, window: Window, members: list[Row], start: int, answer: Any) -> None:
+    column = str(aggregate.argument.column) if aggregate.argument is not None else ""
+    held = frequencies([one[column] for one in members if one[column] is not None])
+    flat = [value for value, count in held for _ in range(count)]
+    truth: Any = most_frequent(held)
+    match aggregate.function:
+        case "approx_count_distinct":
+            truth = len(held)
+        case "approx_quantile":
+            place = math.floor(aggregate.parameters[0] * (len(flat) - 1))
+            truth = float(flat[place]) if flat else None
+        case "frequent":
+            expected = frequent(int(aggregate.parameters[0]), sub_windows(window, members, start, column))
+            assert str(answer) == str(expected)
+    assert is_within_bounds(aggregate.function, aggregate.parameters, truth, answer), (aggregate, truth, answer)
+
+
+def sub_windows(window: Window, members: list[Row], start: int, column: str) -> list[list[Any]]:
+    """Values of a window between neighbouring edges of the query's windows, by definition."""
+    edges = {start}
+    for number in range(-(window.range_ticks // window.slide_ticks) - 2, window.range_ticks // window.slide_ticks + 2):
+        other = start + number * window.slide_ticks
+        edges |= {other, other + window.range_ticks}
+    parts: dict[int, list[Any]] = {}
+    for one in members:
+        if one[column] is not None:
+            parts.setdefault(max(edge for edge in edges if edge <= one["tick"]), []).append(one[column])
+    return [parts[edge] for edge in sorted(parts)]

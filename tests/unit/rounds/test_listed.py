@@ -1,0 +1,81 @@
+"""Lists of cells: lifting, merging, joining and forgetting, with values that are hard to tell apart."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from windloom.model import Component, ComponentKind, DataType, Expression
+from windloom.plan.physical import PlannedComponent
+from windloom.rounds.listed import Listed, lift_lists, no_lists
+
+
+def planned(kind: str) -> PlannedComponent:
+    return PlannedComponent(Component(ComponentKind.FREQUENCIES, Expression.of_column("x")), DataType.parse(kind))
+
+
+def lifted(kind: str, arrow: pa.DataType, entries: list[tuple[Any, int | None]]) -> Listed:
+    values, counts = zip(*entries, strict=True) if entries else ((), ())
+    return lift_lists(planned(kind), [pa.array(values, arrow), pa.array(counts, pa.int64())])
+
+
+def shown(listed: Listed) -> list[list[tuple[str, int]]]:
+    bounds, codes, counts = listed.cells
+    values = [str(value) for value in listed.dictionary.to_pylist()]
+    pairs = [(values[code], int(count)) for code, count in zip(codes, counts, strict=True)]
+    return [pairs[first:last] for first, last in pairwise(bounds)]
+
+
+def merged(listed: Listed, *runs: list[int]) -> Listed:
+    order = np.array([cell for run in runs for cell in run], np.int64)
+    return listed.merge(order, np.cumsum([0, *map(len, runs)]))
+
+
+def test_a_row_is_a_cell_of_one_entry_or_of_none() -> None:
+    found = lifted("string", pa.string(), [("b", 2), (None, None), ("a", 1), ("b", 3)])
+    assert shown(found) == [[("b", 2)], [], [("a", 1)], [("b", 3)]]
+    assert shown(merged(found, [0, 1, 2, 3])) == [[("a", 1), ("b", 5)]]
+    assert shown(merged(found, [3], [1], [2, 0])) == [[("b", 3)], [], [("a", 1), ("b", 2)]]
+
+
+def test_floats_are_told_apart_as_spark_groups_and_orders_them() -> None:
+    found = lifted(
+        "double", pa.float64(), [(math.nan, 1), (0.0, 1), (-0.0, 2), (math.inf, 1), (-1.5, 1), (math.nan, 2)]
+    )
+    assert shown(merged(found, [0, 1, 2, 3, 4, 5])) == [[("-1.5", 1), ("0.0", 3), ("inf", 1), ("nan", 3)]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "arrow", "values"),
+    [
+        ("boolean", pa.bool_(), [True, False]),
+        ("decimal(10,2)", pa.decimal128(10, 2), [Decimal("2.50"), Decimal("-1.00")]),
+        ("double", pa.float64(), [math.nan, 3.0]),
+        ("string", pa.large_string(), ["ä", "z"]),
+        ("binary", pa.binary(), [b"\xff", b"\x00"]),
+    ],
+)
+def test_joined_cells_keep_their_values(kind: str, arrow: pa.DataType, values: list[Any]) -> None:
+    left, right = lifted(kind, arrow, [(values[0], 1)]), lifted(kind, arrow, [(values[1], 2), (values[0], 4)])
+    both = left.concat(right)
+    assert shown(both) == [*shown(left), *shown(right)]
+    assert len(both.dictionary) == 2
+    assert shown(no_lists(planned(kind), 2).concat(right)) == [[], [], *shown(right)]
+    assert sorted(shown(merged(both, [2, 1, 0]))[0]) == sorted([(str(values[0]), 5), (str(values[1]), 2)])
+
+
+def test_values_that_no_cell_holds_are_forgotten_once_they_are_most() -> None:
+    found = lifted("bigint", pa.int64(), [(value, 1) for value in range(500)])
+    last = np.zeros(500, np.bool_)
+    last[[3, 499]] = True
+    kept = found.keep(last)
+    assert shown(kept) == [[("3", 1)], [("499", 1)]]
+    assert len(kept.dictionary) == 500
+    assert shown(kept.without_unused()) == shown(kept)
+    assert len(kept.without_unused().dictionary) == 2
