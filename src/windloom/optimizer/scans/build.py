@@ -50,7 +50,7 @@ def build_scan(number: int, sets: Sequence[PartialSet]) -> Scan:
         pushed = given[0] if len(given) == 1 else common(given)
     # What the pushed condition says already takes no bit.
     told = [where for where in given if pushed is None or not implies(pushed, where)]
-    signed = {where.sql: where.expression for where in told}
+    signed = {where.sql: Expression(where.guarded_sql, where.expression.columns) for where in told}
     signed |= _filter_bits(sets, signed)
     bits = {sql: bit for bit, sql in enumerate(sorted(signed))}
     types = {part: kind for one in sets for part, kind in zip(one.group_by, one.group_types, strict=True)}

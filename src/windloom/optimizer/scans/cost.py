@@ -47,8 +47,7 @@ def scanned(constants: Constants, scan: Scan, sets: Sequence[PartialSet], events
         kept *= 1 - (1 - SELECTIVITY) ** len({one.predicate for one in sets})
     signatures = 1.0
     if scan.predicates:
-        signed = {one.predicate.sql for one in sets if one.predicate}
-        filters = sum(predicate.sql not in signed for predicate in scan.predicates)
+        filters = len({bit for fed in scan.feeds for bit in fed.filters} - {fed.bit for fed in scan.feeds} - {None})
         signatures = most_signatures([one.predicate for one in sets if one.predicate]) * 2.0**filters
     partials = _partials(scan, kept, min(signatures, MOST_SIGNATURES) * groups_of(scan, sets))
     a_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
