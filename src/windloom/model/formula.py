@@ -193,18 +193,19 @@ def is_satisfiable(formula: Formula) -> bool:
 
     Subjects are taken as independent of each other, which they may not be: then it may be True without need.
     """
-    pending, cases = [formula], 0
+    pending: list[tuple[Formula, Context]] = [(formula, {})]
+    cases = 0
     while pending:
-        case = pending.pop()
+        case = given(*pending.pop())  # not before it is its turn: one case that holds is enough
         cases += 1
         if isinstance(case, AnyOf):
-            pending += case.parts
+            pending += ((part, {}) for part in case.parts)
             continue
         split = None if isinstance(case, Atom) else _shared_subject(case)
         if split is None or cases > _MOST_CASES:
             return True
         sets = {each.values: None for each in atoms(case) if each.subject == split}
-        pending += dict.fromkeys(given(case, {split: cell}) for cell in classes(list(sets)).values())
+        pending += ((case, {split: cell}) for cell in classes(list(sets)).values())
     return False
 
 
