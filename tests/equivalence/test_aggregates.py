@@ -162,3 +162,18 @@ def test_filtered_aggregates_are_verified_as_spark_filters_them(frame: DataFrame
         " HAVING count(*) FILTER (WHERE b) > 2",
     )
     assert loom.verify("q")
+
+
+def test_one_scan_feeds_picks_and_filters_of_several_predicates_and_groupings(frame: DataFrame) -> None:
+    loom = Loom(frame.sparkSession)
+    loom.stream("s", frame, time="ts")
+    asked = "last(t) AS a, max_by(d, few) AS b, min_by(y, n) FILTER (WHERE b) AS c, sum(n) FILTER (WHERE y > 0) AS d"
+    for number, (where, grouping) in enumerate(
+        [("", ""), ("WHERE b", ""), ("WHERE n > 99", " GROUP BY k"), ("", " GROUP BY few")]
+    ):
+        loom.query(
+            f"q{number}", f"SELECT {asked} FROM s [RANGE 20 seconds SLIDE {number + 5} seconds] {where}{grouping}"
+        )
+    results = loom.run(scans="together")
+    for name in loom.queries:
+        assert loom.verify(name, results)
