@@ -137,8 +137,8 @@ def test_a_query_of_rows_that_comes_later_counts_on_or_from_then_on(spark: Spark
     made = sorted(random_trades(13, 60), key=lambda row: row[0])
     put(tmp_path / "in", "000", made[:30])
     queries = {"first": COUNTED["rows"]}
+    assert start(spark, tmp_path / "in", tmp_path, "driver", queries).await_termination(300)
     handle = start(spark, tmp_path / "in", tmp_path, "driver", queries, trigger={"processingTime": "1 hour"})
-    handle.process_all_available()
     counted = handle.add("counted", "SELECT count(*) AS n FROM trades [ROWS 10 SLIDE 5]")
     own = handle.add("own", COUNTED["own_rows"])
     assert counted.complete_from is not None
