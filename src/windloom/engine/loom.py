@@ -16,6 +16,7 @@ from windloom.engine.streaming.options import StreamOptions, parse_instant
 from windloom.engine.streaming.progress import RoundProgress
 from windloom.engine.streaming.start import SinkChoice, start_stream
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
+from windloom.engine.wide import WideTable
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.model.stream import Stream
@@ -55,6 +56,7 @@ class Loom:
         self._plans: dict[PlanOptions, Plan] = {}
         self._last: Results | None = None
         self._observed: dict[SetKey, Observed] = {}
+        self._tables: dict[str, WideTable] = {}
 
     @classmethod
     def local(cls, cores: int | str = "*", memory: str | None = None, conf: Mapping[str, str] | None = None) -> Loom:
@@ -91,6 +93,14 @@ class Loom:
         query = self._registry.add_query(name, text)
         self._changed()
         return query
+
+    def table(self, name: str, by: str | Sequence[str], queries: Sequence[str]) -> None:
+        """Declare a wide table: one row a key, many queries' latest answers as columns, all as of one watermark.
+
+        `by` names the grouping columns, which all the queries must have. Read it with `results.table(name)` after a
+        run, or with `handle.table(name)` while a stream runs.
+        """
+        self._tables[name] = WideTable.of(name, by, queries, self.queries)
 
     def load(self, path: str | Path) -> None:
         """Register the streams and queries of a catalog file; data for its streams comes from `loom.stream`.
@@ -203,6 +213,7 @@ class Loom:
             planning_seconds=planned,
             progress=progress or (lambda line: None),
         )
+        results.tables = dict(self._tables)
         self._last = results
         self._learn(results)
         return results
@@ -263,6 +274,7 @@ class Loom:
             checkpoint=checkpoint,
             history=history,
             handover=None if handover is None else parse_instant("handover", handover),
+            tables=dict(self._tables),
             progress=progress,
         )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -56,6 +56,20 @@ def unknown_query(name: str, known: list[str]) -> UnknownQueryError:
     return UnknownQueryError(f"unknown query '{name}'", count, near_names(name, known))
 
 
+def unknown_table(name: str, known: list[str]) -> WindloomError:
+    return WindloomError(
+        f"there is no table '{name}'",
+        f"declared are: {', '.join(known) or 'none'}",
+        near_names(name, known) if known else "declare it: loom.table(name, by=…, queries=[…])",
+    )
+
+
+class AnswerTable(Protocol):
+    """Makes rows of the answers of several queries, as of a watermark."""
+
+    def rows(self, answers: Callable[[str], pa.Table], watermark: int | None = None) -> pa.Table: ...
+
+
 class Results(Mapping[str, DataFrame]):
     """Answers by query name. `results["q"]` is a Spark DataFrame, `results.arrow("q")` the same as an Arrow table."""
 
@@ -64,6 +78,7 @@ class Results(Mapping[str, DataFrame]):
         self.plan = plan
         self.stats = stats
         self.observed: Mapping[int, Observed] = {}  # by number of the partial set, where the driver saw it
+        self.tables: Mapping[str, AnswerTable] = {}  # the wide tables that were declared
         self._shape_of = {planned.name: planned.shape for planned in plan.queries}
 
     def __iter__(self) -> Iterator[str]:
@@ -82,6 +97,12 @@ class Results(Mapping[str, DataFrame]):
         """The rows of one query: window_start, window_end, grouping columns, aggregate columns."""
         with as_windloom_errors(f"query '{name}'"):
             return with_utc(self[name].toArrow())
+
+    def table(self, name: str) -> pa.Table:
+        """A wide table that was declared with `loom.table`: of every query the latest complete window, a row a key."""
+        if name not in self.tables:
+            raise unknown_table(name, list(self.tables))
+        return self.tables[name].rows(self.arrow)
 
     def _shape(self, name: str) -> int:
         if name not in self._shape_of:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from windloom.engine.results import unknown_query
+from windloom.engine.results import AnswerTable, unknown_query, unknown_table
 from windloom.engine.streaming.placement.placement import refuse_rows
 from windloom.engine.streaming.progress import RoundProgress, instant
 from windloom.engine.streaming.round_loop import RoundLoop
 from windloom.engine.streaming.sinks.sink import Sink
 from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError
+from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.explain import explain_text
 from windloom.rounds.ask import ask
 from windloom.rounds.checkpoint import PlanRecord
@@ -57,9 +58,16 @@ class _RoundFailedError(Exception):
 
 class Handle:
     def __init__(
-        self, loop: RoundLoop, sinks: list[Sink], tables: AnswerTables, newest: PlanRecord, is_durable: bool
+        self,
+        loop: RoundLoop,
+        sinks: list[Sink],
+        tables: AnswerTables,
+        newest: PlanRecord,
+        is_durable: bool,
+        wide: Mapping[str, AnswerTable] | None = None,
     ) -> None:
         self._loop, self._sinks, self._tables = loop, sinks, tables
+        self._wide = wide or {}
         self._is_durable = is_durable  # the checkpoint is still there when the stream has ended
         self._newest = newest  # the plan record that the next round will take up
         self._changes = threading.Lock()
@@ -141,6 +149,13 @@ class Handle:
             if rows is not None:
                 return rows.filter(pa.compute.equal(rows["query"], name)).drop_columns("query")
         return self._tables.empty(shape).drop_columns("query")
+
+    def table(self, name: str) -> pa.Table:
+        """A wide table that was declared with `loom.table`, as of the watermark of the last round."""
+        if name not in self._wide:
+            raise unknown_table(name, list(self._wide))
+        closed = self._loop.state.closed
+        return self._wide[name].rows(self.arrow, None if closed in (TICK_MIN, TICK_MAX) else closed)
 
     def __getitem__(self, name: str) -> DataFrame:
         """The same as a Spark DataFrame."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
+from windloom.engine.results import AnswerTable
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
@@ -55,6 +56,7 @@ def start_stream(
     checkpoint: str | Path | None,
     history: DataFrame | Mapping[str, DataFrame] | None,
     handover: int | None,
+    tables: Mapping[str, AnswerTable],
     progress: Callable[[RoundProgress], None] | None,
 ) -> Handle:
     frames = registry.streaming_frames()
@@ -71,11 +73,13 @@ def start_stream(
         shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
         queries = LiveQueries(registry, sharded=options.placement == "executors")
         record = _plan_record(opened, queries, registry, plan_options, options)
-        tables = AnswerTables(spark)
+        answers = AnswerTables(spark)
         sinks = [_make_sink(spark, one, path, place, opened) for one in choices]
         placement = _make_placement(spark, registry, opened, place, shards, options)
-        loop = RoundLoop(queries, opened, placement, sinks, tables, options, lambda done: _tell(handle, done, progress))
-        handle = Handle(loop, sinks, tables, record, checkpoint is not None)
+        loop = RoundLoop(
+            queries, opened, placement, sinks, answers, options, lambda done: _tell(handle, done, progress)
+        )
+        handle = Handle(loop, sinks, answers, record, checkpoint is not None, tables)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}

@@ -1,0 +1,106 @@
+"""Wide tables: one row a key, the answers of many queries as columns, all as of one common watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windloom.engine.results import unknown_query
+from windloom.errors import WindloomError
+from windloom.model.query import Query
+from windloom.rounds.groups import as_array, concat_keys, number_groups
+
+
+@dataclass(frozen=True, slots=True)
+class WideTable:
+    """`by` are the grouping columns of every one of the queries."""
+
+    name: str
+    by: tuple[str, ...]
+    queries: tuple[Query, ...]
+
+    @classmethod
+    def of(cls, name: str, by: str | Sequence[str], names: Sequence[str], known: Mapping[str, Query]) -> WideTable:
+        keys = (by,) if isinstance(by, str) else tuple(by)
+        if not names:
+            raise WindloomError(f"the table '{name}' has no queries", hint="name them: queries=['avg_1h', 'max_1d']")
+        for query in names:
+            if query not in known:
+                raise unknown_query(query, list(known))
+            _check(name, keys, known[query])
+        if len(set(names)) < len(names):
+            twice = next(one for one in names if names.count(one) > 1)
+            raise WindloomError(f"the table '{name}' names query '{twice}' twice", hint="name it once")
+        found = cls(name, keys, tuple(known[query] for query in names))
+        columns = ["watermark", *keys, *(column for query in found.queries for column in found.columns(query).values())]
+        for column in columns:
+            if columns.count(column) > 1:
+                raise WindloomError(
+                    f"the table '{name}' would have two columns '{column}'",
+                    hint="give the query or its column another name",
+                )
+        return found
+
+    def columns(self, query: Query) -> dict[str, str]:
+        """The query's output columns, and what they are called here: after the query, if it has but one."""
+        names = [output.name for output in query.outputs]
+        return {one: query.name if len(names) == 1 else f"{query.name}_{one}" for one in names}
+
+    def rows(self, answers: Callable[[str], pa.Table], watermark: int | None = None) -> pa.Table:
+        """As of `watermark`, a tick: of every query the window that ends last at or before it.
+
+        A key is in the table if it has an answer in one of these windows; where it has none in another, there is NULL.
+        Without a watermark it is the latest start of a window that holds a tuple: no later tuple is missing.
+        """
+        tables = {query.name: answers(query.name) for query in self.queries}
+        if watermark is None:
+            starts = [pc.max(one["window_start"].cast(pa.int64())).as_py() for one in tables.values()]
+            watermark = max((start for start in starts if start is not None), default=0)
+        kept = []
+        for query in self.queries:
+            rows, window = tables[query.name], query.window
+            length = window.slide_ticks if window.is_landmark else window.range_ticks
+            end = window.last_start(watermark - length) + length
+            kept.append(rows.filter(pc.equal(rows["window_end"].cast(pa.int64()), end)))
+        return self._joined(kept, watermark, next(iter(tables.values())).schema.field("window_end").type)
+
+    def _joined(self, tables: Sequence[pa.Table], watermark: int, instant: pa.DataType) -> pa.Table:
+        # Not by Arrow's join, to which NULL and NaN are never equal.
+        keys = [[as_array(table[name]) for name in self.by] for table in tables]
+        together = keys[0]
+        for more in keys[1:]:
+            together = concat_keys(together, more)
+        numbers, distinct = number_groups(together, sum(table.num_rows for table in tables))
+        count = len(distinct[0]) if distinct else int(any(table.num_rows for table in tables))
+        arrays = [pa.array(np.full(count, watermark, np.int64)).cast(instant), *distinct]
+        names = ["watermark", *self.by]
+        first = 0
+        for query, table in zip(self.queries, tables, strict=True):
+            place = np.full(count, -1, np.int64)
+            place[numbers[first : first + table.num_rows]] = np.arange(table.num_rows)
+            first += table.num_rows
+            indices = pa.array(place, mask=place < 0)
+            for column, name in self.columns(query).items():
+                arrays.append(as_array(table[column]).take(indices))
+                names.append(name)
+        return pa.Table.from_arrays(arrays, names=names)
+
+
+def _check(name: str, by: tuple[str, ...], query: Query) -> None:
+    own = tuple(one.name for one in query.group_by)
+    if sorted(own) != sorted(by):
+        raise WindloomError(
+            f"query '{query.name}' cannot be part of the table '{name}'",
+            f"it is grouped by {', '.join(own) or 'nothing'}, the table by {', '.join(by) or 'nothing'}",
+            "a row of the table is a group of each of its queries: group them by the same columns",
+        )
+    if query.window.is_rows:
+        raise WindloomError(
+            f"query '{query.name}' cannot be part of the table '{name}'",
+            "its windows end at positions, which no watermark tells",
+            "use windows of time",
+        )
