@@ -31,7 +31,8 @@ def test_nothing_stays_of_queries_that_are_gone(tmp_path: Path) -> None:
         record = live.following(record, version, version, put=put, remove=gone if version > 1 else [])
         live.bind("ask", f"SELECT min(price) AS p{version} {WINDOW}")
         assert live.plan_of(record).find(f"guest_{version}")
-        gc.collect()
-        counts.append(tuple(sum(type(one) is kind for one in gc.get_objects()) for kind in (Plan, Query)))
+        if version in (6, 39):
+            gc.collect()
+            counts.append(tuple(sum(type(one) is kind for one in gc.get_objects()) for kind in (Plan, Query)))
     assert list(record.queries) == ["stays", "guest_39"]
-    assert counts[-1] == counts[5]
+    assert counts[0] == counts[1]
