@@ -22,7 +22,7 @@ from windloom.plan import Plan
 from windloom.rounds import State, carry, step
 from windloom.rounds.checkpoint import RoundLog
 from windloom.rounds.encoding import decode, encode
-from windloom.rounds.positions import counted_sets
+from windloom.rounds.positions import counted_scans
 from windloom.slicing import SLICINGS
 from windloom.testing import answer
 from windloom.testing.oracle import positions
@@ -55,7 +55,7 @@ def plan_of(queries: Sequence[Query], slicing: str = "pairs") -> Plan:
 
 def one_round(state: State, plan: Plan, rows: Sequence[Row], watermark: int) -> tuple[State, list[Any], Any]:
     """A step through its log, and a state through its bytes: as after a crash."""
-    counted = {one.number for one in counted_sets(plan)}
+    counted = {one.number for one in counted_scans(plan)}
     partials = {number: table for number, table in partials_of_plan(plan, rows).items() if number not in counted}
     taken, intake = take_rows(plan, rows, state.positions, state.closed, max(watermark, state.closed))
     seen = {"s": max([row["tick"] for row in rows] + list(state.seen.values()))} if rows or state.seen else {}
@@ -116,8 +116,9 @@ def test_a_tuple_behind_the_watermark_is_counted_as_late_and_has_no_position(
         dropped.append([row for row in rows if row["tick"] < state.closed])
         state, made, counts = one_round(state, plan, rows, watermark_of(arrived, delay))
         blocks += made
-        for one in counted_sets(plan):
-            late = [row for row in dropped[-1] if one.where is None or row["b"] is True]
+        for one in counted_scans(plan):
+            wheres = {plan.sets[fed.number].where for fed in one.feeds}
+            late = [row for row in dropped[-1] if None in wheres or row["b"] is True]
             assert (counts.late[one.number].partly, counts.late[one.number].dropped) == (0, len(late))
     _, made, _ = one_round(state, plan, [], TICK_MAX)
     for query in queries[:-1]:

@@ -32,7 +32,7 @@ def partials_table(one: Scan, rows: Sequence[Row]) -> pa.Table:
             continue
         words = [satisfied[first : first + SIGNATURE_BITS] for first in range(0, len(satisfied), SIGNATURE_BITS)]
         signature = [sum(1 << bit for bit, holds in enumerate(word) if holds) for word in words]
-        tick = np.array([row["tick"]], np.int64)
+        tick = np.array([row.get("position", row["tick"])], np.int64)  # windows of rows are of positions
         if isinstance(one.slice_id, PaneSlice):
             pane = one.slice_id.edges
             start = int(tick[0] - (tick[0] - pane.residue) % pane.period)

@@ -12,7 +12,7 @@ from support.native import partials_table
 from windloom.model.time import TICK_MIN
 from windloom.plan import Plan
 from windloom.rounds.lower import arrow_type
-from windloom.rounds.positions import Counts, Positions, RowIntake, counted_sets, counting_of
+from windloom.rounds.positions import Counts, Positions, RowIntake, counted_scans, counting_of
 from windloom.testing.oracle import positions
 
 Row = dict[str, Any]
@@ -32,18 +32,17 @@ def take_rows(
     waited = before.waiting["s"].to_pylist() if "s" in before.waiting else []
     source = waited + [full(row) for row in rows if row["tick"] >= closed]
     partials, late, counts = {}, {}, {}
-    for one in counted_sets(plan):
+    for one in counted_scans(plan):
         told = before.counts_of(one)
         ripe = [row for row in source if told.after < row["tick"] < watermark]
-        window = next(one.queries).query.window
+        fed = [plan.sets[each.number] for each in one.feeds]
+        window = next(fed[0].queries).query.window
         own = {id(row): _count(told, [row[str(key.column)] for key in window.partition_by]) for row in ripe}
         place = positions(window, ripe)
-        counted = [{**row, "tick": own[id(row)] + place[id(row)]} for row in ripe]
-        scan = plan.scan_of(one)
-        assert scan is not None
-        partials[scan.number] = partials_table(scan, counted)
+        partials[one.number] = partials_table(one, [{**row, "position": own[id(row)] + place[id(row)]} for row in ripe])
         late[one.number] = sum(
-            told.after < row["tick"] < closed and (one.where is None or row[one.where.columns[0]] is True)
+            told.after < row["tick"] < closed
+            and any(each.where is None or row[each.where.columns[0]] is True for each in fed)
             for row in rows
         )
         counts[counting_of(one)] = told.plus(_counted(window.partition_by, ripe))

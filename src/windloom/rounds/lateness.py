@@ -61,8 +61,6 @@ def count_late(plan: Plan, scan: Scan, fresh: Cells, state: State, landmarks: Ma
             continue
         first = (starts - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1
         last = (starts - window.offset_ticks) // window.slide_ticks
-        wanted = holds(scan, fresh, bit)
-        concerned = True if wanted is None else wanted[groups]
         missed |= concerned & (first <= np.minimum(last, closed_until))
         open_ |= concerned & (np.maximum(first, reported_from) <= last)
     return Late(int(tuples[missed & open_].sum()), int(tuples[missed & ~open_].sum()))

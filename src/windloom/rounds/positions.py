@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Scan
 from windloom.rounds.cells import Cells, keep_from
 from windloom.rounds.groups import as_array, concat_keys, number_groups
 
@@ -94,7 +94,7 @@ class Positions:
         counted = sum(one.table.nbytes for one in self.counts.values() if one.table is not None)
         return int(counted + sum(table.nbytes for table in self.waiting.values()))
 
-    def counts_of(self, one: PartialSet) -> Counts:
+    def counts_of(self, one: PartialSet | Scan) -> Counts:
         return self.counts.get(counting_of(one), Counts())
 
     def to_bytes(self) -> bytes:
@@ -131,18 +131,18 @@ class Positions:
 
 @dataclass(frozen=True, slots=True)
 class RowIntake:
-    """What a round did to positions: where they are now, and late tuples by number of the partial set."""
+    """What a round did to positions: where they are now, and late tuples by number of the scan."""
 
     positions: Positions
     late: Mapping[int, int] = field(default_factory=dict)
 
 
-def counting_of(one: PartialSet) -> Counting:
+def counting_of(one: PartialSet | Scan) -> Counting:
     return Counting(one.stream, tuple(key.sql for key in one.counted_by or ()))
 
 
-def counted_sets(plan: Plan) -> Iterable[PartialSet]:
-    return (one for one in plan.sets if one.counted_by is not None)
+def counted_scans(plan: Plan) -> Iterable[Scan]:
+    return (scan for scan in plan.scans if scan.counted_by is not None)
 
 
 def next_positions(one: PartialSet, counts: Counts, cells: Cells) -> NDArray[np.int64]:

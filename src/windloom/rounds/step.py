@@ -74,7 +74,7 @@ def step(
             taken[scan.number] = table.num_rows
             fed |= feed_sets(plan, scan, read)
         if scan.counted_by is not None:
-            late[scan.number] = Late(0, sum(rows.late.get(one.number, 0) for one in scan.feeds))
+            late[scan.number] = Late(0, rows.late.get(scan.number, 0))
     for one in plan.sets:
         current, past = state.cells.get(one.number), state.history_of(one.number)
         if one.number in fed:

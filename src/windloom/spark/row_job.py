@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
-from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.physical import Plan, Scan
 from windloom.rounds.groups import as_array
 from windloom.rounds.lower import arrow_type
-from windloom.rounds.positions import Counting, Counts, Positions, RowIntake, counted_sets, counting_of
+from windloom.rounds.positions import Counting, Counts, Positions, RowIntake, counted_scans, counting_of
 from windloom.spark.frames import arrow_frame, ddl_of_columns
 from windloom.spark.native import tick_sql
 from windloom.spark.partials import scan_frame, unite, without_time
@@ -42,12 +42,12 @@ class TakenRows:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A piece of the job: partials of a set, counts of its keys, its late tuples (`what`), or tuples without a time."""
+    """A piece of the job (`what`): partials of a scan, counts of its keys, its late tuples, or tuples without time."""
 
     what: str
     frame: DataFrame
     stream: str
-    one: PartialSet | None = None
+    scan: Scan | None = None
 
 
 def take_rows(
@@ -65,7 +65,7 @@ def take_rows(
     waiting: dict[str, pa.Table] = {}
     with ExitStack() as scope:
         sources: dict[str, DataFrame] = {}
-        for name in dict.fromkeys(one.stream for one in counted_sets(plan)):
+        for name in dict.fromkeys(scan.stream for scan in counted_scans(plan)):
             source = _source(spark, plan.stream(name), frames.get(name), before.waiting.get(name))
             if source is not None:
                 scope.callback(source.persist().unpersist)
@@ -98,34 +98,34 @@ def _parts(
     tick = tick_sql(stream)
     yield _Part("untimed", source.where(f"{tick} IS NULL").selectExpr("count(1) AS n"), stream.name)
     counted: dict[Counting, DataFrame] = {}
-    for one in counted_sets(plan):
-        if one.stream != stream.name:
+    for scan in counted_scans(plan):
+        if scan.stream != stream.name:
             continue
-        counts = before.counts_of(one)
+        counts = before.counts_of(scan)
         asked = source.where(f"{tick} > {counts.after}L")
-        if counting_of(one) not in counted:
+        if counting_of(scan) not in counted:
             ripe = asked.where(f"{tick} < {watermark}L AND ({tick} >= {closed}L OR NOT {_FRESH})")
-            keys = [key.sql for key in one.counted_by or ()]
-            counted[counting_of(one)] = _positioned(ripe, stream, one, counts)
+            keys = [key.sql for key in scan.counted_by or ()]
+            counted[counting_of(scan)] = _positioned(ripe, stream, scan, counts)
             grouped = ripe.groupBy(*(F.expr(key).alias(f"k{i}") for i, key in enumerate(keys)))
-            yield _Part("counts", grouped.agg(F.expr("count(1) AS count")), stream.name, one)
-        scan = plan.scan_of(one)
-        if scan is not None:
-            yield _Part("partials", scan_frame(scan, stream, counted[counting_of(one)]), stream.name, one)
+            yield _Part("counts", grouped.agg(F.expr("count(1) AS count")), stream.name, scan)
+        yield _Part("partials", scan_frame(scan, stream, counted[counting_of(scan)]), stream.name, scan)
         late = asked.where(f"{tick} < {closed}L AND {_FRESH}")
-        late = late if one.where is None else late.where(one.where.sql)
-        yield _Part("late", late.selectExpr("count(1) AS n"), stream.name, one)
+        wheres = [plan.sets[fed.number].where for fed in scan.feeds]
+        if all(where is not None for where in wheres):
+            late = late.where(" OR ".join(f"({where})" for where in dict.fromkeys(wheres)))
+        yield _Part("late", late.selectExpr("count(1) AS n"), stream.name, scan)
 
 
-def _positioned(ripe: DataFrame, stream: Stream, one: PartialSet, counts: Counts) -> DataFrame:
+def _positioned(ripe: DataFrame, stream: Stream, scan: Scan, counts: Counts) -> DataFrame:
     """Positions that go on from what is counted."""
-    keys = one.counted_by or ()
+    keys = scan.counted_by or ()
     positioned = with_positions(ripe, stream, keys)
     if counts.table is None or not counts.table.num_rows:
         return positioned
     if not keys:
         return positioned.withColumn(POSITION, F.expr(f"{POSITION} + {counts.most}L"))
-    kinds = {f"__k{i}": kind for i, kind in enumerate(_key_types(one, keys))}
+    kinds = {f"__k{i}": kind for i, kind in enumerate(_key_types(scan, keys))}
     told = counts.table.rename_columns([*kinds, "__counted"])
     ddl = ddl_of_columns({**{name: kind.name for name, kind in kinds.items()}, "__counted": "bigint"})
     known = F.broadcast(arrow_frame(ripe.sparkSession, told, ddl))
@@ -135,8 +135,8 @@ def _positioned(ripe: DataFrame, stream: Stream, one: PartialSet, counts: Counts
     return joined.withColumn(POSITION, position).drop(*kinds, "__counted")
 
 
-def _key_types(one: PartialSet, keys: Sequence[Expression]) -> list[DataType]:
-    return [one.group_types[one.group_by.index(key)] for key in keys]
+def _key_types(scan: Scan, keys: Sequence[Expression]) -> list[DataType]:
+    return [scan.group_types[scan.group_by.index(key)] for key in keys]
 
 
 def _run(frames: list[DataFrame]) -> list[pa.Table]:
@@ -159,26 +159,24 @@ def _taken(
     partials: dict[int, pa.Table] = {}
     late: dict[int, int] = {}
     untimed: dict[str, int] = {}
-    counts = {counting_of(one): before.counts_of(one) for one in counted_sets(plan)}
+    counts = {counting_of(scan): before.counts_of(scan) for scan in counted_scans(plan)}
     for part, table in zip(parts, tables, strict=True):
-        if part.one is None:
+        if part.scan is None:
             untimed[part.stream] = table[0][0].as_py()
             if untimed[part.stream] and not skip_untimed:
                 raise without_time(plan.stream(part.stream), untimed[part.stream])
         elif part.what == "partials":
-            scan = plan.scan_of(part.one)
-            assert scan is not None
-            partials[scan.number] = table
+            partials[part.scan.number] = table
         elif part.what == "late":
-            late[part.one.number] = table[0][0].as_py()
+            late[part.scan.number] = table[0][0].as_py()
         else:
-            counting = counting_of(part.one)
-            counts[counting] = counts[counting].plus(_counted(part.one, table))
+            counting = counting_of(part.scan)
+            counts[counting] = counts[counting].plus(_counted(part.scan, table))
     return TakenRows(partials, RowIntake(Positions(waiting, counts), late), untimed)
 
 
-def _counted(one: PartialSet, table: pa.Table) -> pa.Table:
-    kinds = _key_types(one, one.counted_by or ())
+def _counted(scan: Scan, table: pa.Table) -> pa.Table:
+    kinds = _key_types(scan, scan.counted_by or ())
     keys = [as_array(column).cast(arrow_type(kind)) for column, kind in zip(table.columns, kinds, strict=False)]
     names = [*(f"k{i}" for i in range(len(keys))), "count"]
     return pa.Table.from_arrays([*keys, as_array(table.columns[-1])], names=names)

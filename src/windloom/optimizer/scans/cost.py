@@ -27,9 +27,10 @@ NOTHING = Scanning(0.0, 0.0, 0.0)
 def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[Fed, Scanning]]:
     """What a scan costs, in equal parts for the sets it feeds."""
     sets = [plan.sets[fed.number] for fed in scan.feeds]
+    constants = constants.scaled(sets[0].statistics.pace)
     rate = plan.stream(scan.stream).events_per_second or max(one.statistics.events_per_second for one in sets)
-    if len(sets) == 1:
-        rate = sets[0].statistics.events_per_second  # behind its predicate, if that was measured
+    if len(sets) == 1 or scan.counted_by is not None:
+        rate = max(one.statistics.events_per_second for one in sets)  # behind its predicate, if that was measured
     whole = scanned(constants, scan, sets, rate)
     for fed in scan.feeds:
         yield fed, Scanning(whole.scan / len(sets), whole.partials / len(sets), whole.merge / len(sets))

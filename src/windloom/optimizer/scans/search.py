@@ -46,18 +46,25 @@ def form_scans(
     """Scans that feed all sets of which a tuple can be part."""
     groups: list[list[PartialSet]] = []
     for stream in streams:
-        own = [one for one in sets if one.stream == stream.name and is_fed(one)]
-        # Tuples are counted for each set of windows of rows by itself.
-        groups += [[one] for one in own if one.counted_by is not None]
-        own = [one for one in own if one.counted_by is None]
-        if way == "apart":
-            groups += [[one] for one in own]
-        elif way == "together":
-            groups.append(own)
-        elif own:
-            rate = stream.events_per_second or max(one.statistics.events_per_second for one in own)
-            groups += _Search(constants, rate, own).partition()
+        # Slices are of time, or of positions that are counted in one way: only sets of one kind can share a reading.
+        kinds: dict[tuple[Expression, ...] | None, list[PartialSet]] = {}
+        for one in sets:
+            if one.stream == stream.name and is_fed(one):
+                kinds.setdefault(one.counted_by, []).append(one)
+        for own in kinds.values():
+            if way == "apart":
+                groups += [[one] for one in own]
+            elif way == "together":
+                groups.append(own)
+            else:
+                groups += _Search(constants, _rate(stream, own), own).partition()
     return build_scans(groups)
+
+
+def _rate(stream: Stream, sets: Sequence[PartialSet]) -> float:
+    """Tuples in a second, or in a million positions."""
+    most = max(one.statistics.events_per_second for one in sets)
+    return most if sets[0].counted_by is not None else stream.events_per_second or most
 
 
 @dataclass

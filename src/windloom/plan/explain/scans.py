@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from windloom.plan.explain.sentences import fact
-from windloom.plan.explain.slices import edge_rate, slice_id_text
+from windloom.plan.explain.slices import edge_rate, measure_of, slice_id_text
 from windloom.plan.explain.words import count, one_line, shorten
 from windloom.plan.physical import Fed, PartialSet, Plan, Scan
 
@@ -52,7 +52,8 @@ def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
     if len(shown) < len(scan.predicates):
         yield from fact("", f"… and {len(scan.predicates) - len(shown):,} more")
     yield from fact("group by", ", ".join(one_line(part.sql) for part in scan.group_by) or "none")
-    yield from fact("slices", f"{edge_rate(scan.edges)}; {slice_id_text(scan.slice_id)}")
+    measure = measure_of(plan.sets[scan.feeds[0].number])
+    yield from fact("slices", f"{edge_rate(scan.edges, measure)}; {slice_id_text(scan.slice_id, measure)}")
     label = "feeds"
     feeds = scan.feeds if everything else scan.feeds[:_MANY]
     for fed in feeds:

@@ -11,7 +11,7 @@ from windloom.engine.streaming.watermark import Watermarks
 from windloom.model.stream import Stream
 from windloom.rounds import State, step
 from windloom.rounds.checkpoint import Checkpoint, RoundLog
-from windloom.rounds.positions import counted_sets
+from windloom.rounds.positions import counted_scans
 from windloom.spark.api import SparkSession
 from windloom.spark.round_job import Taken, take_in
 from windloom.spark.row_job import take_rows
@@ -51,7 +51,7 @@ class DriverPlacement:
                 dict(taken.untimed),
                 first=taken.smallest_ticks,
             )
-            if any(counted_sets(round.plan)):
+            if any(counted_scans(round.plan)):
                 with watch("rows"):
                     log = self._with_rows(log, round, intake)
             with watch("log"):
