@@ -32,9 +32,9 @@ def approximate(draw: st.DrawFn) -> Aggregate:
     column = Expression.of_column(draw(st.sampled_from("xnid" if function == "approx_quantile" else "xnidbk")))
     match function:
         case "approx_quantile":
-            return Aggregate(function, column, (draw(st.sampled_from([0, 0.3, 0.5, 1])),))
+            return Aggregate(function, column, parameters=(draw(st.sampled_from([0, 0.3, 0.5, 1])),))
         case "approx_top" | "frequent":
-            return Aggregate(function, column, (draw(st.integers(1, 3)),))
+            return Aggregate(function, column, parameters=(draw(st.integers(1, 3)),))
     return Aggregate(function, column)
 
 

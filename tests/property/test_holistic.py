@@ -29,9 +29,9 @@ def holistic(draw: st.DrawFn) -> Aggregate:
     column = Expression.of_column(draw(st.sampled_from("xnid" if function == "quantile" else "xnidbk")))
     match function:
         case "top":
-            return Aggregate(function, column, (draw(st.integers(1, 4)),))
+            return Aggregate(function, column, parameters=(draw(st.integers(1, 4)),))
         case "quantile":
-            return Aggregate(function, column, (draw(st.sampled_from([0, 0.25, 0.5, 0.9, 1])),))
+            return Aggregate(function, column, parameters=(draw(st.sampled_from([0, 0.25, 0.5, 0.9, 1])),))
     return Aggregate(function, column)
 
 

@@ -20,8 +20,7 @@ from windloom.model.approximate import (
     REGISTER_BITS,
     REGISTERS,
 )
-from windloom.plan import PartialSet
-from windloom.plan.physical import PlannedComponent
+from windloom.plan.physical import PlannedComponent, Scan
 from windloom.rounds.lower import arrow_type
 from windloom.testing.holistic import frequencies, most_frequent
 
@@ -35,9 +34,9 @@ def entry_types(planned: PlannedComponent) -> list[pa.DataType]:
     return [arrow_type(planned.argument_type), pa.int64()]
 
 
-def with_entries(one: PartialSet, table: pa.Table, members: Sequence[Sequence[Row]]) -> pa.Table:
+def with_entries(one: Scan, table: pa.Table, members: Sequence[Sequence[Row]]) -> pa.Table:
     """The table with a row for each entry of every list; `members` are the tuples of each of its rows."""
-    keys, column = 1 + len(one.group_by), 1 + len(one.group_by)
+    keys = column = 1 + len(one.key_types)
     tables = [table]
     for planned in one.components:
         if planned.family.is_list:
@@ -53,6 +52,9 @@ def with_entries(one: PartialSet, table: pa.Table, members: Sequence[Sequence[Ro
 
 
 def _entries(planned: PlannedComponent, rows: Sequence[Row]) -> list[tuple[Any, int]]:
+    where = planned.component.where
+    if where is not None:
+        rows = [row for row in rows if row[str(where.column)] is True]
     assert planned.component.argument is not None
     values = [row[str(planned.component.argument.column)] for row in rows]
     values = [value for value in values if value is not None]
