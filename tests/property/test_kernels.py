@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from support.polynomial import empty_polynomials, nothing_cached, polynomial_cel
 from windloom.errors import WindloomError
 from windloom.kernels import TECHNIQUES, allowed, choose_technique
 from windloom.kernels.families import COLUMNS, DTYPES, empty_columns
-from windloom.kernels.locate import Lanes, WindowArrays, locate
+from windloom.kernels.locate import LONG_RUN, Lanes, WindowArrays, locate
+from windloom.kernels.prefix_ring import FAR_ROWS
 from windloom.kernels.slides import sliding_lanes
 from windloom.model import Family, Window
 from windloom.model.aggregate import Needs
@@ -121,18 +123,25 @@ def test_any_sequence_of_appends_evictions_and_questions_is_answered(
     distinct=st.sampled_from([1, 3, 50, 2**40]),
     trend=st.sampled_from([-1, 0, 1]),
     seed=st.integers(0, 1000),
+    known=st.booleans(),
 )
 def test_windows_that_move_on_cell_by_cell_are_answered(
-    family: Family, technique: str, stretches: list[tuple[int, int, int]], distinct: int, trend: int, seed: int
+    family: Family,
+    technique: str,
+    stretches: list[tuple[int, int, int]],
+    distinct: int,
+    trend: int,
+    seed: int,
+    known: bool,
 ) -> None:
-    """Long stretches of steady windows between leaps, with ties, rising and falling values."""
+    """Long stretches of steady windows between leaps, with ties, rising and falling values, and runs noted or not."""
     left, right = [0], [1]
     for appended, evicted, steady in stretches:
         right.append(right[-1] + appended)
         left.append(min(left[-1] + evicted, right[-1]))
         left.extend(range(left[-1] + 1, left[-1] + 1 + steady))
         right.extend(range(right[-1] + 1, right[-1] + 1 + steady))
-    lanes = lane_of(left, right)
+    lanes = lane_of(left, right, runs_of(left, right) if known else [])
     values = np.random.default_rng(seed).integers(0, distinct, right[-1]) + trend * np.arange(right[-1]) * distinct // 4
     if family is Family.MOMENTS:
         cells: Any = COLUMNS[family](np.ones(len(values)), values % 1000 + 0.5, np.zeros(len(values)))
@@ -147,13 +156,21 @@ def test_windows_that_move_on_cell_by_cell_are_answered(
     assert_same_answers(family, expected, found)
 
 
-def lane_of(left: list[int], right: list[int]) -> Lanes:
+def runs_of(left: list[int], right: list[int]) -> list[int]:
+    """Where windows begin to lie one cell further each, and where that ends."""
+    moves = (np.diff(left) == 1) & (np.diff(right) == 1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], moves, [False]])))
+    return [int(edge) + i % 2 for i, edge in enumerate(edges)]
+
+
+def lane_of(left: list[int], right: list[int], runs: Sequence[int] = ()) -> Lanes:
     return Lanes(
         np.array([0, len(left)]),
         np.zeros(len(left), np.int64),
         np.array(left, np.int32),
         np.array(right, np.int32),
         np.empty(0, np.int32),
+        np.array(runs, np.int64),
     )
 
 
@@ -195,6 +212,52 @@ def test_located_windows_are_the_non_empty_ones_that_end_in_the_interval(
             expected.append((start, inside[0], inside[-1] + 1))
     assert list(zip(lanes.window_start, lanes.lo, lanes.hi, strict=True)) == expected
     assert isinstance(lanes, Lanes)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    gaps=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 300)), min_size=1, max_size=4),
+    windows=st.lists(st.tuples(st.integers(1, 90), st.integers(1, 3)), min_size=1, max_size=3),
+    groups=st.integers(1, 3),
+)
+def test_located_runs_are_rows_of_a_lane_that_lie_one_cell_further_each(
+    gaps: list[tuple[int, int]], windows: list[tuple[int, int]], groups: int
+) -> None:
+    starts = np.cumsum([gap if i == 0 else 1 for gap, cells in gaps for i in range(cells)]).astype(np.int64)
+    bounds = np.arange(groups + 1) * len(starts)
+    arrays = WindowArrays(
+        *(np.array(values, np.int64) for values in zip(*((r, s, 0) for r, s in windows), strict=True))
+    )
+    lanes = locate(np.tile(starts, groups), bounds, arrays, TICK_MIN, TICK_MAX, NO_MARKS)
+    noted = np.zeros(len(lanes), np.bool_)
+    for first, last in lanes.runs.reshape(-1, 2):
+        assert last - first >= LONG_RUN
+        assert not noted[first:last].any()
+        noted[first:last] = True
+        assert (np.diff(lanes.lo[first:last]) == 1).all()
+        assert (np.diff(lanes.hi[first:last]) == 1).all()
+        assert np.searchsorted(lanes.bounds, first, side="right") == np.searchsorted(lanes.bounds, last, side="left")
+    assert (np.diff(lanes.runs) >= 0).all()
+    cells = max(cells for _, cells in gaps)
+    for query, (length, slide) in enumerate(windows):
+        # Evenly spaced cells: while both edges pass over them, rows make a run, but for a few behind a gap.
+        if slide == 1 and cells - length > LONG_RUN + 8:
+            assert noted[lanes.bounds[query * groups] : lanes.bounds[(query + 1) * groups]].any()
+
+
+@pytest.mark.parametrize("odd", [0, 3])
+def test_answers_that_outgrow_the_caches_are_the_same(odd: int) -> None:
+    """Stored past the caches, whatever part of a line a run begins with."""
+    cells, lengths = 30_000 + odd, [1, 700, 29_900, *range(2, 139)]
+    values = np.random.default_rng(4).integers(-(2**62), 2**62, cells)
+    lanes = sliding_lanes(cells, lengths)
+    assert len(lanes) >= FAR_ROWS
+    found: Any = empty_columns(Family.ADD_INT, len(lanes))
+    found.value[:] = 7
+    queries = np.arange(len(lengths))
+    TECHNIQUES["prefix_ring"].evaluate(COLUMNS[Family.ADD_INT](values), np.array([0, cells]), lanes, queries, found)
+    totals = np.concatenate([[0], np.cumsum(values)])
+    assert (found.value == totals[lanes.hi] - totals[lanes.lo]).all()
 
 
 @settings(max_examples=200, deadline=None)

@@ -29,9 +29,10 @@ def bench() -> None:
     short_help="Every technique of final aggregation.",
 )
 @click.option("--quick", is_flag=True, help="Smaller inputs and fewer repeats: about a minute.")
+@click.option("--bars", "only_bars", is_flag=True, help="Only what a bar is set for, with the fast techniques.")
 @click.option("--out", default="build/bench", metavar="DIR", help="Where kernels.json and the charts go.")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def kernels(quick: bool, out: str, quiet: bool) -> None:
+def kernels(quick: bool, only_bars: bool, out: str, quiet: bool) -> None:
     """Measure every technique: throughput, 100 and all ranges, latency of single slides, memory, the step.
 
     Ratios are against a bare compiled loop over the same array, within the same run.
@@ -39,6 +40,8 @@ def kernels(quick: bool, out: str, quiet: bool) -> None:
     from windloom.cli import bench_kernels as measure
 
     size = measure.QUICK if quick else measure.FULL
+    if only_bars:
+        size = measure.bars_only(size)
     with showing_progress(quiet) as tell:
         found: dict[str, Any] = {
             "single_query": measure.single_query(size, tell),
@@ -187,8 +190,9 @@ def table(found: dict[str, Any]) -> Iterable[str]:
             f"  {row['technique']:<20}{row['kind']:<5}p50 {row['p50_ns']:>8,.0f}   p99.9 {row['p999_ns']:>10,.0f}"
             f"   max {row['max_ns']:>12,.0f}"
         )
-    first = found["memory"][0]
-    yield f"\nmemory beyond cells and answers, window {first['window']:,} of {first['cells']:,} cells, falling input"
+    for first in found["memory"][:1]:
+        size = f"window {first['window']:,} of {first['cells']:,} cells"
+        yield f"\nmemory beyond cells and answers, {size}, falling input"
     for row in found["memory"]:
         yield f"  {row['technique']:<20}{row['kind']:<5}{row['bytes'] / 2**20:>10.1f} MiB"
     yield "\nbars (shares of the loop that only reads; the note has the other loops)"

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,23 @@ class Size:
     all_ranges: int
     latency_window: int
     repeats: int
+    inputs: tuple[str, ...] = PATTERNS
+    techniques: frozenset[str] = frozenset(TECHNIQUES)
+    memory: bool = True
 
 
 FULL = Size(2_000_000, (1, 16, 256, 4096, 65_536, 1_048_576), 100_000, 512, 1_048_576, 9)
 QUICK = Size(400_000, (1, 64, 4096, 65_536), 20_000, 64, 65_536, 5)
+
+
+def bars_only(size: Size) -> Size:
+    """Of what is measured, that for which a bar is set, and techniques which might meet it."""
+    fast = {"prefix_ring", "block_decomposition", "subtract_on_evict", "slick_deque", "two_stacks", "daba"}
+    return replace(size, lengths=(4096,), all_ranges=0, inputs=("random",), techniques=frozenset(fast), memory=False)
+
+
+def _techniques(size: Size, family: Family) -> list[str]:
+    return [name for name in allowed(family) if name in size.techniques]
 
 
 def _evaluation(technique: str, family: Family, values: Ints, lanes: Lanes, queries: int) -> Callable[[], None]:
@@ -61,13 +74,13 @@ def _evaluation(technique: str, family: Family, values: Ints, lanes: Lanes, quer
 def single_query(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
     """Every technique and window length on random input; every input at one length."""
     rows = []
-    cases = [("random", length) for length in size.lengths] + [(pattern, 4096) for pattern in PATTERNS[1:]]
+    cases = [("random", length) for length in size.lengths] + [(pattern, 4096) for pattern in size.inputs[1:]]
     for kind, family in FAMILIES.items():
         for pattern, length in cases:
             tell(f"{kind}, {pattern} input, window {length:,}")
             values = values_of(pattern, size.cells)
             lanes = sliding_lanes(len(values), [length])
-            for technique in allowed(family):
+            for technique in _techniques(size, family):
                 if length <= _SLOW.get(technique, length):
                     action = _evaluation(technique, family, values, lanes, 1)
                     found = against_loops(kind, values, action, len(values), size.repeats)
@@ -83,11 +96,13 @@ def many_ranges(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]
         ("100 ranges", hundred, size.ranges_cells),
         (f"all ranges 1..{size.all_ranges}", list(range(1, size.all_ranges + 1)), size.ranges_cells // 5),
     ):
+        if not lengths:
+            continue
         lanes = sliding_lanes(cells, lengths)
         values = values_of("random", cells)
         for kind, family in FAMILIES.items():
             tell(f"{kind}, {name}")
-            for technique in allowed(family):
+            for technique in _techniques(size, family):
                 if technique not in _SLOW:
                     action = _evaluation(technique, family, values, lanes, len(lengths))
                     found = against_loops(kind, values, action, len(lanes), size.repeats)
@@ -106,7 +121,7 @@ def latencies(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
     values = values_of("random", 3 * window + 17)
     rows = []
     for kind, family in FAMILIES.items():
-        for technique in allowed(family):
+        for technique in _techniques(size, family):
             if technique not in STEPPING or technique in ("b_int", "flat_fat"):
                 continue
             tell(f"latency of {technique}, {kind}, window {window:,}")
@@ -143,7 +158,9 @@ def _clock_nanoseconds() -> float:
 
 def memory(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
     """What evaluating adds to a process's peak memory, cells and answers excluded; a process each."""
-    rows = []
+    rows: list[dict[str, Any]] = []
+    if not size.memory:
+        return rows
     for kind, family in FAMILIES.items():
         for technique in allowed(family):
             if technique in _SLOW:

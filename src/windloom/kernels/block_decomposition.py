@@ -34,7 +34,7 @@ class BlockDecomposition:
     needs = (Needs.ASSOCIATIVE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
-        _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out)
+        _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, lanes.runs, queries, out)
 
 
 @compiled
@@ -71,7 +71,7 @@ def _build(cells, begin, length, span, blocks):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
+def _evaluate(cells, group_bounds, bounds, lo, hi, runs, queries, out):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
     longest = longest_group(group_bounds)
     levels = _highest_bit(max(longest - 1, 1)) + 1
@@ -79,7 +79,7 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out):  # type: ignor
         before = like(cells, longest)
         for query in queries:
             for lane in range(query * groups, (query + 1) * groups):
-                walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, before, out, None)
+                walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, runs, before, out, None)
         return
     blocks = like(cells, levels * longest)
     log = np.zeros(2 << levels, np.uint8)  # of every possible first ^ final

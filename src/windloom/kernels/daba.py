@@ -19,7 +19,7 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, like, load, store
-from windloom.kernels.lanes import SHORT_STRETCH, longest_run, next_stretch, ring_size
+from windloom.kernels.lanes import first_look, longest_run, next_stretch, ring_size
 from windloom.kernels.operations import mark
 from windloom.model.aggregate import Needs
 
@@ -29,27 +29,27 @@ class Daba:
     needs = (Needs.ASSOCIATIVE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None) -> None:
-        _evaluate(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out, stamps)
+        _evaluate(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, lanes.runs, queries, out, stamps)
 
 
 @compiled
-def _evaluate(cells, groups, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
+def _evaluate(cells, groups, bounds, lo, hi, runs, queries, out, stamps):  # type: ignore[no-untyped-def]
     queue = like(cells, ring_size(longest_run(groups, bounds, lo, hi, queries)))
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
-            _walk(cells, bounds[lane], bounds[lane + 1], lo, hi, queue, out, stamps)
+            _walk(cells, bounds[lane], bounds[lane + 1], lo, hi, runs, queue, out, stamps)
 
 
 @compiled
-def _walk(cells, first_row, last_row, lo, hi, queue, out, stamps):  # type: ignore[no-untyped-def]
+def _walk(cells, first_row, last_row, lo, hi, runs, queue, out, stamps):  # type: ignore[no-untyped-def]
     mask = len(queue[0]) - 1
     f = l = r = a = b = e = np.int64(0)  # noqa: E741 (the paper's letters)
     middle = identity(cells)
     back = identity(cells)
     row = first_row
-    wanted = np.int64(SHORT_STRETCH)
+    look = first_look(runs, row)
     while row < last_row:
-        stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
+        stop, steady, look = next_stretch(lo, hi, runs, row, last_row, look)
         while row < stop:
             first, last = np.int64(lo[row]), np.int64(hi[row])
             if first >= e:

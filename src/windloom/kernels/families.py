@@ -18,6 +18,7 @@ from numba.extending import overload
 
 from windloom.kernels.memory import new_array
 from windloom.kernels.operations import COUNTING, count_one
+from windloom.kernels.vectors import WIDTH, any_above
 from windloom.model.aggregate import Family
 
 
@@ -55,6 +56,9 @@ DTYPES: dict[Family, type[np.generic]] = {
     Family.MOMENTS: np.float64,
 }
 
+#: Cells that `beats_batch` asks at once.
+BATCH = WIDTH
+
 #: Identity of MAX_INT. A real value may equal it; whether a window held any value is counted beside it.
 LOWEST = int(np.iinfo(np.int64).min)
 
@@ -88,6 +92,11 @@ def same(left: Any, right: Any) -> Any:
     raise NotImplementedError("compiled code only")
 
 
+def beats_batch(value: Any, columns: Any, first: Any) -> Any:
+    """Of selective families: does the value stay if combined with any of `BATCH` cells from `first` on?"""
+    raise NotImplementedError("compiled code only")
+
+
 def identity(columns: Any) -> Any:
     raise NotImplementedError("compiled code only")
 
@@ -98,6 +107,11 @@ def like(columns: Any, length: Any) -> Any:
 
 def _kind(numba_type: Any) -> type[Any] | None:
     return getattr(numba_type, "instance_class", None) if isinstance(numba_type, types.BaseNamedTuple) else None
+
+
+def in_batches(columns: Any) -> bool:
+    """While a kernel is compiled: is there `beats_batch` for these columns?"""
+    return _kind(columns) is MaxInt and columns[0].layout == "C"
 
 
 # Indices are never negative; saying so spares every access the test for counting from the end.
@@ -210,6 +224,21 @@ def _same(left: Any, right: Any) -> Callable[..., Any] | None:
     if _kind(left) is MaxInt:
         return lambda left, right: left.value == right.value
     return None
+
+
+@overload(beats_batch, strict=False)
+def _beats_batch(value: Any, columns: Any, first: Any) -> Callable[..., Any] | None:
+    if not in_batches(columns):
+        return None
+    if not COUNTING:
+        return lambda value, columns, first: not any_above(columns.value, first, value.value)
+
+    def counted_batch(value: Any, columns: Any, first: Any) -> Any:
+        for _ in range(BATCH):
+            count_one()
+        return not any_above(columns.value, first, value.value)
+
+    return counted_batch
 
 
 @overload(identity, strict=False)

@@ -33,12 +33,26 @@ def longest_run(groups, bounds, lo, hi, queries):  # type: ignore[no-untyped-def
 
 
 @compiled
-def next_stretch(lo, hi, row, last_row, wanted):  # type: ignore[no-untyped-def]
-    """Where the stretch from `row` ends, whether it is steady, and how many rows to look at after it.
+def first_look(runs, row):  # type: ignore[no-untyped-def]
+    """What `next_stretch` wants to know of a lane from `row` on: how many rows to look at, and the next known run."""
+    return np.int64(SHORT_STRETCH), 2 * np.int64(np.searchsorted(runs[1::2], row, side="right"))
 
-    In a steady stretch each window lies one cell further than the one before it. That is asked of all its rows at once,
-    in vector code, so that answering them need not look at edges again. Steady stretches grow.
+
+@compiled
+def next_stretch(lo, hi, runs, row, last_row, look):  # type: ignore[no-untyped-def]
+    """Where the stretch from `row` ends, whether it is steady, and how to look on after it.
+
+    In a steady stretch each window lies one cell further than the one before it, so that answering it need not look at
+    edges again. Known runs are such stretches. Outside of them that is asked of all rows of a stretch at once, in
+    vector code; steady stretches grow.
     """
+    wanted, run = look
+    while run < len(runs) and runs[run + 1] <= row:
+        run += 2
+    if run < len(runs):
+        if runs[run] <= row:
+            return min(runs[run + 1], last_row), True, (wanted, run)
+        last_row = min(last_row, runs[run])
     stop = min(row + wanted, last_row)
     left, right = lo[row:stop], hi[row:stop]
     begin, end = np.uint32(left[0]), np.uint32(right[0])
@@ -48,8 +62,8 @@ def next_stretch(lo, hi, row, last_row, wanted):  # type: ignore[no-untyped-def]
         moved = np.uint32(np.uint32(np.uint32(left[i]) - begin) ^ np.uint32(i))
         off = np.uint32(off | np.uint32(moved | np.uint32(np.uint32(np.uint32(right[i]) - end) ^ np.uint32(i))))
     if off != 0:
-        return stop, False, np.int64(SHORT_STRETCH)
-    return stop, True, np.int64(min(2 * wanted, LONG_STRETCH))
+        return stop, False, (np.int64(SHORT_STRETCH), run)
+    return stop, True, (np.int64(min(2 * wanted, LONG_STRETCH)), run)
 
 
 @compiled

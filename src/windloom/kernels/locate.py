@@ -8,7 +8,7 @@ written as arithmetic progressions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from windloom.kernels.seek import NO_LANDMARK, seek, walk_landmark
 
 Ints = NDArray[np.int64]
 Positions = NDArray[np.int32]
+
+#: Rows from which on a run is noted.
+LONG_RUN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Lanes:
     """Rows to answer: lane `query · groups + group` holds rows `bounds[lane] : bounds[lane + 1]`, windows ascending.
 
     Row i covers cells `lo[i] : hi[i]`; `tail[i]`, where there are marks, is the mark whose running value completes it.
+    In rows `runs[0] : runs[1]`, `runs[2] : runs[3]` and so on, each within a lane, every window lies one cell further
+    than the one before it. Only long runs are noted, and only where they are known; elsewhere windows may do so too.
     """
 
     bounds: Ints
@@ -59,6 +64,7 @@ class Lanes:
     lo: Positions
     hi: Positions
     tail: Positions
+    runs: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.lo)
@@ -91,18 +97,14 @@ def locate(
     if span is None:
         span = (np.full(groups, np.iinfo(np.int64).min), np.full(groups, np.iinfo(np.int64).max))
     arguments = (starts, group_bounds, *marks, *lengths, after_each, until_each, *span)
-    _walk(*arguments, True, counts, no_ints, no_positions, no_positions, no_positions)
+    _walk(*arguments, True, counts, no_ints, no_positions, no_positions, no_positions, no_ints)
     bounds = np.cumsum(counts)
     rows = int(bounds[-1])
-    lanes = Lanes(
-        bounds,
-        new_array(rows, np.int64),
-        new_array(rows, np.int32),
-        new_array(rows, np.int32),
-        new_array(rows if len(marks[0]) else 0, np.int32),
-    )
-    _walk(*arguments, False, bounds, lanes.window_start, lanes.lo, lanes.hi, lanes.tail)
-    return lanes
+    window_start, lo, hi = new_array(rows, np.int64), new_array(rows, np.int32), new_array(rows, np.int32)
+    tail = new_array(rows if len(marks[0]) else 0, np.int32)
+    runs = new_array(rows // LONG_RUN * 2, np.int64)  # as many as there can be
+    noted = _walk(*arguments, False, bounds, window_start, lo, hi, tail, runs)
+    return Lanes(bounds, window_start, lo, hi, tail, runs[:noted])
 
 
 @compiled
@@ -151,9 +153,11 @@ def _write_run(opens, slide, left, left_cells, right, right_cells, window_start,
 def _walk_cells(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
     ranges, slides, offsets, landmarks, after, until, group_after, group_until,
-    counting, lanes, window_start, lo, hi, tail,
+    counting, lanes, window_start, lo, hi, tail, runs,
 ):  # fmt: skip
+    """Rows of each lane when counting; otherwise every row, and the runs. Returns how much of `runs` is filled."""
     groups = len(group_bounds) - 1
+    noted = np.int64(0)
     even = _even_until(starts, group_bounds)
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
@@ -170,19 +174,20 @@ def _walk_cells(  # type: ignore[no-untyped-def]
                 )  # fmt: skip
             elif begin < end:
                 index = max(earliest, (starts[begin] - offset - length) // slide + 1)
-                row = _walk_lane(
+                row, noted = _walk_lane(
                     starts, even, group_bounds[0], begin, end, length, slide, offset, index, last,
-                    counting, row, window_start, lo, hi,
+                    counting, row, window_start, lo, hi, runs, noted,
                 )  # fmt: skip
             if counting:
                 lanes[lane + 1] = row
+    return noted
 
 
 @compiled
 def _walk_lane(  # type: ignore[no-untyped-def]
-    starts, even, base, begin, end, length, slide, offset, index, last, counting, row, window_start, lo, hi
+    starts, even, base, begin, end, length, slide, offset, index, last, counting, row, window_start, lo, hi, runs, noted
 ):  # fmt: skip
-    """Rows of one lane, a run at a time where cells are evenly spaced; returns the row after them."""
+    """Rows of one lane, a run at a time where cells are evenly spaced; returns the row after them, and `noted`."""
     left = right = np.int64(begin)
     left_step = right_step = np.int64(1)
     alone = np.int64(0)  # rows to go one by one, after a run that came to nothing
@@ -215,18 +220,21 @@ def _walk_lane(  # type: ignore[no-untyped-def]
         if not counting:
             rows = slice(row, row + more + 1)
             _write_run(opens, slide, left, left_cells, right, right_cells, window_start[rows], lo[rows], hi[rows])
+            if more + 1 >= LONG_RUN and left_cells == 1 and right_cells == 1:
+                runs[noted], runs[noted + 1] = row, row + more + 1
+                noted += 2
         left += more * left_cells
         right += more * right_cells
         row += more + 1
         index += more + 1
-    return row
+    return row, noted
 
 
 @compiled
 def _walk_marks(  # type: ignore[no-untyped-def]
     starts, group_bounds, mark_starts, mark_bounds, mark_cell,
     ranges, slides, offsets, landmarks, after, until, group_after, group_until,
-    counting, lanes, window_start, lo, hi, tail,
+    counting, lanes, window_start, lo, hi, tail, runs,
 ):  # fmt: skip
     # The window's last cell may be cut by its end: whole cells up to it, then that cell's running value at the end.
     groups = len(group_bounds) - 1
@@ -266,3 +274,4 @@ def _walk_marks(  # type: ignore[no-untyped-def]
                         index = max(index + 1, (mark_starts[right] - offset - length) // slide + 1)
             if counting:
                 lanes[lane + 1] = row
+    return 0

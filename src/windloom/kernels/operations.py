@@ -36,7 +36,7 @@ def counted_operations() -> int:
     return int(_COUNTER[0])
 
 
-def _compiled_in(build: Callable[..., Any]) -> Any:
+def compiled_in(build: Callable[..., Any]) -> Any:
     """An instruction for compiled code; its typing context is Numba's to pass."""
     return intrinsic(build)
 
@@ -46,7 +46,7 @@ def _counter_pointer() -> Any:
     return ir.Constant(word, _ADDRESS).inttoptr(word.as_pointer())
 
 
-@_compiled_in
+@compiled_in
 def count_one(typing_context: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = _counter_pointer()
@@ -56,12 +56,12 @@ def count_one(typing_context: Any) -> Any:
     return types.void(), generate
 
 
-@_compiled_in
+@compiled_in
 def _operations_so_far(typing_context: Any) -> Any:
     return types.int64(), lambda context, builder, signature, arguments: builder.load(_counter_pointer())
 
 
-@_compiled_in
+@compiled_in
 def read_clock(typing_context: Any) -> Any:
     """The processor's time-stamp counter: a constant rate on current x86, about 8 ns to read."""
 

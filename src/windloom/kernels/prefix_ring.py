@@ -19,9 +19,14 @@ import numpy as np
 
 from windloom.kernels import prefix_ring_float
 from windloom.kernels.compiled import compiled
-from windloom.kernels.families import AddFloat, combine, empty_columns, identity, load, remove, store
-from windloom.kernels.lanes import SHORT_STRETCH, next_stretch
+from windloom.kernels.families import AddFloat, combine, empty_columns, identity, like, load, remove, store
+from windloom.kernels.lanes import first_look, next_stretch
+from windloom.kernels.vectors import LINE, WIDTH, end_streams, stream_sixteen
 from windloom.model.aggregate import Family, Needs
+
+#: Rows whose answers fill more than a processor's last cache; they are stored past it, so many at a time.
+FAR_ROWS = 1 << 22
+NEAR_ROWS = 512
 
 
 class PrefixRing:
@@ -34,31 +39,65 @@ class PrefixRing:
             return
         first, last = int(group_bounds[0]), int(group_bounds[-1])
         totals = empty_columns(Family.ADD_INT, last - first + 1)
-        _evaluate(cells, first, last, totals, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out)
+        _evaluate(
+            cells,
+            first,
+            last,
+            totals,
+            len(group_bounds) - 1,
+            lanes.bounds,
+            lanes.lo,
+            lanes.hi,
+            lanes.runs,
+            queries,
+            out,
+        )
 
 
 @compiled
-def _evaluate(cells, first, last, totals, groups, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
+def _evaluate(cells, first, last, totals, groups, bounds, lo, hi, runs, queries, out):  # type: ignore[no-untyped-def]
     total = identity(cells)
     store(totals, 0, total)
     for cell in range(first, last):
         total = combine(total, load(cells, cell))
         store(totals, cell - first + 1, total)
+    near = like(cells, NEAR_ROWS if len(lo) >= FAR_ROWS else 0)
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
-            _subtract(totals, first, bounds[lane], bounds[lane + 1], lo, hi, out)
+            _subtract(totals, first, bounds[lane], bounds[lane + 1], lo, hi, runs, near, out)
+    if len(lo) >= FAR_ROWS:
+        end_streams()
 
 
 @compiled
-def _subtract(totals, first, row, last_row, lo, hi, out):  # type: ignore[no-untyped-def]
-    wanted = np.int64(SHORT_STRETCH)
+def _subtract(totals, first, row, last_row, lo, hi, runs, near, out):  # type: ignore[no-untyped-def]
+    look = first_look(runs, row)
     while row < last_row:
-        stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
+        stop, steady, look = next_stretch(lo, hi, runs, row, last_row, look)
         if steady:
             left, right = lo[row] - first, hi[row] - first
+            if len(near.value) > 0 and stop - row >= NEAR_ROWS:
+                done = _stream(totals, left, right, row, stop - row, near, out)
+                left, right, row = left + done, right + done, row + done
             for i in range(stop - row):
                 store(out, row + i, remove(load(totals, right + i), load(totals, left + i)))
         else:
             for i in range(row, stop):
                 store(out, i, remove(load(totals, hi[i] - first), load(totals, lo[i] - first)))
         row = stop
+
+
+@compiled
+def _stream(totals, left, right, row, count, near, out):  # type: ignore[no-untyped-def]
+    """Answer the first of `count` steady rows, gathered near and then stored past the caches; returns how many."""
+    done = np.int64(-(np.int64(out.value.ctypes.data) // out.value.itemsize + row) % (LINE // out.value.itemsize))
+    for i in range(done):
+        store(out, row + i, remove(load(totals, right + i), load(totals, left + i)))
+    while done + WIDTH <= count:
+        some = min((count - done) // WIDTH * WIDTH, NEAR_ROWS)
+        for i in range(some):
+            store(near, i, remove(load(totals, right + done + i), load(totals, left + done + i)))
+        for i in range(0, some, WIDTH):
+            stream_sixteen(near.value, i, out.value, row + done + i)
+        done += some
+    return done

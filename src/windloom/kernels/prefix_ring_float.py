@@ -39,11 +39,13 @@ def evaluate(cells: AddFloat, group_bounds: Any, lanes: Any, queries: Any, out: 
     errors = new_array(longest + 1, np.float64)
     filled = new_array(longest + 1, np.int64)
     front = empty_columns(Family.ADD_FLOAT, longest)
-    _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out, totals, errors, filled, front)
+    _evaluate(
+        cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, lanes.runs, queries, out, totals, errors, filled, front
+    )
 
 
 @compiled
-def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out, totals, errors, filled, front):  # type: ignore[no-untyped-def]
+def _evaluate(cells, group_bounds, bounds, lo, hi, runs, queries, out, totals, errors, filled, front):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
     for group in range(groups):
         begin = group_bounds[group]
@@ -51,7 +53,7 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out, totals, errors,
         for query in queries:
             lane = query * groups + group
             if not _subtract(bounds[lane], bounds[lane + 1], lo, hi, begin, totals, errors, filled, out):
-                walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, front, out, None)
+                walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, runs, front, out, None)
 
 
 @compiled

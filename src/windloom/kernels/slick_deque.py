@@ -23,7 +23,7 @@ class SlickDeque:
     needs = (Needs.ASSOCIATIVE | Needs.INVERTIBLE, Needs.ASSOCIATIVE | Needs.SELECTIVE)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None) -> None:
-        arguments = (cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out, stamps)
+        arguments = (cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, lanes.runs, queries, out, stamps)
         if isinstance(cells, MaxInt):
             slick_deque_non_inv.evaluate(*arguments)
         else:

@@ -15,7 +15,7 @@ from windloom.kernels.subtract_on_evict import walk_lane
 
 
 @compiled
-def evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
+def evaluate(cells, group_bounds, bounds, lo, hi, runs, queries, out, stamps):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
     for i in range(len(queries)):
         twin = np.int64(-1)
@@ -29,7 +29,7 @@ def evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # type
                 store(out, row, load(out, row + shift))
             continue
         for lane in range(queries[i] * groups, (queries[i] + 1) * groups):
-            walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, out, stamps)
+            walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, runs, out, stamps)
 
 
 @compiled

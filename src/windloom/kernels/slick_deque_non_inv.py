@@ -13,7 +13,7 @@ import numpy as np
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, like, load, same, store
 from windloom.kernels.lanes import (
-    SHORT_STRETCH,
+    first_look,
     longest_group,
     longest_run,
     next_stretch,
@@ -26,10 +26,10 @@ BATCH = 16
 
 
 @compiled
-def evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
+def evaluate(cells, group_bounds, bounds, lo, hi, runs, queries, out, stamps):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
     if len(queries) == 1:
-        _evaluate_one(cells, groups, bounds, lo, hi, queries, out, stamps)
+        _evaluate_one(cells, groups, bounds, lo, hi, runs, queries, out, stamps)
         return
     longest = longest_group(group_bounds)
     positions = np.empty(longest, np.int32)
@@ -75,25 +75,25 @@ def _append(edge, query, head_of, tail_of, after):  # type: ignore[no-untyped-de
 
 
 @compiled
-def _evaluate_one(cells, groups, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
+def _evaluate_one(cells, groups, bounds, lo, hi, runs, queries, out, stamps):  # type: ignore[no-untyped-def]
     """A single query: the answer is always at the head, and the deque fits a ring as long as the longest window."""
     size = ring_size(longest_run(groups, bounds, lo, hi, queries) + 1)
     positions = np.empty(size, np.int64)
     values = like(cells, size)
     ahead = like(cells, BATCH)
     for lane in range(queries[0] * groups, (queries[0] + 1) * groups):
-        _walk_one(cells, bounds[lane], bounds[lane + 1], lo, hi, positions, values, ahead, out, stamps)
+        _walk_one(cells, bounds[lane], bounds[lane + 1], lo, hi, runs, positions, values, ahead, out, stamps)
 
 
 @compiled
-def _walk_one(cells, first_row, last_row, lo, hi, positions, values, ahead, out, stamps):  # type: ignore[no-untyped-def]
+def _walk_one(cells, first_row, last_row, lo, hi, runs, positions, values, ahead, out, stamps):  # type: ignore[no-untyped-def]
     mask = len(positions) - 1
     head = tail = right = np.int64(0)
     row = first_row
-    wanted = np.int64(SHORT_STRETCH)
+    look = first_look(runs, row)
     pause, rest = row, np.int64(BATCH)  # no batch before this row; how long the next pause is
     while row < last_row:
-        stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
+        stop, steady, look = next_stretch(lo, hi, runs, row, last_row, look)
         while row < stop:
             first, last = np.int64(lo[row]), np.int64(hi[row])
             if steady and row >= pause and right == last - 1 and last - first > BATCH:

@@ -45,12 +45,14 @@ PATTERNS = ("random", "ascending", "descending", "sawtooth", "constant")
 def sliding_lanes(cells: int, lengths: list[int]) -> Lanes:
     """A window of each length that ends at every cell."""
     ends = np.arange(1, cells + 1)
+    runs = [(i * cells + length - 1, (i + 1) * cells) for i, length in enumerate(lengths) if length < cells]
     return Lanes(
         np.arange(len(lengths) + 1) * cells,
         np.empty(0, np.int64),
         np.concatenate([np.maximum(ends - length, 0) for length in lengths]).astype(np.int32),
         np.tile(ends.astype(np.int32), len(lengths)),
         np.empty(0, np.int32),
+        np.array(runs, np.int64).reshape(-1),
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, load, remove, store
-from windloom.kernels.lanes import SHORT_STRETCH, next_stretch
+from windloom.kernels.lanes import first_look, next_stretch
 from windloom.kernels.operations import mark
 from windloom.model.aggregate import Needs
 
@@ -27,26 +27,26 @@ class SubtractOnEvict:
     needs = (Needs.ASSOCIATIVE | Needs.INVERTIBLE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None) -> None:
-        for_all_lanes(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out, stamps)
+        for_all_lanes(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, lanes.runs, queries, out, stamps)
 
 
 @compiled
-def for_all_lanes(cells, groups, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
+def for_all_lanes(cells, groups, bounds, lo, hi, runs, queries, out, stamps):  # type: ignore[no-untyped-def]
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
-            walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, out, stamps)
+            walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, runs, out, stamps)
 
 
 @compiled
-def walk_lane(cells, first_row, last_row, lo, hi, out, stamps):  # type: ignore[no-untyped-def]
+def walk_lane(cells, first_row, last_row, lo, hi, runs, out, stamps):  # type: ignore[no-untyped-def]
     """One running value along the windows of a lane."""
     left = np.int64(0)
     right = np.int64(0)
     total = identity(cells)
     row = first_row
-    wanted = np.int64(SHORT_STRETCH)
+    look = first_look(runs, row)
     while row < last_row:
-        stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
+        stop, steady, look = next_stretch(lo, hi, runs, row, last_row, look)
         while row < stop:
             first, last = np.int64(lo[row]), np.int64(hi[row])
             if first >= right:

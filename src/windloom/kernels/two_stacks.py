@@ -17,8 +17,9 @@ import numpy as np
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.families import combine, identity, like, load, store
-from windloom.kernels.lanes import SHORT_STRETCH, longest_group, next_stretch
+from windloom.kernels.lanes import first_look, longest_group, next_stretch
 from windloom.kernels.operations import mark
+from windloom.kernels.two_stacks_batches import LONG, batches, flip_in_batches, slide_in_batches
 from windloom.model.aggregate import Needs
 
 
@@ -27,35 +28,38 @@ class TwoStacks:
     needs = (Needs.ASSOCIATIVE,)
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None) -> None:
-        _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, queries, out, stamps)
+        _evaluate(cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, lanes.runs, queries, out, stamps)
 
 
 @compiled
-def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # type: ignore[no-untyped-def]
+def _evaluate(cells, group_bounds, bounds, lo, hi, runs, queries, out, stamps):  # type: ignore[no-untyped-def]
     groups = len(group_bounds) - 1
     front = like(cells, longest_group(group_bounds))
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
-            walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, front, out, stamps)
+            walk_lane(cells, bounds[lane], bounds[lane + 1], lo, hi, runs, front, out, stamps)
 
 
 @compiled
-def walk_lane(cells, first_row, last_row, lo, hi, front, out, stamps):  # type: ignore[no-untyped-def]
+def walk_lane(cells, first_row, last_row, lo, hi, runs, front, out, stamps):  # type: ignore[no-untyped-def]
     base = np.int64(0)  # the cell at the bottom of `front`
     middle = np.int64(0)  # front: up to here; back: from here to `right`
     right = np.int64(0)
     back = identity(cells)
     row = first_row
-    wanted = np.int64(SHORT_STRETCH)
+    look = first_look(runs, row)
     while row < last_row:
-        stop, steady, wanted = next_stretch(lo, hi, row, last_row, wanted)
+        stop, steady, look = next_stretch(lo, hi, runs, row, last_row, look)
         while row < stop:
             first, last = np.int64(lo[row]), np.int64(hi[row])
             if first >= right:
                 middle = right = first
             elif first >= middle:
                 base = first
-                flip(cells, first, right, front)
+                if right - first >= LONG and batches(cells):
+                    flip_in_batches(cells, first, right, front)
+                else:
+                    flip(cells, first, right, front)
                 middle = right
             if right == middle:
                 back = identity(cells)
@@ -76,8 +80,11 @@ def walk_lane(cells, first_row, last_row, lo, hi, front, out, stamps):  # type: 
             if steady and right > middle:
                 # Up to the next flip every row adds a cell to the back and takes the next value of the front.
                 count = min(stop - row, middle - 1 - first)
-                if count > 0:
+                if count >= LONG and batches(cells):
+                    back = slide_in_batches(cells, right, back, front, first + 1 - base, row, count, out, stamps)
+                elif count > 0:
                     back = slide(cells, right, back, front, first + 1 - base, row, count, out, stamps)
+                if count > 0:
                     right += count
                     row += count
 
