@@ -66,18 +66,24 @@ def count_late(plan: Plan, scan: Scan, fresh: Cells, state: State, landmarks: Ma
     return Late(int(tuples[missed & open_].sum()), int(tuples[missed & ~open_].sum()))
 
 
+_EVERY_TUPLE: frozenset[Expression | None] = frozenset((None,))
+
+
 def late_by_stream(plan: Plan, late: Mapping[int, Late]) -> dict[str, Late]:
     """Late tuples of each stream, over all its queries: exact where one scan feeds them all.
 
-    Scans of the same predicates hold the same tuples. Of two tuples the later one finds no more windows closed, so of
-    the scans' counts one holds the others: late is what is late in the scan that has most of these, dropped is what is
-    dropped in every one. That is exact unless windows leave gaps (slide > range), where a tuple of a gap may be taken
-    for partly late. A tuple that several scans of different predicates hold is counted once for each, since partials
-    do not tell which of their tuples are the same; one that no query wants is never late.
+    Scans of the same predicates hold the same tuples, and so do all that have a set without one. Of two tuples the
+    later one finds no more windows closed, so of the scans' counts one holds the others: late is what is late in the
+    scan that has most of these, dropped is what is dropped in every one. That is exact unless windows leave gaps
+    (slide > range), where a tuple of a gap may be taken for partly late. A tuple that several scans of different
+    predicates hold is counted once for each, since partials do not tell which of their tuples are the same; one that no
+    query wants is never late.
     """
     members: dict[tuple[str, frozenset[Expression | None]], list[Late]] = {}
     for scan in plan.scans:
         predicates = frozenset(plan.sets[fed.number].where for fed in scan.feeds)
+        if None in predicates:
+            predicates = _EVERY_TUPLE
         members.setdefault((scan.stream, predicates), []).append(late.get(scan.number, Late()))
     found: dict[str, Late] = {}
     for (stream, _), counts in members.items():
