@@ -61,13 +61,11 @@ def spark_answers(frame: DataFrame, asked: list[str], grouping: tuple[str, ...])
     return found
 
 
-@pytest.mark.parametrize(
-    ("scans", "placement"), [("auto", "driver"), ("together", "driver"), ("together", "executors")]
-)
+@pytest.mark.parametrize(("scans", "placement"), [("auto", "driver"), ("together", "executors")])
 def test_predicates_and_groupings_of_all_kinds_equal_spark(
     spark: SparkSession, frame: DataFrame, scans: str, placement: str
 ) -> None:
-    asked = predicates(70)
+    asked = predicates(50)
     loom = Loom(spark)
     loom.stream("events", frame, time="ts")
     places: list[tuple[str, int, tuple[str, ...]]] = []
