@@ -31,7 +31,8 @@ class ListRows:
     ) -> ListRows:
         """The same windows over the finer cells between marks: lists are not accumulated up to each mark."""
         lo, hi = runs[self.lanes.lo].astype(np.int32), self.lanes.tail + np.int32(1)
-        return ListRows(mark_bounds, mark_starts, self.windows, replace(self.lanes, lo=lo, hi=hi))
+        lanes = replace(self.lanes, lo=lo, hi=hi, runs=np.empty(0, np.int64))  # runs are of the coarse cells
+        return ListRows(mark_bounds, mark_starts, self.windows, lanes)
 
     def column(self, aggregate: Aggregate, listed: Listed, technique: str, queries: NDArray[np.int64]) -> pa.Array:
         """The answers of an aggregate for consecutive queries."""
