@@ -74,22 +74,9 @@ def _sources() -> Ints:
 
 def _answers(sources: Ints, size: int, ks: tuple[int, ...]) -> dict[int, dict[int, Answer]]:
     """By k and by position of a window's first tuple: positions are the time, so that windows count tuples."""
-    window = Window(WINDOW, size)
-    source = Expression.of_column("src")
-    queries = [
-        Query(
-            f"k{k}",
-            "s",
-            window,
-            None,
-            (),
-            (Aggregate("frequent", source, parameters=(k,)),),
-            (Output("f", 0),),
-            None,
-            "",
-        )
-        for k in ks
-    ]
+    window, output = Window(WINDOW, size), (Output("f", 0),)
+    asked = {k: Aggregate("frequent", Expression.of_column("src"), parameters=(k,)) for k in ks}
+    queries = [Query(f"k{k}", "s", window, None, (), (one,), output, None, "") for k, one in asked.items()]
     plan = make_plan({"s": _STREAM}, queries, _TYPES, PlanOptions("shared"))
     _, answers, _ = step(State(), {0: _partials(plan, sources)}, TICK_MAX, plan)
     found: dict[int, dict[int, Answer]] = {}
@@ -154,8 +141,16 @@ def _page(found: list[Measured], tuples: int, sources: int, false_positives: int
             ("Threshold δ · sources above it · reported · relative error of reported counts", Table(columns, shown))
         ],
         data={"frequent.csv": data},
-        findings=f"False positives over all windows of all queries: {false_positives}.",
-        difference="DIFFERENCE",
+        findings=f"False positives over all windows of all queries: {false_positives}. With k ≥ 3 at least "
+        f"{min(one.identified for one in found if one.k >= 3):.0%} of the sources above the threshold are reported, "
+        f"on average {np.mean([one.identified for one in found if one.k >= 3]):.0%}.",
+        difference="The thesis takes windows of 100,000 tuples from a month of TCP connections with 1,647 sources; of "
+        "that archive an hour of packets is at hand here, so that windows hold a tenth. The trends in k are the "
+        "thesis's, and so is most of what it says of b: with short sub-windows the threshold is higher, nearly no "
+        "source above it is missed, and from k = 5 on counts are better. With k = 2 they are worse: where the lists "
+        "are that short, short sub-windows often have two others at their head. One point falls below the 80 % of the "
+        "thesis (k = 8, b = 100). Space is that of the lists, as in the thesis; Windloom makes them anew at every step "
+        "from all frequencies of the slices, which are what it keeps (decision 0023).",
     )
 
 
