@@ -114,7 +114,7 @@ def test_landmark_windows_hold_every_value_since_the_landmark(
     state, blocks = State(), []
     for first, last in pairwise([0, *sorted(cuts), len(ordered)]):
         batch = ordered[first:last]
-        seen = {"s": ordered[last - 1]["tick"]} if last else {}
+        seen = {"s": max(row["tick"] for row in ordered[:last])} if ordered[:last] else {}
         watermark = seen.get("s", state.closed)
         native = partials_of_plan(plan, batch)
         state, answers, _ = step(state, native, watermark, plan, seen=seen, first=first_of(batch))
