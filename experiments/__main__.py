@@ -12,7 +12,10 @@ from time import perf_counter
 from experiments.pages import Page, Skipped, write_index, write_page
 
 #: In the order of the papers; a name is a module with `run(quick)`.
-NAMES = ("queries", "rates", "overlaps", "skews", "incremental", "optimizations", "techniques", "throughput")
+NAMES = (
+    *("queries", "rates", "overlaps", "skews", "incremental", "optimizations", "techniques", "throughput"),
+    "frequent",
+)
 DOCS, TRIAL = Path("docs/experiments"), Path("build/experiments")
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, aggregates, make_query
+from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, aggregates, landmark_catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
 from support.native import partials_of_plan
+from support.rounds import first_of
 from windloom.model import Aggregate, Expression, Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
@@ -101,3 +102,24 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
     blocks += list(answers.blocks())
     for query in queries:
         assert_equal_answers(query, wanted(query, rows), rows_of(blocks, query))
+
+
+@settings(max_examples=60, deadline=None)
+@given(queries=landmark_catalogs(holistic()), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4))
+def test_landmark_windows_hold_every_value_since_the_landmark(
+    queries: list[Query], rows: list[Row], cuts: list[int]
+) -> None:
+    plan = plan_of(queries)
+    ordered = sorted(rows, key=lambda row: row["tick"])
+    state, blocks = State(), []
+    for first, last in pairwise([0, *sorted(cuts), len(ordered)]):
+        batch = ordered[first:last]
+        seen = {"s": max(row["tick"] for row in ordered[:last])} if ordered[:last] else {}
+        watermark = seen.get("s", state.closed)
+        native = partials_of_plan(plan, batch)
+        state, answers, _ = step(state, native, watermark, plan, seen=seen, first=first_of(batch))
+        blocks += list(answers.blocks())
+        state = decode(encode(state))
+    blocks += list(step(state, {}, TICK_MAX, plan)[1].blocks())
+    for query in queries:
+        assert_equal_answers(query, rows, rows_of(blocks, query))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import Token, exp
 
@@ -55,6 +55,7 @@ def _read(name: str, statement: Statement, text: str) -> Query:
     outputs = _outputs(statement, window, groups, aggregates)
     having = _having(statement, groups, aggregates, outputs)
     _check_names(statement, groups, outputs)
+    _check_window(statement, window, aggregates)
     return Query(
         name,
         statement.stream.name,
@@ -67,6 +68,14 @@ def _read(name: str, statement: Statement, text: str) -> Query:
         text,
         None if where is None else analyse(where, statement.stream),
     )
+
+
+def _check_window(statement: Statement, window: Window, aggregates: Iterable[Aggregate]) -> None:
+    """Behind a landmark slices are put together as time goes on, and the lists of sub-windows are of slices."""
+    for one in aggregates:
+        if one.function == "frequent" and window.is_landmark:
+            hint = "use top(k, x), or a window of [RANGE … SLIDE …]"
+            raise statement.error(f"'{one}' cannot be taken over {window}", statement.tree, hint)
 
 
 def _where(statement: Statement) -> Expression | None:

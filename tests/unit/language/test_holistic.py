@@ -82,6 +82,10 @@ def test_they_stand_in_expressions_and_having(read: Read) -> None:
             "approx_quantile() cannot be taken: p is 2; it must lie between 0 and 1",
         ),
         ("SELECT approx_count_distinct(price, 0.1) …", "approx_count_distinct() takes one argument, not 2"),
+        (
+            "SELECT frequent(3, symbol) FROM trades [LANDMARK SLIDE 1 hour]",
+            "'frequent(3, symbol)' cannot be taken over [LANDMARK SLIDE 1 hour]",
+        ),
     ],
 )
 def test_what_cannot_be_taken_is_refused_with_its_place(refusal: Refusal, text: str, message: str) -> None:

@@ -1,0 +1,178 @@
+"""Source E, figure 6.3: frequent items of a sliding window (Algorithm 6), on packets of the LBL-PKT-4 trace."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from experiments.pages import Figure, Page, Skipped, Table
+from windloom.model import Aggregate, DataType, Expression, Output, Query, Stream
+from windloom.model.time import TICK_MAX
+from windloom.model.window import Window
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.physical import Plan
+from windloom.report import Series, line_chart
+from windloom.rounds import State, step
+
+FILE = Path("lbl_pkt4") / "lbl_pkt4_udp.parquet"
+#: Tuples a window holds, tuples a sub-window holds, windows looked at.
+WINDOW, SUB_WINDOWS, WINDOWS = 10_000, (20, 100, 500), 100
+KS = tuple(range(1, 11))
+
+Ints = NDArray[np.int64]
+Answer = dict[str, Any]
+_TYPES = {("s", "position"): DataType.parse("bigint"), ("s", "src"): DataType.parse("bigint")}
+_STREAM = Stream("s", {name: kind for (_, name), kind in _TYPES.items()}, "position", time_unit="us")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Means over windows: the threshold as a share of the window, sources, entries, relative error."""
+
+    size: int  # tuples a sub-window
+    k: int
+    threshold: float
+    above: float  # sources that occur more often than the threshold
+    reported: float
+    identified: float  # reported, as a share of those above
+    entries: int  # (value, count) pairs in the lists of a window, at most
+    error: float | None  # of reported counts
+
+
+def run(quick: bool) -> Page:
+    sources = _sources()
+    sizes, ks = (SUB_WINDOWS[1:], KS[1::4]) if quick else (SUB_WINDOWS, KS)
+    rng = np.random.default_rng(1)
+    false_positives, found = 0, []
+    for size in sizes:
+        whole = (len(sources) - WINDOW) // size + 1
+        firsts = np.sort(rng.choice(whole, min(WINDOWS, whole), replace=False)) * size
+        truths = {int(first): np.bincount(sources[first : first + WINDOW]) for first in firsts}
+        answers = _answers(sources, size, ks)
+        for k in ks:
+            rows = {first: answers[k][first] for first in truths}
+            found.append(_measured(size, k, rows, truths))
+            false_positives += sum(_false_positives(rows[first], truth) for first, truth in truths.items())
+    return _page(found, len(sources), len(np.unique(sources)), false_positives)
+
+
+def _sources() -> Ints:
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    path = Path(os.environ.get("WINDLOOM_DATA") or beside) / FILE
+    if not path.is_file():
+        raise Skipped(f"needs {FILE} (set WINDLOOM_DATA to the folder of data sets)")
+    table = pq.read_table(path, columns=["ts", "src"]).sort_by("ts")
+    return np.asarray(table["src"].to_numpy(), np.int64)
+
+
+def _answers(sources: Ints, size: int, ks: tuple[int, ...]) -> dict[int, dict[int, Answer]]:
+    """By k and by position of a window's first tuple: positions are the time, so that windows count tuples."""
+    window, output = Window(WINDOW, size), (Output("f", 0),)
+    asked = {k: Aggregate("frequent", Expression.of_column("src"), parameters=(k,)) for k in ks}
+    queries = [Query(f"k{k}", "s", window, None, (), (one,), output, None, "") for k, one in asked.items()]
+    plan = make_plan({"s": _STREAM}, queries, _TYPES, PlanOptions("shared"))
+    _, answers, _ = step(State(), {0: _partials(plan, sources)}, TICK_MAX, plan)
+    found: dict[int, dict[int, Answer]] = {}
+    for block in answers.blocks():
+        firsts, values = block.table["window_start"].cast(pa.int64()).to_pylist(), block.table["f"].to_pylist()
+        for i, name in enumerate(block.queries):
+            rows = slice(int(block.bounds[i]), int(block.bounds[i + 1]))
+            found.setdefault(int(name[1:]), {}).update(zip(firsts[rows], values[rows], strict=True))
+    return found
+
+
+def _partials(plan: Plan, sources: Ints) -> pa.Table:
+    """As a scan would count them: slice, COUNT(*), a source and how often it occurs."""
+    slices = plan.sets[0].edges.last_edge(np.arange(len(sources), dtype=np.int64))
+    pairs, counts = np.unique(np.stack([slices, sources]), axis=1, return_counts=True)
+    return pa.table({"slice": pairs[0], "c0": counts, "c1": pairs[1], "c2": counts})
+
+
+def _measured(size: int, k: int, rows: dict[int, Answer], truths: dict[int, Ints]) -> Measured:
+    thresholds, above, reported, errors = [], [], [], []
+    for first, truth in truths.items():
+        threshold, items = rows[first]["threshold"], rows[first]["items"]
+        thresholds.append(threshold / WINDOW)
+        above.append(int((truth > threshold).sum()))
+        reported.append(len(items))
+        errors += [1 - one["count"] / int(truth[one["value"]]) for one in items]
+    identified = sum(reported) / sum(above) if sum(above) else 1.0
+    error = float(np.mean(errors)) if errors else None
+    means = (float(np.mean(one)) for one in (thresholds, above, reported))
+    return Measured(size, k, *means, identified, k * WINDOW // size, error)
+
+
+def _false_positives(answer: Answer, truth: Ints) -> int:
+    counts = [(int(truth[one["value"]]), one["count"]) for one in answer["items"]]
+    return sum(true <= answer["threshold"] or count > true for true, count in counts)
+
+
+def _page(found: list[Measured], tuples: int, sources: int, false_positives: int) -> Page:
+    sizes = sorted({one.size for one in found})
+    last = {size: max((one for one in found if one.size == size), key=lambda one: one.k) for size in sizes}
+    fine, coarse = last[sizes[0]], last[sizes[-1]]
+    data = Table(
+        ("sub_window", "k", "threshold", "above", "reported", "identified", "entries", "relative_error"),
+        [(o.size, o.k, o.threshold, o.above, o.reported, o.identified, o.entries, o.error) for o in found],
+    )
+    columns = ("k", *(f"b = {size}" for size in sizes))
+    shown = [(k, *(_shown(one) for one in found if one.k == k)) for k in sorted({one.k for one in found})]
+    return Page(
+        title="Source E, figure 6.3: frequent items",
+        summary=f"k = {fine.k}: of the sources above the threshold {fine.identified:.0%} are reported with sub-windows "
+        f"of {fine.size} tuples, {coarse.identified:.0%} with {coarse.size}; {false_positives} false positives.",
+        settings=f"`FREQUENT(k, src)` over windows of {WINDOW:,} tuples that move by b, for b = "
+        f"{', '.join(map(str, sizes))}: {len(found)} queries, answered by the step and the kernels of every Windloom "
+        f"run. UDP packets of LBL-PKT-4, {tuples:,} in order of time, {sources:,} sources. Up to {WINDOWS} windows a "
+        "query, drawn with seed 1, against exact counts.",
+        claim="Larger k: a lower threshold, more sources above it, more of them reported. Smaller sub-windows: a "
+        "higher threshold, fewer false negatives, better counts, more space. With k ≥ 3 at least 80 % of the sources "
+        "above the threshold are reported; with k > 7 and b = 20 false negatives are very rare; with k ≥ 7 and b = 20 "
+        "counts are within 2 % on average. Never a false positive.",
+        figures=_figures(found, sizes),
+        tables=[
+            ("Threshold δ · sources above it · reported · relative error of reported counts", Table(columns, shown))
+        ],
+        data={"frequent.csv": data},
+        findings=f"False positives over all windows of all queries: {false_positives}. With k ≥ 3 at least "
+        f"{min(one.identified for one in found if one.k >= 3):.0%} of the sources above the threshold are reported, "
+        f"on average {np.mean([one.identified for one in found if one.k >= 3]):.0%}.",
+        difference="The thesis takes windows of 100,000 tuples from a month of TCP connections with 1,647 sources; of "
+        "that archive an hour of packets is at hand here, so that windows hold a tenth. The trends in k are the "
+        "thesis's, and so is most of what it says of b: with short sub-windows the threshold is higher, nearly no "
+        "source above it is missed, and from k = 5 on counts are better. With k = 2 they are worse: where the lists "
+        "are that short, short sub-windows often have two others at their head. One point falls below the 80 % of the "
+        "thesis (k = 8, b = 100). Space is that of the lists, as in the thesis; Windloom makes them anew at every step "
+        "from all frequencies of the slices, which are what it keeps (decision 0023).",
+    )
+
+
+def _shown(one: Measured) -> str:
+    error = "–" if one.error is None else f"{one.error:.1%}"
+    return f"{one.threshold:.1%} · {one.above:.1f} · {one.reported:.1f} · {error}"
+
+
+def _figures(found: list[Measured], sizes: list[int]) -> list[Figure]:
+    wanted = (
+        ("threshold", "a", "average threshold δ, share of the window"),
+        ("above", "b", "sources above the threshold"),
+        ("reported", "c", "sources reported"),
+        ("identified", "d", "reported, of the sources above the threshold"),
+        ("entries", "e", "(value, count) pairs kept a window"),
+        ("error", "f", "relative error of reported counts"),
+    )
+    figures = []
+    for name, part, label in wanted:
+        series = [
+            Series(f"b = {size}", [(one.k, getattr(one, name)) for one in found if one.size == size]) for size in sizes
+        ]
+        chart = line_chart(series, y_label=label, x_label="k")
+        figures.append(Figure(f"frequent_{name}.svg", f"Figure 6.3 ({part}): {label}, by k", chart))
+    return figures
