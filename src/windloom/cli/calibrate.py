@@ -6,6 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from windloom.cli.options import showing_progress
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
-    from windloom.cli.calibrate_clock import Stopwatch
     from windloom.cli.calibrate_kernels import Tell
     from windloom.optimizer.cost.constants import Constants
     from windloom.optimizer.cost.fit import Fit
@@ -41,7 +41,6 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
     """
     from windloom.cli.calibrate_check import as_json as outcomes_json
     from windloom.cli.calibrate_check import check, lines
-    from windloom.cli.calibrate_clock import Stopwatch
     from windloom.optimizer.cost.constants import constants_path, load_constants
 
     if only_check:
@@ -54,10 +53,9 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
         click.echo(f"constants: {constants.source}")
         click.echo("\n".join(lines(outcomes)))
         return
-    watch = Stopwatch()
     with showing_progress(as_json) as tell:
-        fits = measure(quick, no_spark, watch, tell)
-    constants = _constants(fits, no_spark, watch.yardstick)
+        fits = measure(quick, no_spark, tell)
+    constants = _constants(fits, no_spark)
     if as_json:
         click.echo(constants.to_json())
     else:
@@ -69,28 +67,17 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
             click.echo(f"\nkept in {path}; plans of strategy 'auto' use them from now on")
 
 
-def measure(quick: bool, no_spark: bool, watch: Stopwatch, tell: Tell) -> dict[str, Fit]:
+def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
     """Every fit, by the name of what it is about."""
-    from windloom.cli.calibrate_check import plan_of, step_seconds
+    from windloom.cli.calibrate_check import plan_of
     from windloom.cli.calibrate_kernels import measure_techniques
     from windloom.cli.calibrate_spark import measure_spark
-    from windloom.cli.calibrate_step import Synthetic, measure_answering, measure_reading
-    from windloom.optimizer.cost.constants import RUNTIME, Constants
-    from windloom.plan.physical import Plan
+    from windloom.cli.calibrate_step import measure_answering, measure_reading
 
-    found: dict[str, Fit] = {
-        f"{name} {family}": one for (name, family), one in measure_techniques(quick, watch, tell).items()
-    }
-    alone = Constants(dict.fromkeys(RUNTIME, 0.0), _techniques(found))
-
-    def planned(one: Synthetic) -> Plan:
-        return plan_of(one, "shared", "auto", alone)
-
-    def in_techniques(plan: Plan, one: Synthetic) -> float:
-        return step_seconds(plan, one, alone)
-
-    found.update(measure_reading(planned, quick, watch, tell))
-    found["answers"] = measure_answering(planned, in_techniques, quick, watch, tell)
+    found: dict[str, Fit] = {f"{name} {family}": one for (name, family), one in measure_techniques(quick, tell).items()}
+    planned = partial(plan_of, strategy="shared", technique="recalculate")
+    found.update(measure_reading(planned, quick, tell))
+    found["answers"] = measure_answering(planned, quick, tell)
     if not no_spark:
         from windloom.spark.session import local_session
 
@@ -108,7 +95,7 @@ def _techniques(fits: dict[str, Fit]) -> dict[str, dict[str, dict[str, float]]]:
     return found
 
 
-def _constants(fits: dict[str, Fit], no_spark: bool, yardstick: float) -> Constants:
+def _constants(fits: dict[str, Fit], no_spark: bool) -> Constants:
     from windloom.optimizer.cost.constants import Constants, load_constants
 
     runtime = dict(load_constants().runtime) if no_spark else {}
@@ -117,7 +104,7 @@ def _constants(fits: dict[str, Fit], no_spark: bool, yardstick: float) -> Consta
             runtime.update(one.nanoseconds)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
     deviation = {name: round(one.mean_deviation, 4) for name, one in fits.items()}
-    return Constants(runtime, _techniques(fits), machine, "measured", deviation, float(f"{yardstick:.4g}"))
+    return Constants(runtime, _techniques(fits), machine, "measured", deviation)
 
 
 def table(fits: dict[str, Fit]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -10,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.cli.calibrate_clock import Stopwatch
 from windloom.kernels.families import COLUMNS, empty_columns
 from windloom.kernels.lists import Lists, Ranked, Registered
 from windloom.kernels.locate import Lanes, WindowArrays, locate
 from windloom.kernels.registry import TECHNIQUES, allowed
 from windloom.model.aggregate import Family
+from windloom.optimizer.cost.calibrated import uneven
 from windloom.optimizer.cost.fit import Fit, fit
 from windloom.optimizer.cost.omega import cost_name
 from windloom.optimizer.cost.work import TERMS, Work
@@ -28,20 +29,25 @@ _MOST_COVERED = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Groups of so many cells; queries with windows around so many cells, which move by so many."""
+    """Groups of so many cells; queries with windows around so many cells, moving by so many, or 2 or 3 times that."""
 
     groups: int
     cells: int
     queries: int
     length: int
     slide: int
+    even: bool = True  # are the cells evenly spaced? if not, every other slice is empty, by chance
 
     def lanes(self) -> tuple[NDArray[np.int64], Lanes]:
         bounds = np.arange(self.groups + 1, dtype=np.int64) * self.cells
         starts = np.tile(np.arange(self.cells, dtype=np.int64), self.groups)
+        if not self.even:
+            steps = np.random.default_rng(5).geometric(0.5, self.groups * self.cells).reshape(self.groups, -1)
+            starts = np.cumsum(steps, axis=1).ravel()
         spread = 0.5 + np.arange(self.queries) / self.queries
-        ranges = np.maximum(1, (self.length * spread).astype(np.int64))
-        slides = np.full(self.queries, self.slide, np.int64)
+        apart = 1 if self.even else 2
+        ranges = np.maximum(1, (apart * self.length * spread).astype(np.int64))
+        slides = apart * self.slide * (1 + np.arange(self.queries, dtype=np.int64) % 3)
         windows = WindowArrays(ranges, slides, np.zeros(self.queries, np.int64))
         none = np.empty(0, np.int64)
         lanes = locate(starts, bounds, windows, -(2**62), 2**62, (none, none, np.empty(0, np.int32)))
@@ -55,10 +61,17 @@ _WINDOWS = (
 
 
 def _cases(*sizes: tuple[int, int]) -> list[Case]:
-    return [Case(groups, cells, *one) for groups, cells in sizes for one in _WINDOWS if one[1] <= 2 * cells]
+    return [
+        Case(groups, cells, *one, even)
+        for even in (True, False)
+        for groups, cells in sizes
+        for one in _WINDOWS
+        if one[1] <= 2 * cells
+    ]
 
 
-FULL = [*_cases((1, 20_000), (100, 400), (500, 40)), Case(1, 60_000, 40, 100, 3), Case(1, 100_000, 12, 50, 2)]
+_LARGE = [Case(1, *one, even) for even in (True, False) for one in ((60_000, 40, 100, 3), (100_000, 12, 50, 2))]
+FULL = [*_cases((1, 20_000), (100, 400), (500, 40)), *_LARGE]
 QUICK = _cases((1, 10_000), (50, 200), (200, 40))
 
 
@@ -74,29 +87,39 @@ def work_of(case: Case, lanes: Lanes) -> Work:
         length.max(),
         case.cells,
         len(lanes) / case.groups,
+        0.0 if case.even else 1.0,
     )
     return Work(*(np.array([amount], np.float64) for amount in amounts))
 
 
-def measure_techniques(quick: bool, watch: Stopwatch, tell: Tell) -> dict[tuple[str, str], Fit]:
-    """By (cost name, family). All cases are measured one after another, several times over: see `Stopwatch`."""
+def thread_seconds(action: Callable[[], object]) -> float:
+    """Processor time of this thread: waiting for a core does not count."""
+    begun = time.thread_time()
+    action()
+    return max(time.thread_time() - begun, 1e-7)
+
+
+def measure_techniques(quick: bool, tell: Tell) -> dict[tuple[str, str], Fit]:
+    """By (cost name, family), with windows that move evenly and with those that do not.
+
+    All cases are measured one after another, several times over, and the least time of each counts: what other
+    processes do (they take caches and memory, too) only ever adds, and seldom lasts through all passes.
+    """
     cases = QUICK if quick else FULL
-    passes = 3 if quick else 5
+    passes = 3 if quick else 8
     terms: dict[tuple[str, str], dict[Case, dict[str, float]]] = {}
-    took: dict[tuple[str, str], dict[Case, list[float]]] = {}
+    least: dict[tuple[str, str], dict[Case, float]] = {}
     for number in range(passes + 1):
         tell(f"techniques, {'warming up' if number == 0 else f'pass {number} of {passes}'}")
         for case in cases:
             for name, family, work, action in _actions(case):
-                lengths = watch.lengths_of(action)
-                key = (name, family.value)
+                took = thread_seconds(action)
+                key = (name, family.value if case.even else uneven(family))
                 terms.setdefault(key, {})[case] = {k: float(v[0]) for k, v in TERMS[name](work).items()}
                 if number:  # the first pass compiles
-                    took.setdefault(key, {}).setdefault(case, []).append(lengths)
-    return {
-        key: fit([terms[key][case] for case in times], [watch.seconds(each) for each in times.values()])
-        for key, times in took.items()
-    }
+                    times = least.setdefault(key, {})
+                    times[case] = min(took, times.get(case, took))
+    return {key: fit([terms[key][case] for case in least[key]], list(least[key].values())) for key in terms}
 
 
 def _actions(case: Case) -> Iterator[tuple[str, Family, Work, Callable[[], None]]]:

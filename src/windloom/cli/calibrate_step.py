@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windloom.cli.calibrate_clock import Stopwatch
-from windloom.cli.calibrate_kernels import Tell
+from windloom.cli.calibrate_kernels import Tell, thread_seconds
+from windloom.kernels import TECHNIQUES
 from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
+from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX, TICKS_PER_SECOND
-from windloom.optimizer.cost.calibrated import columns_of
+from windloom.optimizer.cost.calibrated import answer_terms, columns_of
 from windloom.optimizer.cost.fit import Fit, fit
+from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.rounds import Answers, State, step
@@ -43,8 +47,8 @@ class Synthetic:
 
     @property
     def tuples(self) -> float:
-        # The rate at which this share of the slices would hold a tuple if tuples came by chance; dense: four a cell.
-        mean = 4.0 if self.filled == 1.0 else -float(np.log1p(-self.filled))
+        # The rate at which this share of the slices would hold a tuple if tuples came by chance.
+        mean = 12.0 if self.filled == 1.0 else -float(np.log1p(-self.filled))
         return self.groups * self.slices * mean
 
     @property
@@ -119,10 +123,13 @@ ANSWERING = (
     Synthetic(2_000, 60, _windows(10, 30, 2), _ONE),
     Synthetic(300, 1_000, _windows(10, 10, 5), _ONE, 0.5),
     Synthetic(1_500, 200, _windows(15, 1, 4), _ONE, 0.2),
+    Synthetic(300, 1_000, (*_windows(9, 10, 5), (4, 1)), _ONE, 0.5),
+    Synthetic(40, 6_000, (*_windows(5, 20, 5), *_windows(5, 5, 5), (8, 1)), _TWO, 0.3),
+    Synthetic(60, 6_000, (*_windows(5, 7, 9), *_windows(5, 11, 6), *_windows(5, 4, 20)), _ONE),
 )
 
 
-def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, watch: Stopwatch, tell: Tell) -> dict[str, Fit]:
+def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tell) -> dict[str, Fit]:
     """`read` and `coarsen`: partials to cells, cells to slices of ten seconds."""
     cases = []
     for one in READING:
@@ -135,46 +142,74 @@ def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, watch: St
         keyed = table.num_rows if one.groups > 1 else 0
         terms["read"].append({"read": table.num_rows, "read_key": keyed, "read_column": columns})
         terms["coarsen"].append({"coarsen": table.num_rows, "coarsen_column": columns})
-    took: dict[str, list[list[float]]] = {name: [[] for _ in cases] for name in terms}
-    for number in range((3 if quick else 8) + 1):
+    least = {name: [np.inf] * len(cases) for name in terms}
+    for number in range((3 if quick else 10) + 1):
         tell("partials into cells")
         for i, (_, plan, table) in enumerate(cases):
             cells = read_partials(plan.sets[0], table)
-            read = watch.lengths_of(partial(read_partials, plan.sets[0], table))
-            merged = watch.lengths_of(partial(coarsen, cells, coarse))
+            read = thread_seconds(partial(read_partials, plan.sets[0], table))
+            merged = thread_seconds(partial(coarsen, cells, coarse))
             if number:  # the first pass compiles
-                took["read"][i].append(read)
-                took["coarsen"][i].append(merged)
-    return {name: fit(terms[name], [watch.seconds(each) for each in took[name]]) for name in terms}
+                least["read"][i] = min(least["read"][i], read)
+                least["coarsen"][i] = min(least["coarsen"][i], merged)
+    return {name: fit(terms[name], least[name]) for name in terms}
 
 
-def measure_answering(
-    plan_of: Callable[[Synthetic], Plan],
-    techniques_seconds: Callable[[Plan, Synthetic], float],
-    quick: bool,
-    watch: Stopwatch,
-    tell: Tell,
-) -> Fit:
-    """What remains of reading all answers when the techniques are taken off: rows, trees, queries."""
-    cases = []
-    for one in ANSWERING:
-        plan = plan_of(one)
-        _, answers, _ = step(State(), {0: one.partials(plan)}, TICK_MAX, plan)
-        cases.append((one, plan, answers))
-    took: list[list[float]] = [[] for _ in cases]
-    rows = [sum(block.table.num_rows for block in answers.blocks()) for _, _, answers in cases]
-    for _ in range(3 if quick else 8):
-        tell("cells into answers")
-        for i, (_, _, answers) in enumerate(cases):
-            took[i].append(watch.lengths_of(partial(_exhaust, answers)))
-    terms, left = [], []
-    for i, (one, plan, _) in enumerate(cases):
-        moves = (1 - one.filled) * float(np.log2(1 + one.filled * one.windows[0][1]))
-        row = {"row": rows[i], "row_value": rows[i] * len(one.aggregates), "row_sparse": rows[i] * moves}
-        terms.append({**row, "tree": 1.0, "query": len(one.windows), "lane": len(one.windows) * one.groups})
-        measured = watch.seconds(took[i])
-        left.append(max(measured - techniques_seconds(plan, one), 0.1 * measured))
-    return fit(terms, left)
+def measure_answering(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tell) -> Fit:
+    """What reading all answers takes when the techniques take nothing: rows, trees, queries."""
+    with _idle_technique() as idle:
+        cases = []
+        for one in ANSWERING:
+            plan = _with_technique(plan_of(one), idle)
+            _, answers, _ = step(State(), {0: one.partials(plan)}, TICK_MAX, plan)
+            _exhaust(answers)  # compiles
+            cases.append((one, answers))
+        least = [np.inf] * len(cases)
+        for _ in range(3 if quick else 10):
+            tell("cells into answers")
+            for i, (_, answers) in enumerate(cases):
+                least[i] = min(least[i], thread_seconds(partial(_exhaust, answers)))
+    return fit([_answer_terms(one, answers.plan) for one, answers in cases], least)
+
+
+def _answer_terms(one: Synthetic, plan: Plan) -> dict[str, float]:
+    found = plan.sets[0]
+    windows = [planned.query.window for planned in found.queries]
+    edges = found.trees[0].edges
+    work = Work.of(
+        Demand.of([windows], found.statistics),
+        np.array([edges.edges_per_second]),
+        found.statistics,
+        evenly_spaced([edges]),
+    )
+    terms = answer_terms(work, float(len(one.aggregates)), found.statistics)
+    return {name: float(amount[0]) * one.slices for name, amount in terms.items()} | {"tree": 1.0}
+
+
+class _Idle:
+    """A technique that answers zero: what is measured around it is everything but a technique."""
+
+    name = "idle"
+    needs = (Needs.NONE,)
+
+    def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
+        for column in out:
+            column[:] = 0
+
+
+@contextmanager
+def _idle_technique() -> Iterator[str]:
+    TECHNIQUES[_Idle.name] = _Idle()
+    try:
+        yield _Idle.name
+    finally:
+        del TECHNIQUES[_Idle.name]
+
+
+def _with_technique(plan: Plan, name: str) -> Plan:
+    one = plan.sets[0]
+    trees = tuple(replace(tree, techniques=(name,) * len(tree.techniques)) for tree in one.trees)
+    return replace(plan, sets=(replace(one, trees=trees),))
 
 
 def _exhaust(answers: Answers) -> None:

@@ -19,10 +19,11 @@ from windloom.optimizer.cost.calibrated import (
 )
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.omega import cost_name
-from windloom.optimizer.cost.work import Demand, Work
+from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
 from windloom.optimizer.scans.cost import NOTHING, scan_costs
 from windloom.plan.costs import PlanSeconds, SetSeconds, TreeSeconds
 from windloom.plan.physical import PartialSet, Plan
+from windloom.slicing.edges import EdgeSet
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +43,7 @@ def estimate_set(one: PartialSet, constants: Constants, scanning: Scanning | Non
         constants, one.statistics, one.edges.edges_per_second, one.slice_id, len(one.group_by), one.components
     )
     members = [[planned.query for planned in tree.queries] for tree in one.trees]
-    edges = np.array([tree.edges_per_second for tree in one.trees])
+    edges = [tree.edges for tree in one.trees]
     answering = estimate_answering(one, members, edges, [tree.techniques for tree in one.trees], constants)
     own = _own_costs(one, constants)
     trees = tuple(
@@ -81,21 +82,22 @@ class Answering:
 def estimate_answering(
     one: PartialSet,
     trees: Sequence[Sequence[Query]],
-    edges_per_second: Floats,
+    edges: Sequence[EdgeSet],
     techniques: Sequence[tuple[str, ...]],
     constants: Constants,
 ) -> Answering:
     """Any trees of the set's queries, all at once, so that a thousand of them are a few arrays."""
     statistics = one.statistics
+    rates, regular = np.array([each.edges_per_second for each in edges]), evenly_spaced(edges)
     every = Work.of(
-        Demand.of(([query.window for query in tree] for tree in trees), statistics), edges_per_second, statistics
+        Demand.of(([query.window for query in tree] for tree in trees), statistics), rates, statistics, regular
     )
     values = np.array([np.mean([len(query.aggregates) for query in tree]) for tree in trees])
-    answers = set_model(one, constants).answer_cost(every, edges_per_second, values)
+    answers = set_model(one, constants).answer_cost(every, values)
     costs = np.zeros((len(trees), len(one.components)))
     for index, part in enumerate(one.components):
         asking = [[query.window for query in tree if part.component in query.components] for tree in trees]
-        work = Work.of(Demand.of(asking, statistics), edges_per_second, statistics)
+        work = Work.of(Demand.of(asking, statistics), rates, statistics, regular)
         names = np.array([each[index] for each in techniques])
         for name in np.unique(names):
             has = (names == name) & (work.queries > 0)

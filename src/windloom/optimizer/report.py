@@ -53,7 +53,7 @@ def _shares(
 ) -> dict[str, QueryShare]:
     """Each cost is divided among those who cause it, in proportion to what each would cause alone."""
     members = [planned.query for planned in one.queries]
-    own_edges = _edge_rates([query.window for query in members], slicing)
+    own_edges = _edges_of([query.window for query in members], slicing)
     scans, partials = _scanned_alone(one, members, own_edges, constants)
     shared = job / count + costs.scan * _parts(scans) + (costs.partials + costs.merge) * _parts(partials)
     techniques = [tree.techniques for tree in one.trees for _ in tree.queries]
@@ -66,7 +66,7 @@ def _shares(
         each = estimate_answering(
             one,
             [[planned.query] for planned in tree.queries],
-            np.full(len(tree.queries), tree.edges_per_second),
+            [tree.edges] * len(tree.queries),
             [tree.techniques] * len(tree.queries),
             constants,
         )
@@ -85,26 +85,29 @@ def _parts(weights: Floats) -> Floats:
     return np.asarray(weights / total) if total > 0 else np.full(len(weights), 1 / len(weights))
 
 
-def _edge_rates(windows: Iterable[Window], slicing: Slicing) -> Floats:
-    known: dict[Window, float] = {}
-    rates = []
+def _edges_of(windows: Iterable[Window], slicing: Slicing) -> list[EdgeSet]:
+    """Of each window by itself."""
+    known: dict[Window, EdgeSet] = {}
+    found = []
     for window in windows:
         if window not in known:
-            known[window] = _edges([window], slicing).edges_per_second
-        rates.append(known[window])
-    return np.array(rates)
+            known[window] = _edges([window], slicing)
+        found.append(known[window])
+    return found
 
 
 def _edges(windows: Iterable[Window], slicing: Slicing) -> EdgeSet:
     return EdgeSet.of(part for window in windows for part in (*slicing.edges(window), *slicing.marks(window)))
 
 
-def _scanned_alone(one: PartialSet, queries: list[Query], edges: Floats, constants: Constants) -> tuple[Floats, Floats]:
+def _scanned_alone(
+    one: PartialSet, queries: list[Query], edges: list[EdgeSet], constants: Constants
+) -> tuple[Floats, Floats]:
     """Scanning, and bringing partials over and sorting them, for each query as the only one."""
     found = []
-    for query, rate in zip(queries, edges, strict=True):
+    for query, cut in zip(queries, edges, strict=True):
         needed = tuple(part for i, part in enumerate(one.components) if i == 0 or part.component in query.components)
-        cost = scanning_cost(constants, one.statistics, float(rate), _REGULAR, len(one.group_by), needed)
+        cost = scanning_cost(constants, one.statistics, cut.edges_per_second, _REGULAR, len(one.group_by), needed)
         found.append((cost.scan, cost.partials + cost.merge))
     scans, partials = np.array(found).T
     return scans, partials
@@ -123,9 +126,8 @@ def _mergers(one: PartialSet, costs: SetSeconds, constants: Constants) -> dict[t
     for i, tree in enumerate(compared):
         for other in compared[i + 1 :]:
             edges = tree.edges.union(other.edges)
-            rate = np.array([edges.edges_per_second])
             queries = [planned.query for both in (tree, other) for planned in both.queries]
-            techniques = _better(one, tree, other, queries, rate, constants)
+            techniques = _better(one, tree, other, queries, edges, constants)
             together = float(techniques + model.own_cost(np.array([_fine_rate(tree, other)]))[0])
             apart = costs.trees[tree.number].total + costs.trees[other.number].total
             common = weaveability(tree.edges, other.edges)
@@ -139,10 +141,12 @@ def _fine_rate(tree: Tree, other: Tree) -> float:
 
 
 def _better(
-    one: PartialSet, tree: Tree, other: Tree, queries: list[Query], rate: Floats, constants: Constants
+    one: PartialSet, tree: Tree, other: Tree, queries: list[Query], edges: EdgeSet, constants: Constants
 ) -> float:
     """Answering both from one tree, with the techniques of either."""
-    each = [estimate_answering(one, [queries], rate, [both.techniques], constants).total[0] for both in (tree, other)]
+    each = [
+        estimate_answering(one, [queries], [edges], [both.techniques], constants).total[0] for both in (tree, other)
+    ]
     return float(min(each))
 
 
@@ -227,5 +231,5 @@ def _set_and_query(one: PartialSet, tree: Tree, query: Query, edges: EdgeSet, co
     """What depends on the query's window: the set's partials on these edges, and answering the query."""
     rate = edges.edges_per_second
     scanning = scanning_cost(constants, one.statistics, rate, choose_slice_id(edges), len(one.group_by), one.components)
-    answering = estimate_answering(one, [[query]], np.array([rate]), [tree.techniques], constants)
+    answering = estimate_answering(one, [[query]], [edges], [tree.techniques], constants)
     return scanning.total + float(answering.total[0])

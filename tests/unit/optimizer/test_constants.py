@@ -20,7 +20,7 @@ from windloom.optimizer.cost.constants import (
 )
 
 GOOD: dict[str, Any] = {
-    "format": "windloom-costs/1",
+    "format": "windloom-costs/2",
     "runtime": dict.fromkeys(RUNTIME, 1.0),
     "techniques": {"prefix_ring": {"add_int": {"cell": 1.0, "row": 2.0}}},
 }

@@ -53,7 +53,7 @@ class CalibratedCost:
 
     def tree_cost(self, load: Load, edges_per_second: Floats) -> Floats:
         work = Work.of(Demand.of_load(load, self.statistics, self.answered), edges_per_second, self.statistics)
-        cost = self.own_cost(edges_per_second) + self.answer_cost(work, edges_per_second, self.values)
+        cost = self.own_cost(edges_per_second) + self.answer_cost(work, self.values)
         for one in self.asked:
             part = work.share(one.share)
             each = [technique_cost(self.constants, name, one.family, part) for name in one.techniques]
@@ -69,29 +69,48 @@ class CalibratedCost:
         times = is_coarser.astype(np.float64) + (1.0 if self.has_marks else 0.0)
         return np.asarray(times * merging + self.constants.seconds("tree") / self.statistics.round_seconds)
 
-    def answer_cost(self, work: Work, edges_per_second: Floats, values: Floats | float) -> Floats:
+    def answer_cost(self, work: Work, values: Floats | float) -> Floats:
         """Finding windows and writing answers."""
-        a_row = self.constants.seconds("row") + values * self.constants.seconds("row_value")
-        # Where slices are often empty, how many cells a window moves by cannot be guessed from the last one.
-        empty = np.exp(-self.statistics.tuples_per_cell(edges_per_second))
-        moves = np.log2(1 + work.cells * work.queries / np.maximum(work.rows, 1e-300))
-        a_row = a_row + empty * moves * self.constants.seconds("row_sparse")
-        a_query = self.constants.seconds("query") + self.statistics.groups * self.constants.seconds("lane")
-        return work.rows * a_row + work.queries * (a_query / self.statistics.round_seconds)
+        terms = answer_terms(work, values, self.statistics)
+        return np.asarray(sum(amount * self.constants.seconds(name) for name, amount in terms.items()))
+
+
+def answer_terms(work: Work, values: Floats | float, statistics: Statistics) -> dict[str, Floats]:
+    """A second of event time; `values` are the columns of an answer."""
+    # Where a window does not move evenly it is searched for, the longer the more cells it moves by.
+    moves = np.log2(1 + work.cells * work.queries / np.maximum(work.rows, 1e-300))
+    return {
+        "row": work.rows,
+        "row_value": work.rows * values,
+        "row_uneven": work.rows * work.uneven,
+        "row_move": work.rows * work.uneven * moves,
+        "query": work.queries * values / statistics.round_seconds,
+        "lane": work.queries * (statistics.groups / statistics.round_seconds),
+    }
 
 
 def technique_cost(constants: Constants, technique: str, family: Family, work: Work) -> Floats:
     """Seconds a second to combine one part of one component by a technique (its cost name)."""
-    nanoseconds = constants.of(technique, family.value)
+    evenly, unevenly = constants.of(technique, family.value), constants.of(technique, uneven(family))
     total = np.zeros_like(work.rows)
     for name, amount in TERMS[technique](work).items():
-        total = total + amount * (1e-9 * nanoseconds.get(name, 0.0))
+        even, odd = evenly.get(name, 0.0), unevenly.get(name, 0.0)
+        total = total + amount * (1e-9 * (even + work.uneven * (odd - even)))
     return total
+
+
+def uneven(family: Family) -> str:
+    """By what the constants of windows that do not move evenly are known."""
+    return f"{family.value} uneven"
 
 
 def known_techniques(constants: Constants, names: list[str], family: Family) -> list[str]:
     """Those of the cost names that the constants and the terms know."""
-    return [name for name in names if name in TERMS and family.value in constants.techniques.get(name, {})]
+    return [
+        name
+        for name in names
+        if name in TERMS and {family.value, uneven(family)} <= set(constants.techniques.get(name, {}))
+    ]
 
 
 @dataclass(frozen=True, slots=True)

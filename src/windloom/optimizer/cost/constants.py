@@ -14,7 +14,7 @@ from typing import Any
 from windloom.errors import WindloomError
 
 #: The number grows when constants change their meaning.
-FORMAT = "windloom-costs/1"
+FORMAT = "windloom-costs/2"
 #: Environment variable with the path of the constants to use.
 VARIABLE = "WINDLOOM_COSTS"
 
@@ -34,9 +34,10 @@ RUNTIME = (
     "coarsen_column",
     "row",  # an answer: its window found, its time and group written
     "row_value",  # a value of it
-    "row_sparse",  # more for finding its window among empty slices, for each doubling of the cells it moves by
+    "row_uneven",  # more for finding its window where that does not move evenly
+    "row_move",  # and for each doubling of the cells it moves by
     "lane",  # a query in a group, before it has answered anything
-    "query",  # a query, before it has answered anything
+    "query",  # a column of a query, before it has answered anything
     "tree",  # a tree, before it has answered anything
 )
 
@@ -50,7 +51,6 @@ class Constants:
     machine: str = ""
     source: str = "shipped"
     deviation: Mapping[str, float] = field(default_factory=dict)  # of each fit, mean
-    yardstick: float = 0.0  # seconds that the yardstick of the measurements took; 0: not known
 
     def seconds(self, name: str) -> float:
         return self.runtime[name] * 1e-9
@@ -89,7 +89,6 @@ class Constants:
             "runtime": dict(self.runtime),
             "techniques": self.techniques,
             "deviation": dict(self.deviation),
-            "yardstick": self.yardstick,
         }
         return json.dumps(found, indent=1, sort_keys=True) + "\n"
 
@@ -161,10 +160,10 @@ def read_constants(text: str, source: str) -> Constants:
         for families in techniques.values()
     ):
         raise damaged("'techniques' must be numbers of nanoseconds by technique, family and term, none negative")
-    yardstick, deviation = found.get("yardstick", 0.0), found.get("deviation", {})
-    if not _are_costs({"yardstick": yardstick}) or not _are_costs(deviation):
-        raise damaged("'yardstick' must be a number, and 'deviation' numbers, none negative")
-    return Constants(runtime, techniques, str(found.get("machine", "")), source, deviation, yardstick)
+    deviation = found.get("deviation", {})
+    if not _are_costs(deviation):
+        raise damaged("'deviation' must be numbers, none negative")
+    return Constants(runtime, techniques, str(found.get("machine", "")), source, deviation)
 
 
 def _are_costs(values: Any) -> bool:

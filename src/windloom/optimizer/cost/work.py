@@ -1,5 +1,8 @@
 """Work: what answering the queries of a tree asks of a technique, and the terms each technique's time is made of.
 
+Compiled code takes windows that move evenly, by as many cells as the one before, many at a time. So every technique has
+two sets of constants: for windows that move evenly, and for those that do not (slices are empty, or unequally long).
+
 Ω counts operations; time also goes into reading cells, sorting answers and jumping through memory. So a technique has
 a few terms, quantities that follow from its algorithm, and a constant in nanoseconds for each of them, which
 `windloom calibrate` measures.
@@ -19,7 +22,7 @@ a few terms, quantities that follow from its algorithm, and a constant in nanose
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,10 +32,13 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.window import Window
 from windloom.optimizer.cost.omega import Load
 from windloom.plan.statistics import Statistics
+from windloom.slicing.edges import EdgeSet
 
 #: Rows (times, positions, values: some 40 bytes) that a second-level cache holds; rows of a block (see `rounds`).
 CACHED_ROWS = 1 << 15
 BLOCK_ROWS = 1 << 20
+#: Neighbouring slices that must all hold a tuple for a window to move evenly.
+EVEN_CELLS = 8
 
 Floats = NDArray[np.float64]
 Terms = dict[str, Floats]
@@ -84,11 +90,16 @@ class Work:
     longest: Floats  # cells of the longest window
     group_cells: Floats  # cells of one group in one round
     group_rows: Floats  # answers of one group in one round
+    uneven: Floats  # share of answers whose window does not move by as many cells as the one before
 
     @classmethod
-    def of(cls, demand: Demand, edges_per_second: Floats, statistics: Statistics) -> Work:
+    def of(
+        cls, demand: Demand, edges_per_second: Floats, statistics: Statistics, regular: Floats | float = 1.0
+    ) -> Work:
+        """`regular` is 1 for trees whose edges are evenly spaced, else 0."""
         cells = statistics.cells_per_second(edges_per_second)
         in_group = np.maximum(cells / statistics.groups, 1e-300)
+        filled = -np.expm1(-statistics.tuples_per_cell(edges_per_second))
         return cls(
             demand.queries,
             cells,
@@ -98,6 +109,7 @@ class Work:
             np.maximum(1.0, np.minimum(demand.longest_seconds, statistics.round_seconds) * in_group),
             np.maximum(1.0, in_group * statistics.round_seconds),
             np.maximum(1.0, demand.rows / statistics.groups * statistics.round_seconds),
+            1 - regular * filled**EVEN_CELLS,
         )
 
     def share(self, of_queries: float) -> Work:
@@ -113,7 +125,13 @@ class Work:
             self.longest,
             self.group_cells,
             self.group_rows * of_queries,
+            self.uneven,
         )
+
+
+def evenly_spaced(edges: Sequence[EdgeSet]) -> Floats:
+    """1 for edges at equal distances, else 0."""
+    return np.array([float(each.density.value * each.pane.period == 1) for each in edges])
 
 
 def _recalculate(work: Work) -> Terms:
