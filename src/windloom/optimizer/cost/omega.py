@@ -106,6 +106,18 @@ class Load:
             self.having[one],
         )
 
+    def without(self, tree: int) -> Load:
+        return Load(
+            np.delete(self.overlap, tree),
+            np.delete(self.answers_per_second, tree),
+            np.delete(self.longest_seconds, tree),
+            np.delete(self.queries, tree),
+            np.delete(self.log_seconds, tree),
+            np.delete(self.distinct, tree, 0),
+            self.seconds,
+            np.delete(self.having, tree, 0),
+        )
+
     def absorb(self, tree: int, other: int) -> None:
         """Make `tree` the merger of the two."""
         self.overlap[tree] += self.overlap[other]

@@ -78,7 +78,8 @@ class IncrementalPlan:
         self._rates = np.zeros(0)
         self._unions = np.zeros((0, 0))  # edges per second of every two trees together
         self._curve = PlanCurve()
-        self._cost: float | None = None  # None until it is asked for again
+        self._load: Load | None = None  # of the trees; None, as the cost, until it is asked for again
+        self._cost: float | None = None
         self.wants_full_plan = False
         self.full_plans = 0
 
@@ -115,7 +116,7 @@ class IncrementalPlan:
     @property
     def cost(self) -> float:
         if self._cost is None:
-            self._cost = float(self._model.tree_cost(self._load(), self._rates).sum()) if self._members else 0.0
+            self._cost = float(self._model.tree_cost(self._loads(), self._rates).sum()) if self._members else 0.0
         return self._cost
 
     @property
@@ -148,7 +149,7 @@ class IncrementalPlan:
         classes = self._slicing.edges(window)
         self._classes[tree] -= Counter(classes)
         self._rows[tree] = class_rows(self._classes[tree])
-        self._cost = None
+        self._forget_costs()
         if not self._members[tree]:
             self._drop(tree)
         else:
@@ -197,23 +198,25 @@ class IncrementalPlan:
         self._members = [set(tree) for tree in trees]
         self._classes = [Counter(one for q in tree for one in self._slicing.edges(self._windows[q])) for tree in trees]
         self._rows = [class_rows(classes) for classes in self._classes]
-        self._cost = None
+        self._forget_costs()
         forest = problem.counter.forest(problem.bundles_of(plan.trees))
         self._rates = forest.rates.copy()
         self._unions = np.array([forest.unions(tree) for tree in range(len(trees))])
         self._curve.add(len(self._windows), self.cost)
         self.full_plans += 1
 
-    def _load(self) -> Load:
-        queries = list(self._windows)
-        place = {query: i for i, query in enumerate(queries)}
-        columns = WindowColumns.of(list(self._windows.values()), np.ones(len(queries), np.int64))
-        return columns.load([[place[query] for query in members] for members in self._members])
+    def _loads(self) -> Load:
+        if self._load is None:
+            queries = list(self._windows)
+            place = {query: i for i, query in enumerate(queries)}
+            columns = WindowColumns.of(list(self._windows.values()), np.ones(len(queries), np.int64))
+            self._load = columns.load([[place[query] for query in members] for members in self._members])
+        return self._load
 
     def _merge_from(self, tree: int) -> None:
         """Merge the tree with the one that saves most, and go on with the two of them, while that saves."""
-        load = self._load()
         while len(self._members) > 1:
+            load = self._loads()
             costs = self._model.tree_cost(load, self._rates)
             gains = costs + costs[tree] - self._model.tree_cost(load.merged(tree), self._unions[tree])
             gains[tree] = -np.inf
@@ -221,7 +224,6 @@ class IncrementalPlan:
             if gains[best] <= TOLERANCE * float(costs.sum()):
                 return
             tree = self._merge(tree, best)
-            load = self._load()
 
     def _merge(self, one: int, other: int) -> int:
         """The larger tree takes the smaller one in, so that few queries move; its place is returned."""
@@ -236,15 +238,17 @@ class IncrementalPlan:
         self._members[large] |= self._members[small]
         self._classes[large] += self._classes[small]
         self._rows[large] = class_rows(self._classes[large])
-        self._cost = None
+        load = self._loads()
+        load.absorb(large, small)
         self._drop(small)
+        self._load = load.without(small)
         return large - (small < large)
 
     def _append(self, members: set[int], classes: Counter[EdgeClass], rate: float, unions: NDArray[np.float64]) -> None:
         self._members.append(members)
         self._classes.append(classes)
         self._rows.append(class_rows(classes))
-        self._cost = None
+        self._forget_costs()
         self._numbers.append(self._next_tree)
         self._next_tree += 1
         self._rates = np.append(self._rates, rate)
@@ -255,8 +259,12 @@ class IncrementalPlan:
 
     def _drop(self, tree: int) -> None:
         del self._members[tree], self._classes[tree], self._rows[tree], self._numbers[tree]
+        self._forget_costs()
         self._rates = np.delete(self._rates, tree)
         self._unions = np.delete(np.delete(self._unions, tree, 0), tree, 1)
+
+    def _forget_costs(self) -> None:
+        self._load = self._cost = None
 
     def _settle(self, before: dict[int, int]) -> Change:
         """Is the plan still good enough? Else a full one."""
@@ -280,9 +288,6 @@ class IncrementalPlan:
 
     def _change(self, before: dict[int, int], replanned: bool) -> Change:
         after = self._tree_numbers()
-        moved = {
-            query: (before.get(query), after.get(query))
-            for query in sorted(before.keys() | after.keys())
-            if before.get(query) != after.get(query)
-        }
+        changed = sorted({query for query, _ in before.items() ^ after.items()})
+        moved = {query: (before.get(query), after.get(query)) for query in changed}
         return Change(moved, self.cost, self.expected, replanned)
