@@ -16,7 +16,9 @@ from windloom.optimizer.cost.constants import RUNTIME
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibrate_kernels, "QUICK", [Case(2, 50, 1, 4, 1), Case(2, 50, 5, 8, 2), Case(1, 90, 9, 4, 1, even=False)])
+    monkeypatch.setattr(
+        calibrate_kernels, "QUICK", [Case(2, 50, 1, 4, 1), Case(2, 50, 5, 8, 2), Case(1, 90, 9, 4, 1, even=False)]
+    )
     monkeypatch.setattr(calibrate_step, "READING", [Synthetic(n, 40, ((1, 1),), ("sum n",)) for n in (1, 3)])
     few = [Synthetic(n, 40, ((4, 1), (6, 2)), ("sum n",), filled) for n, filled in ((1, 1.0), (3, 0.5))]
     monkeypatch.setattr(calibrate_step, "ANSWERING", few)
