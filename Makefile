@@ -1,5 +1,6 @@
 # Every target sets itself up: `make demo` and `make test` work in a fresh clone.
 # PYTHON chooses the interpreter for .venv; ARGS is passed on, as in: make test ARGS='-m "not spark"'
+# Tests run in two processes, those that share a Spark session in one of them; ARGS='-n 0 …' runs them in one.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -19,7 +20,7 @@ demo: setup ## see Windloom at work on a small stream
 	@$(BIN)/windloom demo $(ARGS)
 
 test: setup ## run every test
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 kill: setup ## kill a stream thirty times, with kill -9, and compare its rows; half an hour
 	@WINDLOOM_KILLS=30 $(BIN)/python -m pytest -s tests/spark/test_kill.py $(ARGS)

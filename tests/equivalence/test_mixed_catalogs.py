@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SEEDS = range(int(os.environ.get("WINDLOOM_SEEDS", "1")))
-PREDICATES = int(os.environ.get("WINDLOOM_PREDICATES", "40"))
-TUPLES, SECONDS, ROUNDS = 240, 120, 4
+PREDICATES = int(os.environ.get("WINDLOOM_PREDICATES", "12"))
+TUPLES, SECONDS, ROUNDS = 240, 120, 3
 
 _SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 _FIRST = datetime(2024, 1, 1, tzinfo=UTC)
@@ -137,10 +137,8 @@ def check(case: Case, results: Any) -> None:
         assert outcome.ok, f"{query.text}\n{outcome}"
 
 
-@pytest.mark.parametrize(("scans", "placement"), [("auto", "driver"), ("together", "executors")])
-def test_a_batch_equals_spark(case: Case, scans: str, placement: str) -> None:
-    results = case[0].run(scans=scans, placement=placement, shards=2 if placement == "executors" else None)
-    check(case, results)
+def test_a_batch_equals_spark(case: Case) -> None:
+    check(case, case[0].run(placement="driver"))
 
 
 def test_a_stream_equals_spark_wherever_its_rounds_are_cut(
@@ -165,7 +163,7 @@ def test_a_stream_equals_spark_wherever_its_rounds_are_cut(
         finish=True,
     )
     assert handle.await_termination(600)
-    assert sum(one.late for one in handle.recent_progress) == 0
+    assert sum(one.late_partly + one.late_dropped for one in handle.recent_progress) == 0
     check(case, handle)
 
 

@@ -1,12 +1,14 @@
 """Random catalogs equal Spark's own window(), row for row: every strategy, slicing, technique and placement.
 
-`WINDLOOM_SEEDS=20` widens the search; a failing seed is named in the test's id.
+Every combination is tried on one of three catalogs in turn; `WINDLOOM_SEEDS=20` tries each on twenty. A failing seed is
+named in the test's id.
 """
 
 from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +26,7 @@ from windloom.spark.verify import compare, spark_window_frame
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEEDS = range(int(os.environ.get("WINDLOOM_SEEDS", "3")))
+CATALOGS, SEEDS = 3, int(os.environ.get("WINDLOOM_SEEDS", "1"))
 QUERIES = 9
 
 
@@ -59,9 +61,24 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_large_string(kind) else kind
 
 
-@pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: f"seed{seed}")
-def case(request: pytest.FixtureRequest, spark: SparkSession) -> Case:
-    return Case(spark, request.param)
+@pytest.fixture(scope="module")
+def cases() -> dict[int, Case]:
+    return {}
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest, spark: SparkSession, cases: dict[int, Case]) -> Case:
+    """Each catalog is made once."""
+    seed = request.param
+    if seed not in cases:
+        cases[seed] = Case(spark, seed)
+    return cases[seed]
+
+
+def on_seeds(names: str, combinations: Sequence[tuple[str, ...]]) -> pytest.MarkDecorator:
+    made = [(i % CATALOGS + seed, *one) for i, one in enumerate(combinations) for seed in range(SEEDS)]
+    cases = [pytest.param(*one, id="-".join([f"seed{one[0]}", *one[1:]])) for one in made]
+    return pytest.mark.parametrize(f"case, {names}", cases, indirect=["case"])
 
 
 #: Every strategy, and every slicing with the extremes and what lies between.
@@ -71,21 +88,18 @@ ON_DRIVER += [
 ]
 
 
-@pytest.mark.parametrize(("strategy", "slicing"), ON_DRIVER)
+@on_seeds("strategy, slicing", ON_DRIVER)
 def test_every_strategy_and_slicing_on_the_driver(case: Case, strategy: str, slicing: str) -> None:
     case.check(case.loom.run(strategy, slicing=slicing, placement="driver"))
 
 
-ON_EXECUTORS = [("weave_share", "pairs"), ("no_share", "cutty"), ("shared", "panes")]
-
-
-@pytest.mark.parametrize(("strategy", "slicing"), ON_EXECUTORS)
+@on_seeds("strategy, slicing", [("weave_share", "pairs"), ("no_share", "cutty"), ("shared", "panes")])
 def test_the_same_rows_on_executors(case: Case, strategy: str, slicing: str) -> None:
     results = case.loom.run(strategy, slicing=slicing, placement="executors", shards=3)
     case.check(results)
     results.unpersist()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if Needs.ASSOCIATIVE in one.needs])
+@on_seeds("technique", [(name,) for name, one in TECHNIQUES.items() if Needs.ASSOCIATIVE in one.needs])
 def test_every_technique_that_answers_all_aggregates(case: Case, technique: str) -> None:
     case.check(case.loom.run("shared", technique=technique, placement="driver"))

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-from functools import reduce
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,6 +25,7 @@ from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors import WideAnswers
 from windloom.spark.frames import arrow_frame, finish
+from windloom.spark.unions import union_all
 
 MANIFEST = "manifest.json"
 _FIRST_FILE = "part-00000.parquet"
@@ -101,7 +101,7 @@ class ParquetStore:
                 numbers = shapes[part : part + _UNITED_SHAPES]
                 queries = [planned.name for planned in self._plan.queries if planned.shape in numbers]
                 with as_windloom_errors(queries_text(queries)):
-                    done = reduce(DataFrame.unionAll, [self._named(wide, number, lookup) for number in numbers])
+                    done = union_all([self._named(wide, number, lookup) for number in numbers])
                     done = done.coalesce(1 + rows // _FILE_ROWS)
                     done.write.mode("append").parquet(f"file://{self._work / name}")
 

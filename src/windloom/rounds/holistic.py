@@ -83,7 +83,8 @@ def _quantiles(found: Ranked, listed: Listed, rows: slice) -> pa.Array:
     if listed.kind is ComponentKind.BUCKETS:
         values = bucket_values(listed.dictionary.to_numpy(zero_copy_only=False))
         return pa.array(values[found.lower[rows]], mask=total == 0)
-    values = listed.dictionary.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    # As Spark casts: integers beyond 2^53 to the nearest double.
+    values = listed.dictionary.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     place = (total - 1) * found.share
     below = np.floor(place)
     lower, higher = values[found.lower[rows]], values[found.higher[rows]]

@@ -23,7 +23,8 @@ def exact_sql(aggregate: Aggregate) -> str:
         case "quantile":
             return f"percentile({argument}, {aggregate.parameters[0]})"
         case "approx_quantile":
-            place = f"CAST(floor({aggregate.parameters[0]}D * (count({argument}) - 1)) AS INT) + 1"
+            # A window may hold no value; place 0 is an error even there.
+            place = f"greatest(CAST(floor({aggregate.parameters[0]}D * (count({argument}) - 1)) AS INT) + 1, 1)"
             return f"CAST(try_element_at(array_sort(collect_list({argument})), {place}) AS DOUBLE)"
         case "top":
             return f"slice({_frequencies(argument)}, 1, {aggregate.parameters[0]})"

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import DataFrame
 
 from windloom.model.expression import Expression
 from windloom.spark.slots import slot_names
+from windloom.spark.unions import union_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def ingest_of(frames: Mapping[str, DataFrame]) -> Ingest:
         columns = [f"{own.get(slot, f'CAST(NULL AS {kinds[slot]})')} AS {slot}" for slot in sorted(kinds)]
         aligned.append(frame.selectExpr(f"{number} AS stream", *columns))
     pairs = {name: tuple(zip(slots[name], frame.columns, strict=True)) for name, frame in frames.items()}
-    return Ingest(reduce(DataFrame.unionAll, aligned), pairs)
+    return Ingest(union_all(aligned), pairs)
 
 
 def _quoted(column: str) -> str:

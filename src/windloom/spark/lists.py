@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -19,6 +18,7 @@ from windloom.model.approximate import MOST_ENTRIES
 from windloom.plan.physical import PlannedComponent
 from windloom.spark.native import component_sql
 from windloom.spark.sketches import bucket_sql, rank_sql, register_sql
+from windloom.spark.unions import union_all
 
 #: Other fields up to which one list is counted in the same pass, each of them once a value, and not by another scan.
 FEW_FIELDS = 4
@@ -93,7 +93,7 @@ def _grouped(
         part.selectExpr(*(name if name in part.columns else f"CAST(NULL AS {kinds[name]}) AS {name}" for name in kinds))
         for part in parts
     ]
-    return reduce(DataFrame.unionAll, aligned)
+    return union_all(aligned)
 
 
 def _by_value(projected: DataFrame, keys: Sequence[str], one: NativeList, more: Sequence[Column] = ()) -> DataFrame:

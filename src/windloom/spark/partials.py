@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import chain
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from windloom.spark.lists import summarised
 from windloom.spark.native import input_sql, signature_sql, signed_bits, slice_sql, tick_sql
 from windloom.spark.positions import POSITION, with_positions
 from windloom.spark.slots import slot_names
+from windloom.spark.unions import union_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def unite(parts: list[DataFrame]) -> tuple[DataFrame, tuple[tuple[str, ...], ...
         own = {slot: name for slot, (name, _) in zip(names, columns, strict=True)}
         wanted = [f"{own.get(slot, f'CAST(NULL AS {kinds[slot]})')} AS {slot}" for slot in sorted(kinds)]
         aligned.append(frame.selectExpr(f"{number} AS part", *wanted))
-    return reduce(DataFrame.unionAll, aligned), slots
+    return union_all(aligned), slots
 
 
 def check_times(plan: Plan, partials: Mapping[int, pa.Table]) -> None:
