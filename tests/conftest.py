@@ -29,8 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture, marker in _MARKER_OF_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(marker)
-        # Where tests run in two processes (`make test`), those of each group stay together, so that each process has one
-        # session; the second has less to do with it, and the tests without Spark besides.
+        # Where tests run in two processes (`make test`), a group stays in one, so that each has one session; the
+        # second has less to do with it, and the tests without Spark besides.
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("second" if _SECOND.intersection(item.path.parts) else "first"))
 
