@@ -19,6 +19,8 @@ os.environ["WINDLOOM_COSTS"] = str(Path(__file__).parent / "support" / "costs.js
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 _MARKER_OF_FIXTURE = {"spark": "spark", "shared_data": "data"}
+#: Folders and modules of the second group: see below.
+_SECOND = {"interface", "test_kill.py", "test_cluster.py"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest's own hook, which selects by marker
@@ -27,9 +29,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture, marker in _MARKER_OF_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(marker)
-        # Where tests run in two processes, one of them has the session, and the other one all tests without it.
+        # Where tests run in two processes (`make test`), a group stays in one, so that each has one session; the
+        # second has less to do with it, and the tests without Spark besides.
         if item.get_closest_marker("spark") is not None:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group("second" if _SECOND.intersection(item.path.parts) else "first"))
 
 
 @pytest.fixture(scope="session")

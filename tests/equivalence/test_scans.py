@@ -61,11 +61,11 @@ def spark_answers(frame: DataFrame, asked: list[str], grouping: tuple[str, ...])
     return found
 
 
-@pytest.mark.parametrize(("scans", "placement"), [("auto", "driver"), ("together", "executors")])
+@pytest.mark.parametrize(("scans", "placement", "count"), [("auto", "driver", 40), ("together", "executors", 15)])
 def test_predicates_and_groupings_of_all_kinds_equal_spark(
-    spark: SparkSession, frame: DataFrame, scans: str, placement: str
+    spark: SparkSession, frame: DataFrame, scans: str, placement: str, count: int
 ) -> None:
-    asked = predicates(50)
+    asked = predicates(count)
     loom = Loom(spark)
     loom.stream("events", frame, time="ts")
     places: list[tuple[str, int, tuple[str, ...]]] = []

@@ -138,3 +138,9 @@ def test_a_decision_has_a_date_a_context_consequences_and_a_place_in_the_list(pa
 
 def test_decisions_are_numbered_in_a_row() -> None:
     assert [page.name[:4] for page in DECISIONS] == [f"{number:04}" for number in range(1, len(DECISIONS) + 1)]
+
+
+@every_page
+def test_nothing_waits_to_be_filled_in(page: Path) -> None:
+    """A line of one word in capitals is a place that something was to be put."""
+    assert re.findall(r"^[A-Z_]{4,}$", page.read_text(encoding="utf-8"), re.MULTILINE) == []
