@@ -20,7 +20,9 @@ from windloom.optimizer.cost.calibrated import uneven
 from windloom.optimizer.cost.fit import Fit, fit
 from windloom.optimizer.cost.omega import cost_name
 from windloom.optimizer.cost.work import TERMS, Work
+from windloom.testing.workload import divisor_windows
 
+Ints = NDArray[np.int64]
 Tell = Callable[[str], None]
 
 #: Cells over which answers would cover more than this are not recalculated.
@@ -29,7 +31,10 @@ _MOST_COVERED = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Groups of so many cells; queries with windows around so many cells, moving by so many, or 2 or 3 times that."""
+    """Groups of so many cells; queries with windows around so many cells, moving by so many, or 2 or 3 times that.
+
+    Where they are mixed, slides are divisors of `slide`, and ranges up to `length` times the slide.
+    """
 
     groups: int
     cells: int
@@ -37,6 +42,7 @@ class Case:
     length: int
     slide: int
     even: bool = True  # are the cells evenly spaced? if not, every other slice is empty, by chance
+    mixed: bool = False
 
     def lanes(self) -> tuple[NDArray[np.int64], Lanes]:
         bounds = np.arange(self.groups + 1, dtype=np.int64) * self.cells
@@ -44,30 +50,36 @@ class Case:
         if not self.even:
             steps = np.random.default_rng(5).geometric(0.5, self.groups * self.cells).reshape(self.groups, -1)
             starts = np.cumsum(steps, axis=1).ravel()
-        spread = 0.5 + np.arange(self.queries) / self.queries
         apart = 1 if self.even else 2
-        ranges = np.maximum(1, (apart * self.length * spread).astype(np.int64))
-        slides = apart * self.slide * (1 + np.arange(self.queries, dtype=np.int64) % 3)
-        windows = WindowArrays(ranges, slides, np.zeros(self.queries, np.int64))
+        ranges, slides = self._mixed() if self.mixed else self._alike()
+        windows = WindowArrays(apart * ranges, apart * slides, np.zeros(self.queries, np.int64))
         none = np.empty(0, np.int64)
         lanes = locate(starts, bounds, windows, -(2**62), 2**62, (none, none, np.empty(0, np.int32)))
         return bounds, lanes
 
+    def _alike(self) -> tuple[Ints, Ints]:
+        number = np.arange(self.queries, dtype=np.int64)
+        ranges = np.maximum(1, (self.length * (0.5 + number / self.queries)).astype(np.int64))
+        return ranges, self.slide * (1 + number % 3)
 
-_WINDOWS = (
-    *((1, 16, 1), (1, 256, 4), (2, 6, 2), (4, 64, 1), (4, 1000, 10), (8, 4, 1)),
-    *((16, 32, 2), (16, 300, 1), (64, 64, 4), (64, 200, 20)),
-)
+    def _mixed(self) -> tuple[Ints, Ints]:
+        pairs = divisor_windows(self.queries, self.slide, self.length, seed=100 + self.queries)
+        ranges, slides = np.array(list(pairs), np.int64).T.copy()
+        return ranges, slides
+
+
+#: Queries, length, slide.
+_ALIKE = ((1, 16, 1), (1, 256, 4), (2, 6, 2), (4, 64, 1), (4, 1000, 10), (8, 4, 1), (16, 32, 2), (64, 64, 4))
+_MIXED = ((8, 4, 12), (6, 10, 24), (14, 30, 36), (30, 20, 90), (60, 40, 48))
 
 
 def _cases(*sizes: tuple[int, int]) -> list[Case]:
-    return [
-        Case(groups, cells, *one, even)
-        for even in (True, False)
-        for groups, cells in sizes
-        for one in _WINDOWS
-        if one[1] <= 2 * cells
-    ]
+    found = []
+    for even in (True, False):
+        for groups, cells in sizes:
+            found += [Case(groups, cells, *one, even) for one in _ALIKE if one[1] <= 2 * cells]
+            found += [Case(groups, cells, *one, even, mixed=True) for one in _MIXED if one[1] * one[2] <= 2 * cells]
+    return found
 
 
 _LARGE = [Case(1, *one, even) for even in (True, False) for one in ((60_000, 40, 100, 3), (100_000, 12, 50, 2))]
@@ -88,6 +100,7 @@ def work_of(case: Case, lanes: Lanes) -> Work:
         case.cells,
         len(lanes) / case.groups,
         0.0 if case.even else 1.0,
+        0.0,
     )
     return Work(*(np.array([amount], np.float64) for amount in amounts))
 
@@ -106,7 +119,7 @@ def measure_techniques(quick: bool, tell: Tell) -> dict[tuple[str, str], Fit]:
     processes do (they take caches and memory, too) only ever adds, and seldom lasts through all passes.
     """
     cases = QUICK if quick else FULL
-    passes = 3 if quick else 8
+    passes = 3 if quick else 6
     terms: dict[tuple[str, str], dict[Case, dict[str, float]]] = {}
     least: dict[tuple[str, str], dict[Case, float]] = {}
     for number in range(passes + 1):

@@ -23,6 +23,7 @@ from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.rounds import Answers, State, step
 from windloom.rounds.cells import coarsen, read_partials
+from windloom.testing.workload import divisor_windows
 
 _COLUMNS = {"ts": "bigint", "k": "string", "n": "int", "x": "double"}
 
@@ -126,6 +127,10 @@ ANSWERING = (
     Synthetic(300, 1_000, (*_windows(9, 10, 5), (4, 1)), _ONE, 0.5),
     Synthetic(40, 6_000, (*_windows(5, 20, 5), *_windows(5, 5, 5), (8, 1)), _TWO, 0.3),
     Synthetic(60, 6_000, (*_windows(5, 7, 9), *_windows(5, 11, 6), *_windows(5, 4, 20)), _ONE),
+    Synthetic(100, 2_000, tuple(divisor_windows(15, 60, 12, seed=21)), _ONE),
+    Synthetic(1, 50_000, tuple(divisor_windows(40, 72, 30, seed=22)), _ONE),
+    Synthetic(1_200, 200, tuple(divisor_windows(20, 60, 8, seed=23)), _ONE, 0.25),
+    Synthetic(300, 1_000, tuple(divisor_windows(30, 90, 15, seed=24)), _TWO, 0.4),
 )
 
 

@@ -45,7 +45,7 @@ def _terms(name: str) -> set[str]:
 
     from windloom.optimizer.cost.work import TERMS, Work
 
-    return set(TERMS[name](Work(*(np.ones(1) for _ in range(8)))))
+    return set(TERMS[name](Work(*(np.ones(1) for _ in Work.__slots__))))
 
 
 def test_the_environment_goes_before_the_users_file_and_that_before_what_ships(

@@ -84,6 +84,7 @@ def answer_terms(work: Work, values: Floats | float, statistics: Statistics) -> 
         "row_value": work.rows * values,
         "row_uneven": work.rows * work.uneven,
         "row_move": work.rows * work.uneven * moves,
+        "row_unequal": work.rows * work.unequal,
         "query": work.queries * values / statistics.round_seconds,
         "lane": work.queries * (statistics.groups / statistics.round_seconds),
     }

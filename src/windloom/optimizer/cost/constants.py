@@ -36,6 +36,7 @@ RUNTIME = (
     "row_value",  # a value of it
     "row_uneven",  # more for finding its window where that does not move evenly
     "row_move",  # and for each doubling of the cells it moves by
+    "row_unequal",  # more for finding its window where slices are unequally long
     "lane",  # a query in a group, before it has answered anything
     "query",  # a column of a query, before it has answered anything
     "tree",  # a tree, before it has answered anything

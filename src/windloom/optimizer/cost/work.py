@@ -1,7 +1,8 @@
 """Work: what answering the queries of a tree asks of a technique, and the terms each technique's time is made of.
 
 Compiled code takes windows that move evenly, by as many cells as the one before, many at a time. So every technique has
-two sets of constants: for windows that move evenly, and for those that do not (slices are empty, or unequally long).
+two sets of constants: for windows that move evenly, and for those that do not, as slices are empty now and then. Slices
+that are all full but unequally long move windows evenly enough; only finding the windows takes longer there.
 
 Ω counts operations; time also goes into reading cells, sorting answers and jumping through memory. So a technique has
 a few terms, quantities that follow from its algorithm, and a constant in nanoseconds for each of them, which
@@ -90,7 +91,8 @@ class Work:
     longest: Floats  # cells of the longest window
     group_cells: Floats  # cells of one group in one round
     group_rows: Floats  # answers of one group in one round
-    uneven: Floats  # share of answers whose window does not move by as many cells as the one before
+    uneven: Floats  # share of answers whose window moves by other numbers of cells, as slices are empty by chance
+    unequal: Floats  # share of answers where slices are full but unequally long
 
     @classmethod
     def of(
@@ -99,7 +101,7 @@ class Work:
         """`regular` is 1 for trees whose edges are evenly spaced, else 0."""
         cells = statistics.cells_per_second(edges_per_second)
         in_group = np.maximum(cells / statistics.groups, 1e-300)
-        filled = -np.expm1(-statistics.tuples_per_cell(edges_per_second))
+        even = (-np.expm1(-statistics.tuples_per_cell(edges_per_second))) ** EVEN_CELLS
         return cls(
             demand.queries,
             cells,
@@ -109,7 +111,8 @@ class Work:
             np.maximum(1.0, np.minimum(demand.longest_seconds, statistics.round_seconds) * in_group),
             np.maximum(1.0, in_group * statistics.round_seconds),
             np.maximum(1.0, demand.rows / statistics.groups * statistics.round_seconds),
-            1 - regular * filled**EVEN_CELLS,
+            1 - even,
+            even * (1 - regular),
         )
 
     def share(self, of_queries: float) -> Work:
@@ -126,6 +129,7 @@ class Work:
             self.group_cells,
             self.group_rows * of_queries,
             self.uneven,
+            self.unequal,
         )
 
 
