@@ -63,7 +63,8 @@ def test_the_example_catalog_equals_spark(spark: SparkSession) -> None:
 @cache
 def transcripts() -> tuple[tuple[str, str], ...]:
     """(arguments, output) of every `$ windloom explain …` in the docs."""
-    return tuple(_EXPLAIN.findall((ROOT / "docs" / "explain.md").read_text(encoding="utf-8")))
+    pages = (ROOT / "docs" / name for name in ("explain.md", "cost.md"))
+    return tuple(found for page in pages for found in _EXPLAIN.findall(page.read_text(encoding="utf-8")))
 
 
 @pytest.fixture
@@ -78,10 +79,12 @@ def test_transcripts_in_the_docs_are_what_explain_says(spark: SparkSession) -> N
     assert transcripts()
     for arguments, shown in transcripts():
         catalog, *options = shlex.split(arguments)
+        sharing = "--sharing" in options
+        options = [option for option in options if option != "--sharing"]
         loom = Loom(spark)
         loom.load(ROOT / catalog)
         named = {option.removeprefix("--"): value for option, value in zip(options[::2], options[1::2], strict=True)}
-        said = loom.explain(**named)
+        said = loom.explain(sharing=sharing, **named)
         for piece in re.split(r"^…\n", shown, flags=re.MULTILINE):  # an ellipsis leaves something out
             assert piece in said, f"windloom explain {arguments} says:\n{said}"
 

@@ -41,6 +41,18 @@ def test_nobody_pays_more_than_alone_where_all_ask_the_same_and_share() -> None:
     assert all(one.saved > 0 for one in report.queries.values())
 
 
+def test_of_a_scan_for_several_sets_each_pays_in_proportion_to_what_it_asks() -> None:
+    catalog = """
+    CREATE QUERY few AS SELECT max(price) AS a FROM trades [TUMBLE 1 hour];
+    CREATE QUERY many AS SELECT symbol, max(price) AS a FROM trades [RANGE 1 hour SLIDE 5 seconds] GROUP BY symbol;
+    """
+    plan = plan_of(catalog, scans="together")
+    assert len(plan.scans) == 1
+    report = report_sharing(plan, load_constants())
+    assert report.queries["few"].saved > 0
+    assert report.queries["few"].seconds < report.queries["many"].seconds
+
+
 def test_an_odd_slide_is_told_what_it_adds_and_which_slides_would_save() -> None:
     plan, constants = plan_of(ODD, rates={"trades": 1_000.0}), load_constants()
     report = report_sharing(plan, constants)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from windloom.model.signatures import most_signatures
-from windloom.optimizer.cost.calibrated import Scanning, columns_of, compared_classes
+from windloom.optimizer.cost.calibrated import Scanning, columns_of, compared_classes, scanning_cost
 from windloom.optimizer.cost.constants import Constants
 from windloom.plan.physical import Fed, PartialSet, Plan, Scan
 from windloom.plan.statistics import Statistics
@@ -20,20 +20,33 @@ SELECTIVITY = 0.5
 #: More signatures than any stream has tuples: keeps products finite.
 MOST_SIGNATURES = 1e12
 
+_PARTS = ("scan", "partials", "merge")
 #: Of a set that no tuple can be part of.
 NOTHING = Scanning(0.0, 0.0, 0.0)
 
 
 def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[Fed, Scanning]]:
-    """What a scan costs, in equal parts for the sets it feeds."""
+    """What a scan costs, divided among the sets it feeds in proportion to what each of them would cost alone."""
     sets = [plan.sets[fed.number] for fed in scan.feeds]
     constants = constants.scaled(sets[0].statistics.pace)
     rate = plan.stream(scan.stream).events_per_second or max(one.statistics.events_per_second for one in sets)
     if len(sets) == 1 or scan.counted_by is not None:
         rate = max(one.statistics.events_per_second for one in sets)  # behind its predicate, if that was measured
     whole = scanned(constants, scan, sets, rate)
-    for fed in scan.feeds:
-        yield fed, Scanning(whole.scan / len(sets), whole.partials / len(sets), whole.merge / len(sets))
+    alone = [
+        scanning_cost(
+            constants, one.statistics, one.edges.edges_per_second, one.slice_id, len(one.group_by), one.components
+        )
+        for one in sets
+    ]
+    for position, fed in enumerate(scan.feeds):
+        parts = (_part(getattr(whole, name), [getattr(one, name) for one in alone], position) for name in _PARTS)
+        yield fed, Scanning(*parts)
+
+
+def _part(whole: float, alone: Sequence[float], position: int) -> float:
+    total = sum(alone)
+    return whole * alone[position] / total if total > 0 else whole / len(alone)
 
 
 def scanned(constants: Constants, scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> Scanning:
