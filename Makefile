@@ -20,7 +20,7 @@ demo: setup ## see Windloom at work on a small stream
 	@$(BIN)/windloom demo $(ARGS)
 
 test: setup ## run every test
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
 kill: setup ## kill a stream thirty times, with kill -9, and compare its rows; half an hour
 	@WINDLOOM_KILLS=30 $(BIN)/python -m pytest -s tests/spark/test_kill.py $(ARGS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,8 +19,8 @@ os.environ["WINDLOOM_COSTS"] = str(Path(__file__).parent / "support" / "costs.js
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 _MARKER_OF_FIXTURE = {"spark": "spark", "shared_data": "data"}
-#: Folders and modules of the second group: see below.
-_SECOND = {"interface", "test_kill.py", "test_cluster.py"}
+#: Tests that mostly wait for processes of their own.
+_PROCESSES = ("test_kill.py", "test_cluster.py")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest's own hook, which selects by marker
@@ -29,10 +29,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture, marker in _MARKER_OF_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(marker)
-        # Where tests run in two processes (`make test`), a group stays in one, so that each has one session; the
-        # second has less to do with it, and the tests without Spark besides.
-        if item.get_closest_marker("spark") is not None:
-            item.add_marker(pytest.mark.xdist_group("second" if _SECOND.intersection(item.path.parts) else "first"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where tests run in two processes (`make test`), which of them stay together in one.
+
+    Those of a file do. And most of those with a session, so that what one of them has compiled is there for the next;
+    the other process has the rest, and the tests without Spark.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            folder = path.split("/")[1] if "/" in path else ""
+            if folder == "interface" or path.endswith(_PROCESSES):
+                return "second session"
+            return "first session" if folder in ("equivalence", "spark") else path
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def test_answers_on_spark_keep_their_bounds(spark: SparkSession) -> None:
     skewed = "CAST(pow(2, 14 * pmod(xxhash64(id), 100000) / 100000D) AS INT)"
-    frame = spark.range(30_000).selectExpr("timestamp_millis(id) AS ts", f"{skewed} AS v", "xxhash64(id) / 1e12 AS x")
+    frame = spark.range(9_000).selectExpr("timestamp_millis(id) AS ts", f"{skewed} AS v", "xxhash64(id) / 1e12 AS x")
     loom = Loom(spark)
     loom.stream("s", frame, time="ts")
-    window = "[RANGE 15 seconds SLIDE 5 seconds]"
+    window = "[RANGE 6 seconds SLIDE 3 seconds]"
     loom.query("near", f"SELECT approx_count_distinct(x) AS d, approx_top(5, v) AS t FROM s {window}")
     loom.query("quantiles", f"SELECT approx_quantile(x, 0.1) AS a, approx_quantile(x, 0.9) AS b FROM s {window}")
     loom.query("frequent", f"SELECT frequent(20, v) AS f FROM s {window}")
@@ -27,7 +27,7 @@ def test_answers_on_spark_keep_their_bounds(spark: SparkSession) -> None:
         outcome = loom.verify(name)
         assert outcome.ok, outcome
     counted = results.arrow("near")["d"].to_pylist()
-    assert max(counted) > 10_000
+    assert max(counted) > 4_096, "registers"
     assert any(row["items"] for row in results.arrow("frequent")["f"].to_pylist())
     with pytest.raises(WindloomError, match="cannot be verified"):
         loom.verify("computed")

@@ -55,13 +55,15 @@ def refuse_unverifiable(query: Query) -> None:
 
 
 def _frequencies(argument: str) -> str:
-    """(value, count) of all values, the most frequent first, of equally frequent ones the smallest."""
+    """(value, count) of all values, the most frequent first, of equally frequent ones the smallest.
+
+    The variables have names that no column has: one of theirs would take the place of a column in `argument`.
+    """
     values = f"collect_list({argument})"
     counted = (
-        f"transform(array_distinct({values}), v -> named_struct("
-        f"'value', v, 'count', CAST(size(filter({values}, u -> u <=> v)) AS BIGINT)))"
+        f"transform(array_distinct({values}), __one -> named_struct("
+        f"'value', __one, 'count', CAST(size(filter({values}, __each -> __each <=> __one)) AS BIGINT)))"
     )
-    return (
-        f"array_sort({counted}, (a, b) -> CASE WHEN a.count > b.count THEN -1 WHEN a.count < b.count THEN 1"
-        " WHEN a.value < b.value THEN -1 WHEN a.value > b.value THEN 1 ELSE 0 END)"
-    )
+    order = "CASE WHEN __l.count > __r.count THEN -1 WHEN __l.count < __r.count THEN 1"
+    order += " WHEN __l.value < __r.value THEN -1 WHEN __l.value > __r.value THEN 1 ELSE 0 END"
+    return f"array_sort({counted}, (__l, __r) -> {order})"
