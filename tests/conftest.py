@@ -19,8 +19,8 @@ os.environ["WINDLOOM_COSTS"] = str(Path(__file__).parent / "support" / "costs.js
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 _MARKER_OF_FIXTURE = {"spark": "spark", "shared_data": "data"}
-#: Tests that mostly wait for processes of their own.
-_PROCESSES = ("test_kill.py", "test_cluster.py")
+#: Tests of `tests/spark` that run in the other process: what takes long, so that both end at about the same time.
+_ELSEWHERE = ("test_kill.py", "test_cluster.py", "test_store.py", "test_lateness.py")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest's own hook, which selects by marker
@@ -44,7 +44,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
             folder = path.split("/")[1] if "/" in path else ""
-            if folder == "interface" or path.endswith(_PROCESSES):
+            if folder == "interface" or path.endswith(_ELSEWHERE):
                 return "second session"
             return "first session" if folder in ("equivalence", "spark") else path
 
