@@ -105,7 +105,7 @@ def _plans(windows: tuple[Window, ...], trees: Trees, strategy: str, title: str,
     stream = Stream(
         "s", {"ts": _TYPES["s", "ts"], "n": _TYPES["s", "n"]}, "ts", time_unit="us", events_per_second=1e6 / UNIT
     )
-    known = Known(load_constants(), {("s", "", ()): Observed(tuples, 1, tuples * UNIT / 1e6)})
+    known = Known(load_constants(), {("s", "", (), ()): Observed(tuples, 1, tuples * UNIT / 1e6, regularity=1.0)})
     options = PlanOptions("shared", "pairs", technique)
     for part in [trees] if strategy == "tri_weave" else [(tree,) for tree in trees]:
         names = [[queries[i].name for i in tree] for tree in part]

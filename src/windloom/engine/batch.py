@@ -16,7 +16,7 @@ from windloom.engine.store import ParquetStore
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer import scans_by_grouping
 from windloom.plan.physical import Plan
-from windloom.plan.statistics import Observed
+from windloom.plan.statistics import Observed, regularity_of
 from windloom.rounds import Block
 from windloom.rounds.landmarks import landmark_streams
 from windloom.rounds.lateness import Late
@@ -115,17 +115,19 @@ def _on_driver(run: _Run, partials: Partials) -> Results:
         if run.store is None
         else StoredResults(run.spark, run.plan, stats, run.store.tables)
     )
-    results.observed = _observed(made)
+    results.observed = _observed(run.plan, made)
     return results
 
 
-def _observed(made: DriverRun) -> dict[int, Observed]:
+def _observed(plan: Plan, made: DriverRun) -> dict[int, Observed]:
     """What later plans are predicted with."""
     found = {}
     for number, cells in made.answers.cells.items():
         if len(cells):
             seconds = float(np.max(cells.starts) - np.min(cells.starts)) / TICKS_PER_SECOND
-            found[number] = Observed(made.counts.tuples[number], cells.groups, seconds)
+            tuples, slices = made.counts.tuples[number], plan.sets[number].edges.edges_per_second * seconds
+            regularity = regularity_of(tuples, len(cells), cells.groups * slices)
+            found[number] = Observed(tuples, cells.groups, seconds, regularity)
     return found
 
 

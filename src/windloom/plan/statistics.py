@@ -25,6 +25,7 @@ class Statistics:
     """Of one partial set. A source is `given`, `measured` (by the last run) or `assumed`.
 
     Where slices are of positions, a second is a million positions, and `pace` of these pass in a second of event time.
+    `regularity` is 0 where tuples come by chance and 1 where those of a group come at even distances.
     """
 
     events_per_second: float
@@ -34,6 +35,7 @@ class Statistics:
     groups_source: str = "assumed"
     round_source: str = "assumed"
     pace: float = 1.0
+    regularity: float = 0.0
 
     def of_positions(self, is_partitioned: bool) -> Statistics:
         """The same where slices are of positions: there is a tuple at each, of each key that is counted by itself."""
@@ -55,14 +57,20 @@ class Statistics:
         """Tuples that a slice holds for one group, on average, empty slices included."""
         return np.asarray(self.events_per_second / (edges_per_second * self.groups))
 
+    def filled(self, edges_per_second: Floats) -> Floats:
+        """Share of the slices of a group that hold a tuple."""
+        tuples = self.tuples_per_cell(edges_per_second)
+        by_chance = -np.expm1(-tuples)
+        return np.asarray(by_chance + self.regularity * (np.minimum(1.0, tuples) - by_chance))
+
     def cells_per_second(self, edges_per_second: Floats) -> Floats:
-        """Cells of all groups: slices that hold a tuple, if tuples come by chance; never more than there are tuples.
+        """Cells of all groups: slices that hold a tuple; never more than there are tuples.
 
         >>> one = Statistics(1000.0, groups=100.0)
         >>> one.cells_per_second(np.array([1.0, 1e6])).round().tolist()
         [100.0, 1000.0]
         """
-        return np.asarray(edges_per_second * self.groups * -np.expm1(-self.tuples_per_cell(edges_per_second)))
+        return np.asarray(edges_per_second * self.groups * self.filled(edges_per_second))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,22 @@ class Observed:
     tuples: int
     groups: int
     seconds: float  # of event time, from its first slice to its last
+    regularity: float = 0.0  # see `regularity_of`
+
+
+def regularity_of(tuples: float, cells: float, slices: float) -> float:
+    """How evenly tuples come, from how many of the slices (of all groups) held one.
+
+    >>> [round(regularity_of(1000, cells, 1000), 2) for cells in (632, 1000)]
+    [0.0, 1.0]
+    """
+    if slices <= 0:
+        return 0.0
+    mean = tuples / slices
+    by_chance, most = -float(np.expm1(-mean)), min(1.0, mean)
+    if most - by_chance < 0.01:  # nearly all slices are full, or nearly all tuples alone, either way
+        return 0.0
+    return float(np.clip((cells / slices - by_chance) / (most - by_chance), 0.0, 1.0))
 
 
 def statistics_of(
@@ -91,5 +115,7 @@ def statistics_of(
     if observed is not None and observed.groups > 0 and is_grouped:
         groups, groups_source = float(observed.groups), "measured"
     if observed is not None and measured:
-        return Statistics(rate, groups, observed.seconds, rate_source, groups_source, "measured")
+        return Statistics(
+            rate, groups, observed.seconds, rate_source, groups_source, "measured", regularity=observed.regularity
+        )
     return Statistics(rate, groups, DEFAULT_ROUND_SECONDS, rate_source, groups_source)

@@ -33,7 +33,8 @@ def windowed(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
 
 
 def _passing(query: Query, frame: DataFrame) -> DataFrame:
-    return frame if query.where is None else frame.where(query.where.sql)
+    # Spark's filter does not take a bare NULL for a condition.
+    return frame if query.where is None else frame.where(f"CAST({query.where.sql} AS BOOLEAN)")
 
 
 def _by_time(query: Query, stream: Stream, source: DataFrame) -> Windowed:

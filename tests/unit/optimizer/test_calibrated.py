@@ -18,7 +18,7 @@ from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.cost.work import TERMS, Demand, Work
 from windloom.optimizer.estimate import estimate_plan, estimate_set
-from windloom.plan.statistics import DEFAULT_GROUPS, Observed, Statistics, statistics_of
+from windloom.plan.statistics import DEFAULT_GROUPS, Observed, Statistics, regularity_of, statistics_of
 
 
 def windows(how_many: int, seed: int = 1) -> list[Window]:
@@ -104,6 +104,15 @@ def test_statistics_say_where_they_come_from() -> None:
     given = statistics_of(80.0, False, False, seen)
     assert (given.events_per_second, given.rate_source, given.groups) == (80.0, "given", 1.0)
     assert statistics_of(80.0, True, False, seen).rate_source == "measured", "a predicate lets fewer tuples through"
+
+
+def test_tuples_at_even_distances_leave_no_slice_empty() -> None:
+    by_chance, evenly = Statistics(10.0), Statistics(10.0, regularity=1.0)
+    edges = np.array([1.0, 10.0, 40.0])
+    assert by_chance.filled(edges) == pytest.approx([1.0, 1 - np.exp(-1), 1 - np.exp(-0.25)], rel=1e-4)
+    assert evenly.filled(edges) == pytest.approx([1.0, 1.0, 0.25])
+    assert regularity_of(1_000, 990, 2_000) > 0.9
+    assert regularity_of(1_000_000, 100, 100) == regularity_of(10, 0, 0) == 0.0, "full either way"
 
 
 @pytest.mark.parametrize("seen", [Observed(0, 0, 0.0), Observed(1, 1, 0.0)])

@@ -101,7 +101,7 @@ class Work:
         """`regular` is 1 for trees whose edges are evenly spaced, else 0."""
         cells = statistics.cells_per_second(edges_per_second)
         in_group = np.maximum(cells / statistics.groups, 1e-300)
-        even = (-np.expm1(-statistics.tuples_per_cell(edges_per_second))) ** EVEN_CELLS
+        even = statistics.filled(edges_per_second) ** EVEN_CELLS
         return cls(
             demand.queries,
             cells,

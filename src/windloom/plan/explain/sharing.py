@@ -46,6 +46,10 @@ def _header(plan: Plan, report: SharingReport) -> Iterator[str]:
         yield f"  of this {work(report.seconds.job)} to start a Spark job a round"
 
 
+#: Regularity from which on it is worth telling.
+_EVENLY = 0.5
+
+
 def _set_lines(plan: Plan, one: PartialSet, costs: SetSeconds) -> Iterator[str]:
     known = one.statistics
     yield shorten(f"Set {one.number}: partials of {one_line(one.stream)}", WIDTH)
@@ -54,7 +58,8 @@ def _set_lines(plan: Plan, one: PartialSet, costs: SetSeconds) -> Iterator[str]:
     groups = "one group" if not one.group_by else f"{number(known.groups)} groups ({known.groups_source})"
     yield from fact("statistics", f"{number(known.event_rate)} tuples/s ({known.rate_source}), {groups}")
     length = short_duration(round(known.round_length * TICKS_PER_SECOND))
-    yield from fact("", f"a round of {length} ({known.round_source})")
+    evenly = ", tuples at even distances (measured)" if known.regularity >= _EVENLY else ""
+    yield from fact("", f"a round of {length} ({known.round_source}){evenly}")
     held = known.events_per_second / (one.edges.edges_per_second * known.groups)
     rate = edge_rate(one.edges, measure_of(one))
     yield from fact("slices", f"{rate}, {about(one.edges)}{number(held)} tuples a slice and group{_thin(held)}")

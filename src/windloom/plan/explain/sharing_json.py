@@ -43,6 +43,7 @@ def _set(plan: Plan, one: PartialSet, costs: SetSeconds, report: SharingReport) 
             "tuples_per_second": known.events_per_second,
             "groups": known.groups,
             "round_seconds": known.round_seconds,
+            "regularity": known.regularity,
             "tuples_per_slice_and_group": known.events_per_second / (one.edges.edges_per_second * known.groups),
             "sources": {"rate": known.rate_source, "groups": known.groups_source, "round": known.round_source},
         },
