@@ -171,3 +171,13 @@ def test_a_local_loom_leaves_the_settings_of_a_running_session_alone(spark: Spar
         assert Loom.local(cores=1).spark.conf.get("spark.sql.shuffle.partitions") == "7"
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+def test_a_condition_that_is_null_lets_nothing_through_and_large_integers_have_a_median(spark: SparkSession) -> None:
+    frame = frame_of(spark, seconds([(1, 2**53 + 1), (2, 2**53 + 3), (3, None), (70, None)]), "ts timestamp, v bigint")
+    windows = ("[TUMBLE 1 minute]", "[ROWS 3 SLIDE 1]", "[LANDMARK SLIDE 1 minute]")
+    texts = [f"SELECT count(*) AS n FROM s {window} WHERE NULL" for window in windows]
+    asked = "median(v) AS m, approx_quantile(v, 0.9) AS q, top(2, v) AS t"
+    loom = woven(frame, *texts, *(f"SELECT {asked} FROM s {window}" for window in windows))
+    assert_equal_to_spark(loom)
+    assert loom.run().arrow("q0").num_rows == 0
