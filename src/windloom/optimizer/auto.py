@@ -24,7 +24,7 @@ from windloom.optimizer.cost.calibrated import (
 )
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.omega import cost_name
-from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
+from windloom.optimizer.cost.work import Demand, Work
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.plan.physical import PlannedComponent
@@ -113,9 +113,9 @@ def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
     )
     rows, length = queries / slide, np.maximum(length, slide)
     demand = Demand(queries, rows, rows * length, length, rows * np.log2(length))
-    fastest = set()
-    for regular in (0.0, 1.0):
-        work = Work.of(demand, np.ones(len(queries)), Statistics(1e6), regular)
+    even, fastest = Work.of(demand, np.ones(len(queries)), Statistics(1e6)), set()
+    for uneven in (0.0, 1.0):
+        work = replace(even, uneven=np.full(len(queries), uneven))
         costs = np.array([technique_cost(constants, name, family, work) for name in names])
         fastest |= {names[i] for i in np.unique(costs.argmin(axis=0))} - {usual}
     return (usual, *sorted(fastest))
@@ -152,7 +152,7 @@ def least_apart(problem: SharingProblem, model: CalibratedCost) -> float:
 def choose_techniques(
     components: tuple[PlannedComponent, ...],
     queries: Sequence[Query],
-    edges: EdgeSet,
+    edges_per_second: float,
     statistics: Statistics,
     constants: Constants,
 ) -> tuple[str, ...]:
@@ -165,8 +165,7 @@ def choose_techniques(
             chosen.append(choose_technique(part.family))
             continue
         if asking not in work:
-            rate = np.array([edges.edges_per_second])
-            work[asking] = Work.of(Demand.of([asking], statistics), rate, statistics, evenly_spaced([edges]))
+            work[asking] = Work.of(Demand.of([asking], statistics), np.array([edges_per_second]), statistics)
         chosen.append(_fastest(constants, part.family, work[asking]))
     return tuple(chosen)
 

@@ -309,7 +309,7 @@ def _with_fastest(
 ) -> Tree:
     """The tree with the technique that is predicted to be fastest for each component."""
     queries = [planned.query for planned in tree.queries]
-    techniques = choose_techniques(components, queries, tree.edges, statistics, constants)
+    techniques = choose_techniques(components, queries, tree.edges_per_second, statistics, constants)
     if techniques == tree.techniques:
         return tree
     operations = _operations(queries, tree.edges, components, techniques)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from golden.plans import STREAMS, many_queries, plan_of, plan_of_queries
 from windloom.language import parse_catalog
+from windloom.model.aggregate import Family
+from windloom.optimizer.auto import contenders
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.estimate import estimate_plan
 from windloom.plan import Plan
@@ -92,3 +95,11 @@ def test_where_a_technique_reads_cells_once_for_all_they_stay_together() -> None
 def test_a_plan_says_which_strategy_auto_took() -> None:
     plan = plan_of(many_queries(40))
     assert (plan.strategy, plan.sets[0].strategy) == ("auto", "shared")
+
+
+def test_a_technique_that_is_fastest_only_where_windows_move_unevenly_is_considered() -> None:
+    constants = load_constants()
+    assert "daba" not in contenders(constants, Family.MAX_INT)
+    free = dict.fromkeys(constants.techniques["daba"]["max_int uneven"], 0.0)
+    techniques = {**constants.techniques, "daba": {**constants.techniques["daba"], "max_int uneven": free}}
+    assert "daba" in contenders(replace(constants, techniques=techniques), Family.MAX_INT)
