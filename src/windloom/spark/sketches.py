@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 
-from windloom.model.approximate import FIRST_BUCKET, GROWTH, INFINITE_BUCKET, NAN_BUCKET, RANK_BITS, REGISTERS
+from windloom.model.approximate import (
+    FIRST_BUCKET,
+    GROWTH,
+    INFINITE_BUCKET,
+    NAN_BUCKET,
+    PACKED_RANK_BITS,
+    RANK_BITS,
+    REGISTERS,
+)
 
 
 def register_sql(argument: str) -> str:
@@ -27,3 +35,9 @@ def bucket_sql(argument: str) -> str:
         f"CASE WHEN isnan({number}) THEN {NAN_BUCKET}L WHEN {number} = 0D THEN 0L"
         f" ELSE CAST(sign({number}) AS BIGINT) * ({size}) END"
     )
+
+
+def packed_register_sql(argument: str) -> str:
+    """Register and rank in one number, the rank in the lowest bits; NULL for NULL."""
+    packed = f"shiftleft({register_sql(argument)}, {PACKED_RANK_BITS}) | {rank_sql(argument)}"
+    return f"if(({argument}) IS NOT NULL, {packed}, NULL)"
