@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from windloom.model.expression import Expression
-
-#: Predicates that one signature column tells apart: the bits of a bigint without its sign.
-SIGNATURE_BITS = 63
-
-#: In place of a column's position: the event time of the tuple.
-TICK = -1
-
-
-class Role(StrEnum):
-    """What is projected of an expression: its value, or what a sketch keeps of the value."""
-
-    VALUE = "value"
-    BUCKET = "bucket"  # the bucket of a number: see `model.approximate`
-    REGISTER = "register"  # register and rank of a hash, packed into one number
+from windloom.weave.cut import Read
+from windloom.weave.tuples import SIGNATURE_BITS, Bits
 
 
 @dataclass(frozen=True, slots=True)
 class Projected:
-    """One column of the projected tuples: an expression that Spark evaluates.
+    """One column of the projected tuples: SQL that Spark evaluates.
 
-    `guards` are sets of signature bits: the expression is evaluated for tuples that have all bits of one of them, and
-    is NULL for others. Behind a predicate or a FILTER, an expression may fail on tuples that nobody wants. None: the
-    expression is evaluated for every tuple.
+    `guards` are sets of signature bits: the SQL is evaluated for tuples that have all bits of one of them, and is NULL
+    for others. Behind a predicate or a FILTER, an expression may fail on tuples that nobody wants. None: the SQL is
+    evaluated for every tuple.
     """
 
-    expression: Expression
-    role: Role = Role.VALUE
-    guards: tuple[tuple[int, ...], ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WovenComponent:
-    """Where a component finds what it reads: positions of columns, and the signature bit of its FILTER."""
-
-    argument: int | None = None
-    by: int | None = None  # a column, or TICK
-    filter: int | None = None
+    sql: str
+    guards: tuple[Bits, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +29,7 @@ class WovenSet:
     number: int  # of the set
     bit: int | None  # None: every tuple of the scan
     groups: tuple[int, ...]
-    components: tuple[WovenComponent, ...]
+    components: tuple[Read, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from pyspark.sql import DataFrame
 
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
-from windloom.plan.woven import SIGNATURE_BITS, Projected, Role, WovenScan
+from windloom.plan.woven import Projected, WovenScan
 from windloom.spark.native import signature_sql, tick_sql
 from windloom.spark.positions import POSITION
-from windloom.spark.sketches import bucket_sql, packed_register_sql
+from windloom.weave.tuples import SIGNATURE_BITS
 
 
 def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
-    """`tick`, the position where tuples are counted, `s0…` (signature), `x0…`: what `weave.Block` reads.
+    """`tick`, the position where tuples are counted, `s0…` (signature), `x0…`: what `weave.tuples` reads.
 
     Tuples without a usable time pass every condition, so that they are seen and counted.
     """
@@ -44,13 +44,7 @@ def _wanting(scan: WovenScan) -> list[int]:
 
 
 def _column_sql(one: Projected, predicates: Sequence[Expression]) -> str:
-    sql = one.expression.sql
-    if one.guards is not None:
-        satisfied = " OR ".join(" AND ".join(f"({predicates[bit].sql})" for bit in bits) for bits in one.guards)
-        sql = f"CASE WHEN {satisfied} THEN {sql} END"
-    match one.role:
-        case Role.BUCKET:
-            return bucket_sql(sql)
-        case Role.REGISTER:
-            return packed_register_sql(sql)
-    return sql
+    if one.guards is None:
+        return one.sql
+    satisfied = " OR ".join(" AND ".join(f"({predicates[bit].sql})" for bit in bits) for bits in one.guards)
+    return f"CASE WHEN {satisfied} THEN {one.sql} END"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,18 +12,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.kernels.compiled import compiled
-from windloom.rounds.lift import float_keys
+from windloom.kernels.float_keys import KEY_OF_MINUS_ZERO, float_keys
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
+Number = TypeVar("Number", bound=np.generic)
 
 #: Integers that span no more values than this, or twice the tuples, are codes by subtraction.
 SMALL_SPAN = 1 << 16
 MOST_SPAN = 1 << 24
-
-#: The key of -0.0, which is one below that of 0.0: see `float_keys`.
-_KEY_OF_MINUS_ZERO = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +111,8 @@ class Column:
     def equal_keys(self) -> Ints:
         """The same, where 0.0 and -0.0 count as one."""
         keys = self.keys
-        if pa.types.is_floating(self.type) and (keys == _KEY_OF_MINUS_ZERO).any():
-            return np.where(keys == _KEY_OF_MINUS_ZERO, 0, keys)
+        if pa.types.is_floating(self.type) and (keys == KEY_OF_MINUS_ZERO).any():
+            return np.where(keys == KEY_OF_MINUS_ZERO, 0, keys)
         return keys
 
     @cached_property
@@ -176,7 +175,7 @@ _WIDTHS: dict[pa.DataType, type[np.generic]] = {
 }
 
 
-def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[np.generic]) -> NDArray[np.generic]:
+def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[Number]) -> NDArray[Number]:
     """The values in one array of our own: Arrow's memory is read-only, for which Numba would compile kernels anew."""
     out = np.empty(len(column), kind)
     begin = 0

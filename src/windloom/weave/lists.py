@@ -11,23 +11,25 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.lists import Lists
+from windloom.weave.cut import Cut
+from windloom.weave.updates import count_rows
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
 
-def count_values(rows: Codes, ranks: Codes, cells: Codes, counts: Ints, kept: Ints) -> Lists:
-    """Lists of the kept cells. `rows` are in order of rank, `counts` how many of them each cell has."""
-    room, codes, numbers, ends = _space(counts, len(rows))
-    _count_values(rows, ranks, cells, room, codes, numbers, ends)
-    return _compact(kept, room, codes, numbers, ends)
+def count_values(cut: Cut, rows: Codes, ranks: Codes) -> Lists:
+    """Lists of the kept cells; `rows` are tuples in order of rank."""
+    room, codes, numbers, ends = _space(cut, rows)
+    _count_values(rows, ranks, cut.grid.cells, room, codes, numbers, ends)
+    return _compact(cut.kept.cells, room, codes, numbers, ends)
 
 
-def largest_ranks(rows: Codes, ranks: Codes, packed: Ints, bits: int, cells: Codes, counts: Ints, kept: Ints) -> Lists:
+def largest_ranks(cut: Cut, rows: Codes, ranks: Codes, packed: Ints, bits: int) -> Lists:
     """Lists of (register, largest rank); `packed` holds both by rank of the column, `bits` those of the latter."""
-    room, codes, numbers, ends = _space(counts, len(rows))
-    _largest_ranks(rows, ranks, packed, bits, cells, room, codes, numbers, ends)
-    return _compact(kept, room, codes, numbers, ends)
+    room, codes, numbers, ends = _space(cut, rows)
+    _largest_ranks(rows, ranks, packed, bits, cut.grid.cells, room, codes, numbers, ends)
+    return _compact(cut.kept.cells, room, codes, numbers, ends)
 
 
 def most_frequent(lists: Lists, most: int) -> Lists:
@@ -39,10 +41,13 @@ def most_frequent(lists: Lists, most: int) -> Lists:
     return Lists(bounds, codes[:used].copy(), counts[:used].copy())
 
 
-def _space(counts: Ints, entries: int) -> tuple[Ints, Codes, Ints, Ints]:
+def _space(cut: Cut, rows: Codes) -> tuple[Ints, Codes, Ints, Ints]:
+    """Room for an entry per tuple: where each cell's begins, codes and counts, and where what it holds ends."""
+    counts = cut.zeros(np.int64)
+    count_rows(cut.grid.cells, rows, False, counts)
     room = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=room[1:])
-    return room, np.empty(entries, np.int32), np.empty(entries, np.int64), room[:-1].copy()
+    return room, np.empty(len(rows), np.int32), np.empty(len(rows), np.int64), room[:-1].copy()
 
 
 def _compact(kept: Ints, room: Ints, codes: Codes, numbers: Ints, ends: Ints) -> Lists:

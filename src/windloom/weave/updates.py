@@ -119,5 +119,5 @@ def pick_rows(cells, rows, every, by, known, values, lowest, picked):  # type: i
             order = np.int64(known[i]) - np.int64(known[best])
         if order == 0 and (not len(known) or known[i]):
             order = np.int64(values[i] > values[best]) - np.int64(values[i] < values[best])
-        if (order < 0 if lowest else order > 0):
+        if order < 0 if lowest else order > 0:
             picked[cell] = i

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from windloom.model.aggregate import ComponentKind
 from windloom.model.expression import Expression
 from windloom.model.predicate import Predicate, common, implies
 from windloom.plan.physical import PartialSet, PlannedComponent
-from windloom.plan.woven import TICK, Projected, Role, WovenComponent, WovenScan, WovenSet
-
-_ROLES = {ComponentKind.BUCKETS: Role.BUCKET, ComponentKind.REGISTERS: Role.REGISTER}
+from windloom.plan.woven import Projected, WovenScan, WovenSet
+from windloom.weave.cut import Read
+from windloom.weave.tuples import TICK, Bits
 
 
 def weave_scan(number: int, sets: Sequence[PartialSet]) -> WovenScan:
@@ -72,47 +71,45 @@ def _bit(one: PartialSet, bits: Mapping[Predicate, int]) -> int | None:
 
 
 class _Columns:
-    """Every distinct expression once, with the bits of those who read it."""
+    """Every distinct column once, with the bits of those who read it."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[Expression, Role], int] = {}
-        self._readers: list[set[tuple[int, ...]]] = []
+        self._places: dict[str, int] = {}
+        self._readers: list[set[Bits]] = []
+        self._is_plain: list[bool] = []
 
-    def place(self, expression: Expression, bits: tuple[int | None, ...], role: Role = Role.VALUE) -> int:
-        place = self._places.setdefault((expression, role), len(self._places))
+    def place(self, expression: Expression, bits: tuple[int | None, ...], sql: str | None = None) -> int:
+        """Where the column is; `sql` is what is projected in place of the expression."""
+        place = self._places.setdefault(expression.sql if sql is None else sql, len(self._places))
         if place == len(self._readers):
             self._readers.append(set())
+            self._is_plain.append(expression.column is not None)
         self._readers[place].add(tuple(sorted({bit for bit in bits if bit is not None})))
         return place
 
     def projected(self) -> tuple[Projected, ...]:
-        return tuple(
-            Projected(expression, role, _guards(expression, readers))
-            for (expression, role), readers in zip(self._places, self._readers, strict=True)
-        )
+        found = zip(self._places, self._readers, self._is_plain, strict=True)
+        return tuple(Projected(sql, _guards(readers, is_plain)) for sql, readers, is_plain in found)
 
 
-def _guards(expression: Expression, readers: set[tuple[int, ...]]) -> tuple[tuple[int, ...], ...] | None:
+def _guards(readers: set[Bits], is_plain: bool) -> tuple[Bits, ...] | None:
     """Reading a column cannot fail; what somebody wants of every tuple is evaluated for every tuple."""
-    return None if expression.column is not None or () in readers else tuple(sorted(readers))
+    return None if is_plain or () in readers else tuple(sorted(readers))
 
 
 def _set(one: PartialSet, bits: Mapping[Predicate, int], filters: Mapping[str, int], columns: _Columns) -> WovenSet:
     bit = _bit(one, bits)
     groups = tuple(columns.place(part, (bit,)) for part in one.group_by)
-    return WovenSet(one.number, bit, groups, tuple(_component(part, bit, filters, columns) for part in one.components))
+    return WovenSet(one.number, bit, groups, tuple(_read(part, bit, filters, columns) for part in one.components))
 
 
-def _component(
-    part: PlannedComponent, bit: int | None, filters: Mapping[str, int], columns: _Columns
-) -> WovenComponent:
+def _read(part: PlannedComponent, bit: int | None, filters: Mapping[str, int], columns: _Columns) -> Read:
     component = part.component
     condition = None if component.where is None else filters[component.where.sql]
     if component.argument is None:
-        return WovenComponent(filter=condition)
-    read = (bit, condition)
-    argument = columns.place(component.argument, read, _ROLES.get(component.kind, Role.VALUE))
-    by = None
-    if component.kind.is_pick:
-        by = TICK if component.by is None else columns.place(component.by, read)
-    return WovenComponent(argument, by, condition)
+        return Read(filter=condition)
+    bits = (bit, condition)
+    argument = columns.place(component.argument, bits, part.card.woven_sql(component.argument.sql))
+    if component.by is not None:
+        return Read(argument, columns.place(component.by, bits), condition)
+    return Read(argument, TICK if component.kind in part.card.by_tick else None, condition)

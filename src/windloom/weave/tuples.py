@@ -1,8 +1,8 @@
-"""A block of projected tuples, and what its sets share: columns, slices, groupings, grids, chosen tuples."""
+"""Projected tuples, and what the sets that are made from them share: columns, slices, groupings, grids, choices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
@@ -12,7 +12,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.kernels.compiled import compiled
-from windloom.plan.woven import SIGNATURE_BITS, TICK, WovenScan
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.columns import Column
 from windloom.weave.grid import Grid, Grouping, group_tuples
@@ -25,6 +24,12 @@ Made = TypeVar("Made")
 
 #: The signature bits that a tuple must have, in ascending order.
 Bits = tuple[int, ...]
+
+#: Predicates that one word of a signature tells apart: the bits of a bigint without its sign.
+SIGNATURE_BITS = 63
+
+#: In place of a column's position: the event time of the tuple.
+TICK = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +46,31 @@ class Chosen:
 _EVERY = Chosen(np.empty(0, np.int32), True)
 
 
-class Block:
-    """Tuples in the columns `tick`, `s0…` (signature), `x0…`; behind the tick the position, where tuples are counted.
+class Tuples:
+    """Tuples as columns; each has a tick.
 
-    Every tuple has a tick. What several sets need is made by the first that asks for it; threads that ask at the same time wait.
+    `place` is what slices are of, the tick or a position. `words` are the columns of the signature. What several sets
+    need is made by the first that asks for it; threads that ask at the same time wait.
     """
 
-    def __init__(self, scan: WovenScan, table: pa.Table, edges: EdgeSet) -> None:
-        self.scan, self.tuples = scan, table.num_rows
-        columns = iter(table.columns)
-        self.tick = Column(next(columns))
-        self._place = self.tick if scan.counted_by is None else Column(next(columns))
-        self._words = [Column(next(columns)) for _ in range(scan.words)]
-        self._columns = [Column(next(columns)) for _ in scan.columns]
-        self._edges = edges
+    def __init__(
+        self, tick: Column, place: Column, words: Sequence[Column], columns: Sequence[Column], edges: EdgeSet
+    ) -> None:
+        self.tick, self._place, self._words, self._columns, self._edges = tick, place, words, columns, edges
         self._made: dict[Hashable, object] = {}
         self._locks: dict[Hashable, Lock] = {}
         self._lock = Lock()
+
+    @classmethod
+    def of(cls, table: pa.Table, words: int, edges: EdgeSet, *, has_positions: bool = False) -> Tuples:
+        """`table` has the columns `tick`, with `has_positions` the position, `s0…` (signature), then any others."""
+        columns = [Column(one) for one in table.columns]
+        tick, place = columns[0], columns[1 if has_positions else 0]
+        rest = columns[2 if has_positions else 1 :]
+        return cls(tick, place, rest[:words], rest[words:], edges)
+
+    def __len__(self) -> int:
+        return len(self.tick)
 
     def column(self, position: int) -> Column:
         return self.tick if position == TICK else self._columns[position]
@@ -80,7 +93,7 @@ class Block:
     def grouping(self, groups: tuple[int, ...]) -> Grouping:
         def make() -> Grouping:
             coded = [self._once(("coded", one), lambda one=one: self.column(one).coded) for one in groups]  # type: ignore[misc]
-            return group_tuples(coded, self.tuples)
+            return group_tuples(coded, len(self))
 
         return self._once(("grouping", groups), make)
 
@@ -113,10 +126,10 @@ class Block:
             valid = self.column(known).valid
             assert valid is not None
             before = self.chosen(bits)
-            rows = np.empty(before.count(self.tuples), np.int32)
+            rows = np.empty(before.count(len(self)), np.int32)
             return Chosen(rows[: _with_value(before.rows, before.every, valid, rows)], False)
         before = self.chosen(bits[:-1])
-        rows = np.empty(before.count(self.tuples), np.int32)
+        rows = np.empty(before.count(len(self)), np.int32)
         word, mask = self._bit(bits[-1])
         return Chosen(rows[: _with_bit(before.rows, before.every, word, mask, rows)], False)
 
