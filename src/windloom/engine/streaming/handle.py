@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a question asked once: rows of complete windows, and the watermark up to which they were complete."""
+    """The answer to a question asked once: rows of complete windows, and the watermark they are complete to."""
 
     table: pa.Table
     watermark: str | None
