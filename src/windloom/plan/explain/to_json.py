@@ -185,8 +185,8 @@ def _shape(shape: Shape) -> Json:
     return {
         "groups": columns(shape.groups),
         "columns": columns(shape.columns),
-        "select": None if shape.select is None else [{"name": name, "sql": sql} for name, sql in shape.select],
-        "having": shape.having,
+        "select": None if shape.select is None else [{"name": name, "sql": one.sql} for name, one in shape.select],
+        "having": None if shape.having is None else shape.having.sql,
     }
 
 

@@ -1,0 +1,79 @@
+"""Trees of expressions to nodes with types: what can be evaluated without Spark, and why the rest cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from windloom.model.expression import Expression
+from windloom.model.scalar import Apply, Cast, Constant, Read, Scalar
+from windloom.model.types import DataType, TypeKind
+from windloom.plan.expressions.functions import FUNCTIONS
+from windloom.plan.expressions.node import Node, NotKnownError, constant, converted
+from windloom.plan.expressions.operators import OPERATORS, truth
+from windloom.plan.physical import Shape
+
+#: Decimals whose integers fit 64 bits.
+_SMALL_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedShape:
+    """Output columns behind the window, and the condition for rows to be reported."""
+
+    select: tuple[tuple[str, Node], ...]
+    having: Node | None
+
+
+def resolve(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
+    """The expression with types; raises NotKnownError where only Spark can tell what it gives."""
+    match tree:
+        case Read(column=column):
+            return Node("read", columns[column], value=column)
+        case Constant(value=value, kind=kind):
+            return constant(value, kind)
+        case Cast(operand=operand, kind=kind):
+            return _cast(resolve(operand, columns), kind)
+        case Apply(name=name, operands=operands):
+            rule = OPERATORS.get(name) or FUNCTIONS.get(name)
+            if rule is None:
+                raise NotKnownError(f"{name}()" if name.isidentifier() else name.upper())
+            return rule(name, [resolve(one, columns) for one in operands])
+    raise NotKnownError("an expression without a tree" if tree is None else tree.what)
+
+
+def _cast(node: Node, kind: DataType) -> Node:
+    """Only between numbers; of decimals, where no digit passes through a floating-point number in Spark."""
+    own = node.kind
+    if own == kind or own.kind is TypeKind.NULL:
+        return converted(node, kind)
+    is_known = own.is_numeric and kind.is_numeric
+    if own.kind is TypeKind.FLOAT:
+        is_known = is_known and kind.kind is not TypeKind.DECIMAL
+    elif own.kind is TypeKind.DECIMAL and kind.name != "bigint" and kind.kind is not TypeKind.DECIMAL:
+        is_known = is_known and (kind.name == "double" or (kind.name != "float" and own.precision <= _SMALL_DIGITS))
+    if not is_known:
+        raise NotKnownError(f"CAST of {own} to {kind}")
+    return Node("cast", kind, (node,))
+
+
+@lru_cache(maxsize=4_096)
+def resolve_shape(shape: Shape) -> ResolvedShape | str:
+    """All that is evaluated over the step's columns; else which part of it needs Spark."""
+    columns = dict(shape.groups + shape.columns)
+    selected = shape.select
+    if selected is None:
+        selected = tuple((name, Expression.of_placeholder(name)) for name in columns)
+    try:
+        select = tuple((name, resolve(one.tree, columns)) for name, one in selected)
+        having = None if shape.having is None else truth("HAVING", resolve(shape.having.tree, columns))
+    except NotKnownError as unknown:
+        return str(unknown)
+    return ResolvedShape(select, having)
+
+
+def why_spark(shape: Shape) -> str | None:
+    """What of a shape's expressions only Spark can evaluate; None if nothing."""
+    found = resolve_shape(shape)
+    return found if isinstance(found, str) else None
