@@ -118,8 +118,5 @@ def _quoted(name: str) -> str:
 
 
 def output_types(spark: SparkSession, shape: Shape) -> dict[str, str]:
-    """Names and Spark types of a shape's answer columns, expressions over aggregates included."""
-    if shape.select is None:
-        fields = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
-        return {name: kind.name for name, kind in fields}
+    """Names and Spark types of a shape's answer columns, from Spark's analyzer."""
     return dict(finish(spark.createDataFrame([], ddl_of(shape)), shape).dtypes)

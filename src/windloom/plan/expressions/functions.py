@@ -11,12 +11,16 @@ from windloom.plan.expressions.operators import BOOLEAN, arithmetic, case, compa
 
 #: 10 to higher powers is no floating-point number any more, and the result would be rounded twice.
 _MOST_ROUNDED = 22
+#: Spark rounds a decimal of more digits when it changes the sign.
+_MOST_NEGATED = 34
 
 
 def _same(name: str, operands: Sequence[Node]) -> Node:
     """Of one number, and of its type."""
     takes(f"{name}()", operands, 1)
     numeric(f"{name}()", operands)
+    if name != "positive" and operands[0].kind.precision > _MOST_NEGATED:
+        raise NotKnownError(f"{name}() of {operands[0].kind}")
     return operands[0] if name == "positive" else Node(name, operands[0].kind, tuple(operands))
 
 

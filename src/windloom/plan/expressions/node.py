@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from windloom.model.types import DataType, TypeKind
@@ -50,5 +51,5 @@ def converted(node: Node, kind: DataType) -> Node:
 
 
 def _fits(value: Decimal, kind: DataType) -> bool:
-    scaled = value.scaleb(kind.scale)
-    return scaled == scaled.to_integral_value() and abs(scaled) < 10**kind.precision
+    scaled = Fraction(value) * Fraction(10) ** kind.scale
+    return scaled.denominator == 1 and len(str(abs(scaled.numerator))) <= kind.precision

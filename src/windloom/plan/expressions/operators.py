@@ -88,7 +88,9 @@ def case(op: str, operands: Sequence[Node]) -> Node:
     kind = common([one.kind for one in values])
     parts: list[Node] = []
     for condition, value in zip(conditions, values, strict=False):
-        parts += [truth("CASE", condition), converted(value, kind)]
+        if condition.kind != BOOLEAN:  # not even NULL, for Spark
+            raise NotKnownError(f"CASE WHEN {condition.kind}")
+        parts += [condition, converted(value, kind)]
     return Node("case", kind, (*parts, converted(values[-1], kind)))
 
 

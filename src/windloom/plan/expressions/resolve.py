@@ -62,9 +62,7 @@ def _cast(node: Node, kind: DataType) -> Node:
 def resolve_shape(shape: Shape) -> ResolvedShape | str:
     """All that is evaluated over the step's columns; else which part of it needs Spark."""
     columns = dict(shape.groups + shape.columns)
-    selected = shape.select
-    if selected is None:
-        selected = tuple((name, Expression.of_placeholder(name)) for name in columns)
+    selected = shape.select or tuple((name, Expression.of_placeholder(name)) for name in columns)
     try:
         select = tuple((name, resolve(one.tree, columns)) for name, one in selected)
         having = None if shape.having is None else truth("HAVING", resolve(shape.having.tree, columns))

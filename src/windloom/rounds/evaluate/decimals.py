@@ -44,13 +44,11 @@ def fitted(value: Value, kind: DataType) -> Value:
 def divide(left: Value, right: Value, kind: DataType) -> Value:
     """Spark's quotient: 39 digits after the point, rounded half up, and then once more to the type's."""
     shift = _QUOTIENT_SCALE + right.type.scale - left.type.scale
-    digits, divisor_digits = _digits(left), _digits(right)
+    dividend, divisor = _whole(left), _whole(right)
     # Arrow divides to one digit more than the divisor has, and names room for all of it.
-    if digits + shift + 2 + divisor_digits + 1 > _WIDE_DIGITS:
+    if dividend.type.precision + shift + 2 + divisor.type.precision + 1 > _WIDE_DIGITS:
         raise DeclinedError("a quotient of decimals with many digits")
-    power = pa.scalar(Decimal(10) ** shift, pa.decimal256(shift + 1, 0))
-    scaled = pc.multiply(_whole(left, digits), power)
-    divisor = _whole(right, divisor_digits)
+    scaled = pc.multiply(dividend, pa.scalar(Decimal(10) ** shift, pa.decimal256(shift + 1, 0)))
     divisor = pc.if_else(pc.equal(divisor, pa.scalar(0, divisor.type)), pa.scalar(None, divisor.type), divisor)
     quotient = pc.round(pc.divide(scaled, divisor), ndigits=0, round_mode="half_towards_infinity")
     return fitted(_viewed(pc.cast(quotient, pa.decimal256(_WIDE_DIGITS, 0)), _QUOTIENT_SCALE), kind)
@@ -74,20 +72,12 @@ def _wide(value: Value) -> Value:
     return pc.cast(value, pa.decimal256(value.type.precision, value.type.scale))
 
 
-def _digits(value: Value) -> int:
-    """How many digits the largest of its integers has."""
-    if is_scalar(value):
-        ends = [value.as_py()]
-    else:
-        found = pc.min_max(value).as_py()
-        ends = [found["min"], found["max"]]
-    whole = [abs(int(one.scaleb(value.type.scale))) for one in ends if one is not None]
-    return max((len(str(one)) for one in whole), default=1)
-
-
-def _whole(value: Value, digits: int) -> Value:
-    """The integers of decimals, without their scale."""
-    return pc.cast(_viewed(pc.cast(value, pa.decimal256(_WIDE_DIGITS, value.type.scale)), 0), pa.decimal256(digits, 0))
+def _whole(value: Value) -> Value:
+    """The integers of decimals, without their scale, and of no more digits than the largest of them has."""
+    whole = _viewed(pc.cast(value, pa.decimal256(_WIDE_DIGITS, value.type.scale)), 0)
+    ends = [whole.as_py()] if is_scalar(whole) else pc.min_max(whole).as_py().values()
+    digits = max((len(str(abs(int(one)))) for one in ends if one is not None), default=1)
+    return pc.cast(whole, pa.decimal256(digits, 0))
 
 
 def _viewed(value: Value, scale: int) -> Value:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-Value = pa.Array | pa.Scalar
+Value: TypeAlias = "pa.Array | pa.Scalar"
 #: Rows whose values are asked for (never NULL); None: all of them.
-Active = pa.Array | None
+Active: TypeAlias = "pa.Array | None"
 
 
 class DeclinedError(Exception):
