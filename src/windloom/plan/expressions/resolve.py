@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from windloom.model.expression import Expression
+from windloom.model.query import Query
 from windloom.model.scalar import Apply, Cast, Constant, Read, Scalar
 from windloom.model.types import DataType, TypeKind
 from windloom.plan.expressions.functions import FUNCTIONS
@@ -63,12 +64,31 @@ def resolve_shape(shape: Shape) -> ResolvedShape | str:
     """All that is evaluated over the step's columns; else which part of it needs Spark."""
     columns = dict(shape.groups + shape.columns)
     selected = shape.select or tuple((name, Expression.of_placeholder(name)) for name in columns)
+    select, place = [], ""
     try:
-        select = tuple((name, resolve(one.tree, columns)) for name, one in selected)
+        for name, one in selected:
+            place = f"'{name}'"
+            select.append((name, resolve(one.tree, columns)))
+        place = "HAVING"
         having = None if shape.having is None else truth("HAVING", resolve(shape.having.tree, columns))
     except NotKnownError as unknown:
-        return str(unknown)
-    return ResolvedShape(select, having)
+        return f"{unknown} in {place}"
+    return ResolvedShape(tuple(select), having)
+
+
+def knows_outputs(query: Query, groups: Sequence[DataType], aggregates: Sequence[DataType]) -> bool:
+    """Are all expressions over groupings and aggregates of these types known; Spark accepts them then."""
+    columns = {f"__g{i}": kind for i, kind in enumerate(groups)}
+    columns |= {f"__a{i}": kind for i, kind in enumerate(aggregates)}
+    try:
+        for output in query.outputs:
+            if output.expression is not None:
+                resolve(output.expression.tree, columns)
+        if query.having is not None:
+            truth("HAVING", resolve(query.having.tree, columns))
+    except NotKnownError:
+        return False
+    return True
 
 
 def why_spark(shape: Shape) -> str | None:
