@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PLAIN = {
     "spread": f"SELECT symbol, max(price) - min(price) AS spread {WINDOW} GROUP BY symbol",
     "vwap": f"SELECT symbol, sum(price * volume) / sum(volume) AS vwap {WINDOW} GROUP BY symbol HAVING count(*) > 1",
-    "level": f"SELECT CASE WHEN max(price) > 10 THEN 'high' ELSE 'low' END AS level, round(avg(price), 1) AS p {WINDOW}",
+    "level": f"SELECT if(max(price) > 10, 'high', 'low') AS level, round(avg(price), 1) AS p {WINDOW}",
     "bare": f"SELECT symbol, count(*) AS n {WINDOW} GROUP BY symbol",
 }
 SPARKS = {

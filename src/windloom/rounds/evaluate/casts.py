@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from windloom.model.types import DataType, TypeKind
 from windloom.plan.expressions import Node
 from windloom.rounds.arrow import arrow_type
-from windloom.rounds.evaluate.decimals import fitted, to_double
+from windloom.rounds.evaluate.decimals import fitted, to_double, truncated
 from windloom.rounds.evaluate.values import Active, DeclinedError, Value, masked, refuse
 
 #: Digits of the decimals that hold any bigint.
@@ -29,7 +29,7 @@ def cast(node: Node, operands: list[Value], active: Active) -> Value:
     if own.kind is TypeKind.FLOAT:
         return whole(pc.trunc(pc.cast(value, pa.float64())), kind)
     if own.kind is TypeKind.DECIMAL:
-        value = pc.cast(pc.trunc(value), pa.decimal128(own.precision, 0))
+        value = truncated(value, 0)
     return pc.cast(value, arrow_type(kind))
 
 

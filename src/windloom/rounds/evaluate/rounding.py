@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from windloom.model.types import TypeKind
 from windloom.plan.expressions import Node
 from windloom.rounds.evaluate.casts import whole
-from windloom.rounds.evaluate.decimals import fitted
+from windloom.rounds.evaluate.decimals import fitted, to_whole
 from windloom.rounds.evaluate.values import Active, DeclinedError, Value, masked, with_numpy
 
 #: Rounded numbers have fewer digits than this, so that no two of them, nor their halves, are the same double.
@@ -20,10 +20,9 @@ _MOST_UNITS = 1e14
 
 def floor_or_ceil(node: Node, operands: list[Value], active: Active) -> Value:
     (value,) = masked(operands, active)
-    found = pc.floor(value) if node.op == "floor" else pc.ceil(value)
     if node.kind.kind is TypeKind.DECIMAL:
-        return fitted(found, node.kind)
-    return whole(found, node.kind)
+        return fitted(to_whole(value, node.op), node.kind)
+    return whole(pc.floor(value) if node.op == "floor" else pc.ceil(value), node.kind)
 
 
 def round_half_up(node: Node, operands: list[Value], active: Active) -> Value:
