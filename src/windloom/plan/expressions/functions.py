@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 from windloom.plan.expressions.kinds import MOST_DIGITS, common, comparable, decimal
-from windloom.plan.expressions.node import Node, NotKnownError, constant, converted
+from windloom.plan.expressions.node import Node, NotKnownError, constant, converted, unchanged
 from windloom.plan.expressions.operators import BOOLEAN, arithmetic, case, comparison, is_null, numeric, takes, truth
 
 #: 10 to higher powers is no floating-point number any more, and the result would be rounded twice.
@@ -21,7 +21,7 @@ def _same(name: str, operands: Sequence[Node]) -> Node:
     numeric(f"{name}()", operands)
     if name != "positive" and operands[0].kind.precision > _MOST_NEGATED:
         raise NotKnownError(f"{name}() of {operands[0].kind}")
-    return operands[0] if name == "positive" else Node(name, operands[0].kind, tuple(operands))
+    return unchanged(operands[0]) if name == "positive" else Node(name, operands[0].kind, tuple(operands))
 
 
 def _coalesce(name: str, operands: Sequence[Node]) -> Node:
@@ -62,9 +62,9 @@ def _whole(name: str, operands: Sequence[Node]) -> Node:
     if kind.kind is TypeKind.FLOAT:
         return Node(name, BIGINT, (converted(operands[0], DOUBLE),))
     if kind.kind is TypeKind.INTEGER:
-        return converted(operands[0], BIGINT)
+        return converted(unchanged(operands[0]), BIGINT)
     if kind.scale == 0:
-        return operands[0]
+        return unchanged(operands[0])
     return Node(name, decimal(min(kind.precision - kind.scale + 1, MOST_DIGITS), 0), tuple(operands))
 
 
@@ -91,7 +91,7 @@ def _round(name: str, operands: Sequence[Node]) -> Node:
     if not 0 <= digits <= _MOST_ROUNDED:
         raise NotKnownError(f"round() to {digits} digits")
     if kind.kind is TypeKind.INTEGER:
-        return value
+        return unchanged(value)
     return Node("round", _rounded_kind(kind, digits), (value,), digits)
 
 

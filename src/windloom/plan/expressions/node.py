@@ -50,6 +50,11 @@ def converted(node: Node, kind: DataType) -> Node:
     return Node("cast", kind, (node,))
 
 
+def unchanged(node: Node) -> Node:
+    """The same value; but a literal in a function is none any more, and Spark gives literals types of their own."""
+    return Node("cast", node.kind, (node,)) if node.is_constant else node
+
+
 def _fits(value: Decimal, kind: DataType) -> bool:
     scaled = Fraction(value) * Fraction(10) ** kind.scale
     return scaled.denominator == 1 and len(str(abs(scaled.numerator))) <= kind.precision

@@ -11,7 +11,7 @@ from windloom.model.query import Query
 from windloom.model.scalar import Apply, Cast, Constant, Read, Scalar
 from windloom.model.types import DataType, TypeKind
 from windloom.plan.expressions.functions import FUNCTIONS
-from windloom.plan.expressions.node import Node, NotKnownError, constant, converted
+from windloom.plan.expressions.node import Node, NotKnownError, constant, converted, unchanged
 from windloom.plan.expressions.operators import OPERATORS, truth
 from windloom.plan.physical import Shape
 
@@ -47,16 +47,23 @@ def resolve(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
 def _cast(node: Node, kind: DataType) -> Node:
     """Only between numbers; of decimals, where no digit passes through a floating-point number in Spark."""
     own = node.kind
-    if own == kind or own.kind is TypeKind.NULL:
-        return converted(node, kind)
-    is_known = own.is_numeric and kind.is_numeric
-    if own.kind is TypeKind.FLOAT:
-        is_known = is_known and kind.kind is not TypeKind.DECIMAL
-    elif own.kind is TypeKind.DECIMAL and kind.name != "bigint" and kind.kind is not TypeKind.DECIMAL:
-        is_known = is_known and (kind.name == "double" or (kind.name != "float" and own.precision <= _SMALL_DIGITS))
-    if not is_known:
+    if own == kind:
+        return unchanged(node)
+    if own.kind is TypeKind.NULL:
+        return Node("cast", kind, (converted(node, kind),))
+    if not (own.is_numeric and kind.is_numeric and _is_known_cast(own, kind)):
         raise NotKnownError(f"CAST of {own} to {kind}")
     return Node("cast", kind, (node,))
+
+
+def _is_known_cast(own: DataType, kind: DataType) -> bool:
+    if own.kind is TypeKind.FLOAT:
+        return kind.kind is not TypeKind.DECIMAL
+    if kind.name == "float":
+        return False  # Spark leaves it out where the result becomes a double
+    if own.kind is TypeKind.DECIMAL and kind.kind is TypeKind.INTEGER:
+        return kind.name == "bigint" or own.precision <= _SMALL_DIGITS
+    return True
 
 
 @lru_cache(maxsize=4_096)

@@ -17,6 +17,8 @@ _BIGINT_DIGITS = 19
 
 def cast(node: Node, operands: list[Value], active: Active) -> Value:
     own, kind = node.operands[0].kind, node.kind
+    if own == kind:
+        return operands[0]
     if kind.kind is TypeKind.FLOAT:
         return to_double(operands[0]) if own.kind is TypeKind.DECIMAL else _unchecked(operands[0], kind)
     (value,) = masked(operands, active)
