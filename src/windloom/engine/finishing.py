@@ -10,10 +10,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from windloom.aggregates.arrow import arrow_type
 from windloom.errors import WindloomError
 from windloom.model.types import DataType
 from windloom.plan.physical import Shape
-from windloom.rounds.arrow import arrow_type
 from windloom.rounds.evaluate import DeclinedError, answer_rows, output_kinds
 from windloom.spark.api import SparkSession
 from windloom.spark.errors import as_windloom_errors

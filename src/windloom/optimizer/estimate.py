@@ -13,14 +13,13 @@ from windloom.optimizer.cost.calibrated import (
     CalibratedCost,
     Scanning,
     columns_of,
-    parts_of,
     scanning_cost,
     technique_cost,
 )
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.omega import cost_name
 from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
-from windloom.optimizer.scans.cost import NOTHING, scan_costs
+from windloom.optimizer.intake.cost import NOTHING, scan_costs
 from windloom.plan.costs import PlanSeconds, SetSeconds, TreeSeconds
 from windloom.plan.physical import PartialSet, Plan
 from windloom.slicing.edges import EdgeSet
@@ -103,5 +102,5 @@ def estimate_answering(
             has = (names == name) & (work.queries > 0)
             if has.any():
                 cost = technique_cost(constants, cost_name(str(name), part.family), part.family, work)
-                costs[has, index] = parts_of(part) * cost[has]
+                costs[has, index] = part.card.parts(part) * cost[has]
     return Answering(answers, costs)

@@ -1,8 +1,8 @@
-"""Positions of tuples between rounds: how many are counted, and which still wait for the watermark.
+"""Positions of tuples between rounds: how many are counted, and which still wait for the frontier of their stream.
 
-The position of a tuple is final when the watermark has passed it: no earlier tuple can come any more. Until then it
-waits, as it came. A tuple that comes behind the watermark is late, and has no position. So positions, and with them
-the windows of rows, are the same however a stream is cut into rounds.
+The position of a tuple is final when the frontier of its stream has passed it: no earlier tuple can come any more.
+Until then it waits, as it came. A tuple that comes behind the frontier is late, and has no position. So positions, and
+with them the windows of rows, are the same however a stream is cut into rounds.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windloom.aggregates.arrow import as_array
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Scan
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery
+from windloom.plan.scans import WovenScan
 from windloom.rounds.cells import Cells, keep_from
-from windloom.rounds.groups import as_array, concat_keys, number_groups
+from windloom.rounds.groups import concat_keys, number_groups
 
 _LENGTH = struct.Struct("<I")
 
@@ -84,7 +86,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """`waiting` are tuples in front of the watermark, by stream, in its own columns."""
+    """`waiting` are tuples in front of the frontier, by stream, in its own columns."""
 
     waiting: Mapping[str, pa.Table] = field(default_factory=dict)
     counts: Mapping[Counting, Counts] = field(default_factory=dict)
@@ -94,7 +96,7 @@ class Positions:
         counted = sum(one.table.nbytes for one in self.counts.values() if one.table is not None)
         return int(counted + sum(table.nbytes for table in self.waiting.values()))
 
-    def counts_of(self, one: PartialSet | Scan) -> Counts:
+    def counts_of(self, one: PartialSet | WovenScan) -> Counts:
         return self.counts.get(counting_of(one), Counts())
 
     def to_bytes(self) -> bytes:
@@ -129,20 +131,12 @@ class Positions:
         return Positions({name: table for name, table in self.waiting.items() if name in streams}, counts)
 
 
-@dataclass(frozen=True, slots=True)
-class RowIntake:
-    """What a round did to positions: where they are now, and late tuples by number of the scan."""
-
-    positions: Positions
-    late: Mapping[int, int] = field(default_factory=dict)
-
-
-def counting_of(one: PartialSet | Scan) -> Counting:
+def counting_of(one: PartialSet | WovenScan) -> Counting:
     return Counting(one.stream, tuple(key.sql for key in one.counted_by or ()))
 
 
-def counted_scans(plan: Plan) -> Iterable[Scan]:
-    return (scan for scan in plan.scans if scan.counted_by is not None)
+def counted_scans(plan: Plan) -> Iterable[WovenScan]:
+    return (scan for scan in plan.scans if isinstance(scan, WovenScan) and scan.counted_by is not None)
 
 
 def next_positions(one: PartialSet, counts: Counts, cells: Cells) -> NDArray[np.int64]:

@@ -11,8 +11,8 @@ import pytest
 
 from golden.plans import plan_of
 from support.expressions import KINDS, evaluated, read, same
+from windloom.aggregates.arrow import arrow_type
 from windloom.plan import Plan
-from windloom.rounds.arrow import arrow_type
 from windloom.rounds.evaluate import DeclinedError, answer_rows, output_kinds
 
 NAN, INF = math.nan, math.inf

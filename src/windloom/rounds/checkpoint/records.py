@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from windloom.errors import WindloomError
+from windloom.rounds.versions import other_version
 
-#: Written by this Windloom; every version in READABLE can be read.
-VERSION = 1
-READABLE = (1,)
+#: Written by this Windloom, and the only one that it reads.
+VERSION = 2
 
 
 class DamagedError(WindloomError):
@@ -31,8 +31,8 @@ def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
         found, version = whole["windloom"], whole["version"]
     except (ValueError, LookupError, TypeError) as error:
         raise damaged(name, f"{len(data)} bytes that are not a record of Windloom ({error})", hint) from None
-    if version not in READABLE:
-        raise newer(name, version, READABLE)
+    if version != VERSION:
+        raise other_version(f"the checkpoint's file '{name}'", version, VERSION)
     body = whole.get("body")
     if found != kind or not isinstance(body, dict) or whole.get("checksum") != _checksum(body):
         raise damaged(name, "its checksum does not fit its content", hint)
@@ -43,15 +43,6 @@ def damaged(name: str, why: str, hint: str) -> DamagedError:
     return DamagedError(f"the checkpoint's file '{name}' is damaged", why, hint)
 
 
-def newer(name: str, version: object, readable: tuple[int, ...]) -> WindloomError:
-    versions = ", ".join(map(str, readable))
-    return WindloomError(
-        f"the checkpoint's file '{name}' is of version {version}",
-        f"this Windloom reads versions: {versions}",
-        "use the Windloom that wrote it or a newer one",
-    )
-
-
 def _checksum(body: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
 
@@ -60,7 +51,7 @@ def _checksum(body: Mapping[str, Any]) -> int:
 class PlanRecord:
     """What is needed to make a plan again: `queries` by name, `options`, and which queries share a tree.
 
-    `scans` names for each one a query of every set that it feeds: the logs of its rounds hold partials of these scans.
+    `intakes` says, by stream, how tuples are taken in: the logs of its rounds may hold tuples as they were projected.
 
     It holds from `from_round` on, until a record with a higher version does. `declared` are the queries as the program
     that started the stream had them: at the next start, what the program itself has changed is told from what was
@@ -73,7 +64,7 @@ class PlanRecord:
     options: Mapping[str, str] = field(default_factory=dict)
     trees: list[list[str]] = field(default_factory=list)
     declared: Mapping[str, str] = field(default_factory=dict)
-    scans: list[list[str]] | None = None  # None: of a Windloom that read streams once for every set
+    intakes: Mapping[str, str] = field(default_factory=dict)
 
     def starting(self, round: int) -> PlanRecord:
         """The same record, holding from another round on."""
@@ -92,7 +83,7 @@ class PlanRecord:
             "options": dict(self.options),
             "trees": self.trees,
             "declared": dict(self.declared),
-            "scans": self.scans,
+            "intakes": dict(self.intakes),
         }
         return write_record("plan", body)
 
@@ -102,6 +93,12 @@ class PlanRecord:
             "restore it from a copy; if no round has run with it yet, deleting it undoes the change of queries it holds"
         )
         body = read_record("plan", name, data, hint)
-        declared, scans = body.get("declared", {}), body.get("scans")
-        found = cls(body["version"], body["from_round"], body["queries"], body["options"], body["trees"], declared)
-        return replace(found, scans=scans)
+        return cls(
+            body["version"],
+            body["from_round"],
+            body["queries"],
+            body["options"],
+            body["trees"],
+            body["declared"],
+            body["intakes"],
+        )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windloom.aggregates.arrow import arrow_type
 from windloom.model.types import DataType, TypeKind
 from windloom.plan.expressions import Node
-from windloom.rounds.arrow import arrow_type
 from windloom.rounds.evaluate.decimals import fitted, to_double, truncated
 from windloom.rounds.evaluate.values import Active, DeclinedError, Value, masked, refuse
 

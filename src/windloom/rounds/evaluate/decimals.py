@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from windloom.aggregates.arrow import arrow_type
 from windloom.model.types import DataType
-from windloom.rounds.arrow import arrow_type
 from windloom.rounds.evaluate.values import DeclinedError, Value, is_scalar
 
 _EXACT = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}

@@ -8,14 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windloom.aggregates.arrow import arrow_type, as_array
 from windloom.model.types import TypeKind
 from windloom.plan.expressions import Node
-from windloom.rounds.arrow import arrow_type
 from windloom.rounds.evaluate import arithmetic, comparison
 from windloom.rounds.evaluate.casts import cast
 from windloom.rounds.evaluate.rounding import floor_or_ceil, round_half_up
 from windloom.rounds.evaluate.values import Active, Value
-from windloom.rounds.groups import as_array
 
 _Operation = Callable[[Node, list[Value], Active], Value]
 

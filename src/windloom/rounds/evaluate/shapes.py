@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from windloom.aggregates.arrow import arrow_type
 from windloom.model.types import DataType
 from windloom.plan.expressions import ResolvedShape, resolve_shape
 from windloom.plan.physical import Shape
-from windloom.rounds.arrow import arrow_type
 from windloom.rounds.evaluate.nodes import Rows, evaluate
 from windloom.rounds.evaluate.values import DeclinedError
 

@@ -1,0 +1,89 @@
+"""Components whose cells hold lists, merged and kept like others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.kernels.lists import Lists, entries_of, merge_lists, reduce_lists
+
+#: Entries below which a dictionary is not worth making anew.
+SMALL_DICTIONARY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ListRule:
+    """How lists of a kind are merged: counts of equal values add up, or the `largest` stays.
+
+    `most`: a list that grows to twice so many entries is cut down to these.
+    """
+
+    kind: str
+    largest: bool = False
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One list component over many cells; a code is the place of a value in `dictionary`, which is in order."""
+
+    rule: ListRule
+    cells: Lists
+    dictionary: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.cells.bounds) - 1
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.dictionary.nbytes + sum(column.nbytes for column in self.cells))
+
+    def merge(self, order: NDArray[np.int64], runs: NDArray[np.int64]) -> Listed:
+        """One cell for each run of cells in `order`."""
+        cells = merge_lists(self.cells, len(self.dictionary), order, runs, largest=self.rule.largest)
+        return replace(self, cells=cells if self.rule.most is None else reduce_lists(cells, self.rule.most))
+
+    def keep(self, wanted: NDArray[np.bool_]) -> Listed:
+        return replace(self, cells=entries_of(self.cells, wanted))
+
+    def concat(self, other: Listed) -> Listed:
+        """These cells, then the other ones."""
+        left, right = self, other
+        if not left.dictionary.equals(right.dictionary):
+            dictionary = _in_order(pc.unique(pa.concat_arrays([left.dictionary, right.dictionary])))
+            left, right = left._ranked(dictionary), right._ranked(dictionary)
+        bounds = np.concatenate([left.cells.bounds, right.cells.bounds[1:] + left.cells.bounds[-1]])
+        codes = np.concatenate([left.cells.codes, right.cells.codes])
+        counts = np.concatenate([left.cells.counts, right.cells.counts])
+        return Listed(self.rule, Lists(bounds, codes, counts), left.dictionary)
+
+    def without_unused(self) -> Listed:
+        """The same cells, with a dictionary of the values they hold once most of it is of cells that are gone."""
+        if len(self.dictionary) <= 2 * len(self.cells.codes) + SMALL_DICTIONARY:
+            return self
+        return self._ranked(self.dictionary.take(pa.array(np.unique(self.cells.codes))))
+
+    def _ranked(self, dictionary: pa.Array) -> Listed:
+        """Codes in another ordered dictionary, which has every value in use."""
+        place = pc.fill_null(pc.index_in(self.dictionary, dictionary), 0).to_numpy(zero_copy_only=False)
+        codes = place.astype(np.int32)[self.cells.codes]
+        return Listed(self.rule, Lists(self.cells.bounds, codes, self.cells.counts), dictionary)
+
+
+def no_lists(rule: ListRule, value_type: pa.DataType, count: int) -> Listed:
+    """Cells that add nothing."""
+    cells = Lists(np.zeros(count + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
+    return Listed(rule, cells, pa.array([], value_type))
+
+
+def _in_order(values: pa.Array) -> pa.Array:
+    return values.take(_order(values))
+
+
+def _order(values: pa.Array) -> pa.Array:
+    """As Spark orders: NaN last, strings by their bytes, false before true."""
+    return pc.array_sort_indices(values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values)
