@@ -14,6 +14,7 @@ from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType, TypeKind
+from windloom.plan.expressions import knows_outputs
 from windloom.plan.physical import Plan
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.frames import check_outputs, empty_frame, expression_types
@@ -162,7 +163,8 @@ class Registry:
             groups, aggregates = _check_query_types(query, self._types)
             outputs = (query.outputs, query.having, *groups, *aggregates)
             if query.stream in self._frames and not query.is_plain and outputs not in self._checked_outputs:
-                check_outputs(self._session(), query, groups, aggregates)
+                if not knows_outputs(query, groups, aggregates):
+                    check_outputs(self._session(), query, groups, aggregates)
                 self._checked_outputs.add(outputs)
         except WindloomError as error:
             raise WindloomError(f"query '{query.name}': {error.message}", error.detail, error.hint) from None

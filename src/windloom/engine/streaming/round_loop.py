@@ -113,11 +113,10 @@ class RoundLoop:
 
         def pieces() -> Iterator[tuple[str, pa.Table]]:
             nonlocal rows
-            for block in blocks:
-                table = self._tables.rows(plan, block)
+            for shape, table in self._tables.pieces(plan, blocks):
                 rows += table.num_rows
                 if table.num_rows:
-                    yield self._tables.name(plan.shapes[block.shape]), table
+                    yield self._tables.name(shape), table
 
         # Answers are made while they are written; several sinks share one making.
         made: Iterable[tuple[str, pa.Table]] = pieces() if len(self._sinks) == 1 else list(pieces())
