@@ -55,7 +55,7 @@ _SHAPES = """
     position({}, {}); CAST({} AS DECIMAL); CAST({} AS DECIMAL(12, 4)); CAST({} AS TIMESTAMP); TRY_CAST({} AS INT);
     CAST({} AS BIGINT); CAST({} AS DOUBLE); CAST({} AS STRING); CAST({} AS DATE); CAST({} AS BOOLEAN);
     TRY_CAST({} AS TIMESTAMP_NTZ); CAST({} AS BINARY); CAST({} AS VARCHAR(3))
-""".split(";")
+""".split(";")  # noqa: SIM905
 
 _SESSIONS = [(ansi, loss) for ansi in ("true", "false") for loss in ("true", "false")]
 _A_SELECT = 250

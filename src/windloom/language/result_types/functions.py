@@ -146,8 +146,6 @@ FUNCTIONS: dict[str, Rule] = {
     "date_format": _returning("string", _instant, _text),
     "from_unixtime": _returning("string", _whole),
     **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), _returning("bigint", _instant)),
-    **dict.fromkeys(
-        ("unix_seconds", "unix_millis", "unix_micros"), _returning("bigint", _of(TypeKind.TIMESTAMP))
-    ),
+    **dict.fromkeys(("unix_seconds", "unix_millis", "unix_micros"), _returning("bigint", _of(TypeKind.TIMESTAMP))),
     "unix_date": _returning("int", _of(TypeKind.DATE)),
 }

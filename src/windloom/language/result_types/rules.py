@@ -24,6 +24,7 @@ from windloom.language.scopes import Names
 from windloom.model import DataType, TypeKind
 
 _BOOLEAN, _INT, _STRING, _NULL = (DataType.parse(name) for name in ("boolean", "int", "string", "void"))
+_TINYINT = DataType.parse("tinyint")
 
 _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -74,15 +75,21 @@ def _column(node: exp.Expr, names: Names) -> DataType | None:
 def _literal(node: exp.Expr, names: Names) -> DataType | None:
     text = str(node.this)
     if isinstance(node, exp.Literal) and node.is_string:
-        return _STRING if "\\" not in text else None
+        # Written in double quotes, or with escapes, it is what the session makes of it.
+        return _STRING if text.startswith("'") and "\\" not in text else None
     pattern, kind = _LITERAL_TIMES.get(text.split(" ")[0], (None, None))
     if pattern is None or kind is None:
         return literal_number_type(node)
     found = pattern.fullmatch(text)
+    return kind if found is not None and _is_instant(found[1]) else None
+
+
+def _is_instant(text: str) -> bool:
     try:
-        return kind if found is not None and datetime.fromisoformat(found[1]) else None
+        datetime.fromisoformat(text)
     except ValueError:
-        return None
+        return False
+    return True
 
 
 # Operators ------------------------------------------------------------------------------------------------------
@@ -114,12 +121,17 @@ def _of_operator(operator: str, left: exp.Expr, right: exp.Expr, names: Names) -
 
 
 def _digits_written(node: exp.Expr) -> DataType | None:
-    """Beside a decimal an integer literal has the digits it is written with, and not those of its type."""
+    """Beside a decimal an integer literal has the digits it is written with, and not those of its type.
+
+    A TINYINT is not among the literals that Spark does this for.
+    """
     while isinstance(node, exp.Paren):
         node = node.this
     is_literal = isinstance(node, exp.Literal) or (isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal))
     value = whole_value(node) if is_literal else None
-    return None if value is None else decimal_type(len(str(abs(value))), 0)
+    if value is None or literal_number_type(node) == _TINYINT:
+        return None
+    return decimal_type(len(str(abs(value))), 0)
 
 
 def _integer_quotient(node: exp.Expr, names: Names) -> DataType | None:
@@ -242,7 +254,7 @@ def _trim(node: exp.Expr, names: Names) -> DataType | None:
 def _function(node: exp.Expr, names: Names) -> DataType | None:
     name, arguments = node.name.lower(), node.expressions
     if name in ("mod", "pmod") and len(arguments) == 2:
-        return _of_operator("%", *arguments, names)
+        return _of_operator("%", arguments[0], arguments[1], names)
     if name in ("round", "bround"):
         return _round(arguments, names)
     return _call(name, arguments, names)
