@@ -11,7 +11,6 @@ from support.trades import STREAM, WINDOW, catalog
 from windloom import Loom, WindloomError
 from windloom.cli.demo_catalog import demo_catalog
 
-
 EXAMPLE = Path(__file__).parents[3] / "examples" / "trades.cql"
 
 #: Predicates, filters and arithmetic of many types, as catalogs of unlike queries have them.

@@ -59,11 +59,16 @@ def test_a_jvm_that_records_maps_no_archive(jars: list[Path], tmp_path: Path) ->
     assert not any("SharedArchiveFile" in option for option in options)
 
 
-def test_a_draft_becomes_the_archive_whole_or_not_at_all(jars: list[Path]) -> None:
-    archive = archive_path(JAVA)
-    with pytest.raises(RuntimeError), draft_of(archive) as draft:
+def fail_halfway(archive: Path) -> None:
+    with draft_of(archive) as draft:
         draft.write_text("half of it")
         raise RuntimeError
+
+
+def test_a_draft_becomes_the_archive_whole_or_not_at_all(jars: list[Path]) -> None:
+    archive = archive_path(JAVA)
+    with pytest.raises(RuntimeError):
+        fail_halfway(archive)
     assert list(archive.parent.iterdir()) == []
     with draft_of(archive) as draft:
         pass  # a JVM that cannot archive writes nothing
