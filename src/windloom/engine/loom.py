@@ -200,7 +200,9 @@ class Loom:
         "auto", by predicted cost.
         With `out` the answers go to Parquet in that directory, block by block, and are not kept in memory.
         """
+        say = progress or (lambda line: None)
         begun = perf_counter()
+        say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
         plan = self.plan(strategy, slicing, technique, intake)
         frames = self._registry.frames(plan)
         planned = perf_counter() - begun
@@ -212,7 +214,7 @@ class Loom:
             shards=shards,
             out=None if out is None else Path(out),
             planning_seconds=planned,
-            progress=progress or (lambda line: None),
+            progress=say,
         )
         results.tables = dict(self._tables)
         self._last = results
