@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from support.catalogs import ROWS, STREAM, TYPES, aggregates, catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
 from support.native import partials_of_plan
+from windloom.aggregates import PlannedComponent
 from windloom.kernels import TECHNIQUES, allowed, permits
-from windloom.model import Aggregate, Expression, Family, Query, Window
+from windloom.kernels.families import ADD_FLOAT, Family
+from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
@@ -45,7 +47,7 @@ def test_one_step_answers_what_the_oracle_answers(
 
 def families(aggregate: Aggregate) -> list[Family]:
     argument = None if aggregate.argument is None else TYPES["s", aggregate.argument.sql]
-    return [component.family(argument) for component in aggregate.components]
+    return [PlannedComponent(component, argument).family for component in aggregate.components]
 
 
 @pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if one.needs != (Needs.LISTS,)])
@@ -153,7 +155,7 @@ def test_sums_are_right_after_huge_values_have_passed() -> None:
     rows = [{"tick": t, "x": 1e15 if t % 40 == 0 else 0.1 * (t % 7)} for t in range(400)]
     rows[200]["x"] = 1e300
     rows[280]["x"] = float("inf")
-    for technique in ("auto", *allowed(Family.ADD_FLOAT)):
+    for technique in ("auto", *allowed(ADD_FLOAT)):
         plan = plan_of([query], technique=technique)
         _, answers, _ = step(State(), RoundInput(partials_of_plan(plan, rows), {"s": TICK_MAX}), plan)
         assert_equal_answers(query, rows, rows_of(list(answers.blocks()), query))

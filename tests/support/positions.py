@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from support.catalogs import COLUMNS
 from support.native import partials_table
+from windloom.aggregates.arrow import arrow_type
 from windloom.model.time import TICK_MIN
 from windloom.plan import Plan
-from windloom.rounds.lower import arrow_type
 from windloom.rounds.positions import Counts, Positions, RowIntake, counted_scans, counting_of
 from windloom.rounds.state import State
 from windloom.testing.oracle import positions

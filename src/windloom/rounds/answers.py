@@ -13,24 +13,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windloom.aggregates import lower
+from windloom.aggregates.arrow import arrow_type
+from windloom.aggregates.card import Refuse
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.aggregates.listed import Listed
 from windloom.errors import WindloomError
-from windloom.kernels.families import AddInt, Columns, empty_columns
+from windloom.kernels.families import ADD_INT, AddInt, Columns, Family
 from windloom.kernels.lanes import shift_queries, spread_groups
 from windloom.kernels.locate import Lanes, locate
 from windloom.kernels.memory import new_array
 from windloom.kernels.merge import append_tails
 from windloom.kernels.registry import find_technique
 from windloom.kernels.seek import NO_LANDMARK
-from windloom.model.aggregate import Family
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.rounds.cells import Cells, coarsen, running
 from windloom.rounds.groups import describe_group
 from windloom.rounds.holistic import ListRows
 from windloom.rounds.landmarks import Landmark
-from windloom.rounds.lift import AnyLifted, Lifted
-from windloom.rounds.listed import Listed
-from windloom.rounds.lower import Combined, Refuse, arrow_type, lower
 from windloom.rounds.parts import Part, Piece, ShapePart, make_part
 
 #: Of every group of a set, `(after, until]` for the ends of its windows: where groups close by themselves.
@@ -205,7 +206,7 @@ class _TreeAnswers:
             if lifted.valid is not None:
                 marks = None if tails is None else tails.valid
                 counting = "recalculate" if technique == "recalculate" else "prefix_ring"
-                counted = self._evaluate(counting, Family.ADD_INT, lifted.valid, marks, bounds, lanes, wanted)
+                counted = self._evaluate(counting, ADD_INT, lifted.valid, marks, bounds, lanes, wanted)
                 assert isinstance(counted, AddInt)
                 valid = counted.value > 0
             combined[index] = Combined(parts, valid, lifted.dictionary)
@@ -221,7 +222,7 @@ class _TreeAnswers:
         lanes: Lanes,
         queries: NDArray[np.int64],
     ) -> Columns:
-        out = empty_columns(family, len(lanes))
+        out = family.empty(len(lanes))
         find_technique(technique).evaluate(cells, bounds, lanes, queries, out)
         if marks is not None:
             groups = len(bounds) - 1

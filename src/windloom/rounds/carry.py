@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from windloom.aggregates import neutral
 from windloom.model.query import Query
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent
 from windloom.rounds.cells import Cells, coarsen
 from windloom.rounds.exact import first_exact
-from windloom.rounds.lift import neutral
 from windloom.rounds.positions import first_counted
 from windloom.rounds.state import Cut, History, State
 from windloom.slicing.edges import EdgeSet

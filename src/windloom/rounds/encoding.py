@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windloom.aggregates.lifted import AnyLifted, Lifted
+from windloom.aggregates.listed import Listed
+from windloom.aggregates.registry import LIST_RULES
 from windloom.errors import WindloomError
-from windloom.kernels.families import COLUMNS, DTYPES, AddInt, Columns
+from windloom.kernels.families import FAMILIES, AddInt, Columns
 from windloom.kernels.lists import Lists
-from windloom.model.aggregate import ComponentKind, Family
 from windloom.rounds.cells import Cells
-from windloom.rounds.lift import AnyLifted, Lifted
-from windloom.rounds.listed import Listed
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import Cut, History, State
 from windloom.rounds.versions import other_version
@@ -41,7 +41,7 @@ VERSION = 4
 _MAGIC = b"WINDLOOM"
 _HEAD = struct.Struct("<8sII")
 _LIST_KINDS: tuple[type[np.generic], ...] = (np.int64, np.int32, np.int64)
-_FAMILIES = {kind: family for family, kind in COLUMNS.items()}
+_FAMILIES = {family.columns: family for family in FAMILIES.values() if not family.is_list}
 
 
 def encode(state: State) -> bytes:
@@ -54,12 +54,12 @@ def encode(state: State) -> bytes:
         return len(arrays) - 1
 
     def part_of(part: Columns) -> dict[str, Any]:
-        return {"family": _FAMILIES[type(part)].value, "columns": [keep(column) for column in part]}
+        return {"family": _FAMILIES[type(part)].name, "columns": [keep(column) for column in part]}
 
     def lifted_of(one: AnyLifted) -> dict[str, Any]:
         if isinstance(one, Listed):
             lists = [keep(column) for column in one.cells]
-            return {"kind": one.kind.value, "lists": lists, "dictionary": keep(one.dictionary)}
+            return {"kind": one.rule.kind, "lists": lists, "dictionary": keep(one.dictionary)}
         return {
             "parts": [part_of(part) for part in one.parts],
             "valid": None if one.valid is None else keep(one.valid.value),
@@ -122,14 +122,14 @@ def _state(batch: pa.RecordBatch, about: dict[str, Any]) -> State:
         return np.array(array(place).to_numpy(zero_copy_only=False), dtype=kind)
 
     def part_of(one: dict[str, Any]) -> Columns:
-        family = Family(one["family"])
-        made: Columns = COLUMNS[family](*(numbers(place, DTYPES[family]) for place in one["columns"]))
-        return made
+        family = FAMILIES[one["family"]]
+        places = zip(one["columns"], family.kinds, strict=True)
+        return family.of(*(numbers(place, kind) for place, kind in places))
 
     def lifted_of(one: dict[str, Any]) -> AnyLifted:
         if "lists" in one:
             columns = (numbers(place, kind) for place, kind in zip(one["lists"], _LIST_KINDS, strict=True))
-            return Listed(ComponentKind(one["kind"]), Lists(*columns), array(one["dictionary"]))
+            return Listed(LIST_RULES[one["kind"]], Lists(*columns), array(one["dictionary"]))
         return Lifted(
             tuple(part_of(part) for part in one["parts"]),
             None if one["valid"] is None else AddInt(numbers(one["valid"], np.int64)),

@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windloom.aggregates.arrow import as_array
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Scan
 from windloom.rounds.cells import Cells, keep_from
-from windloom.rounds.groups import as_array, concat_keys, number_groups
+from windloom.rounds.groups import concat_keys, number_groups
 
 _LENGTH = struct.Struct("<I")
 

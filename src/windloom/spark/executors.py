@@ -14,11 +14,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from windloom.aggregates.arrow import arrow_type
 from windloom.model.types import DataType
 from windloom.plan.physical import Plan, Shape
 from windloom.rounds import Block, RoundInput, State, step
 from windloom.rounds.frontiers import all_closed
-from windloom.rounds.lower import arrow_type
 from windloom.rounds.step import StepCounts
 from windloom.spark.native import instant_sql
 from windloom.spark.partials import Partials, check_times, told_ticks

@@ -15,13 +15,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from windloom.aggregates.arrow import arrow_type, as_array
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.time import TICK_MIN
 from windloom.model.types import DataType
 from windloom.plan.physical import Plan, Scan
-from windloom.rounds.groups import as_array
-from windloom.rounds.lower import arrow_type
 from windloom.rounds.positions import Counting, Counts, Positions, RowIntake, counted_scans, counting_of
 from windloom.rounds.state import State
 from windloom.spark.frames import arrow_frame, ddl_of_columns
