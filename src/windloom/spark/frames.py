@@ -20,6 +20,11 @@ from windloom.plan.physical import Shape
 from windloom.spark.errors import first_line, quiet
 
 
+def is_function(spark: SparkSession, name: str) -> bool:
+    """Does Spark know a function of this name?"""
+    return bool(spark.catalog.functionExists(name))
+
+
 def column_types(frame: DataFrame) -> dict[str, DataType]:
     return {name: DataType.parse(kind) for name, kind in frame.dtypes}
 

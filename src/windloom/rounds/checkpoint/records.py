@@ -74,6 +74,7 @@ class PlanRecord:
     trees: list[list[str]] = field(default_factory=list)
     declared: Mapping[str, str] = field(default_factory=dict)
     scans: list[list[str]] | None = None  # None: of a Windloom that read streams once for every set
+    aggregates: Mapping[str, str] = field(default_factory=dict)  # that users defined: the fields of their values
 
     def starting(self, round: int) -> PlanRecord:
         """The same record, holding from another round on."""
@@ -93,6 +94,7 @@ class PlanRecord:
             "trees": self.trees,
             "declared": dict(self.declared),
             "scans": self.scans,
+            "aggregates": dict(self.aggregates),
         }
         return write_record("plan", body)
 
@@ -104,4 +106,4 @@ class PlanRecord:
         body = read_record("plan", name, data, hint)
         declared, scans = body.get("declared", {}), body.get("scans")
         found = cls(body["version"], body["from_round"], body["queries"], body["options"], body["trees"], declared)
-        return replace(found, scans=scans)
+        return replace(found, scans=scans, aggregates=body.get("aggregates", {}))

@@ -9,6 +9,7 @@ from windloom.engine.streaming.options import StreamOptions
 from windloom.engine.streaming.placement.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.streaming.watermark import Watermarks
 from windloom.model.stream import Stream
+from windloom.plan.physical import Plan
 from windloom.rounds import State, step
 from windloom.rounds.checkpoint import Checkpoint, RoundLog
 from windloom.rounds.positions import counted_scans
@@ -72,7 +73,7 @@ class DriverPlacement:
     def committed(self, round: int, state: State) -> None:
         """The state needs no file of its own: it is made again from snapshot and log."""
 
-    def parts(self, state: State) -> Iterable[State]:
+    def parts(self, state: State, plan: Plan) -> Iterable[State]:
         return [state]
 
     def _with_rows(self, log: RoundLog, round: Round, intake: Intake) -> RoundLog:

@@ -34,6 +34,7 @@ from windloom.engine.streaming.placement.placement import Intake, Outcome, Round
 from windloom.engine.streaming.watermark import Watermarks
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
+from windloom.plan.physical import Plan
 from windloom.rounds import Block, State, step
 from windloom.rounds.checkpoint import Checkpoint, RoundLog
 from windloom.rounds.shards.blocks import joined, read_blocks
@@ -97,8 +98,8 @@ class ExecutorPlacement:
         self._notes = self._ran
         self._files.keep_only(set(self._states))
 
-    def parts(self, state: State) -> Iterable[State]:
-        return (shard_state(self._files, name, state) for name in self._states)
+    def parts(self, state: State, plan: Plan) -> Iterable[State]:
+        return (shard_state(self._files, name, state, plan) for name in self._states)
 
     def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         with ExitStack() as scope:
