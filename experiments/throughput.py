@@ -17,7 +17,6 @@ from experiments.pages import Figure, Page, Skipped, Table
 from experiments.plans import TITLES, problem_of
 from experiments.techniques import TECHNIQUES
 from windloom.model import Aggregate, DataType, Expression, Output, Query, Stream
-from windloom.model.time import TICK_MAX
 from windloom.model.window import Window
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.estimate import estimate_set
@@ -28,7 +27,8 @@ from windloom.plan.explain.words import number
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.plan.statistics import Observed
 from windloom.report import bar_chart
-from windloom.rounds import State, step
+from windloom.rounds import RoundInput, State, step
+from windloom.rounds.frontiers import all_closed
 from windloom.testing.workload import divisors_workload
 
 #: A tuple every 10 ms, which is then what a slide of 1 lasts: λ = 1.
@@ -131,7 +131,7 @@ def _summarised(part: PlannedComponent, values: Ints, starts: Ints) -> Ints:
 
 def _answer(plan: Plan, table: pa.Table) -> int:
     """The step and all its answers; how many rows they have."""
-    _, answers, _ = step(State(), {0: table}, TICK_MAX, plan)
+    _, answers, _ = step(State(), RoundInput({0: table}, all_closed(plan.streams)), plan)
     return sum(block.table.num_rows for block in answers.blocks())
 
 

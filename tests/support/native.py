@@ -56,8 +56,10 @@ def partials_table(one: Scan, rows: Sequence[Row]) -> pa.Table:
     return with_entries(one, table, list(cells.values()))
 
 
-def partials_of_plan(plan: Plan, rows: Sequence[Row]) -> dict[int, pa.Table]:
-    return {scan.number: partials_table(scan, rows) for scan in plan.scans}
+def partials_of_plan(plan: Plan, rows: Sequence[Row] | Mapping[str, Sequence[Row]]) -> dict[int, pa.Table]:
+    """Of rows by stream; or of rows alone, for plans that read one stream."""
+    found = rows if isinstance(rows, Mapping) else {scan.stream: rows for scan in plan.scans}
+    return {scan.number: partials_table(scan, found.get(scan.stream, ())) for scan in plan.scans}
 
 
 def _key(value: Any) -> Any:

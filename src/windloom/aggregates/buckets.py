@@ -33,6 +33,9 @@ class Buckets(ListCard):
     def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
         return (bucket_sql(inputs[0]), "count(1)")
 
+    def woven_sql(self, argument: str) -> str:
+        return bucket_sql(argument)
+
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:
         return ask_rank(aggregate, asked)
 

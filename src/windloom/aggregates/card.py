@@ -1,9 +1,9 @@
 """What a card says: everything windloom knows of one family of components, from Spark's SQL to the answer.
 
-A component passes five places on its way: Spark summarises the tuples of each slice and group (`inputs`, `fields`,
-`native_sql`), the step takes these columns over (`lift`), kernels combine them (`family`), the combined values become
-the column of an answer (`lower`), and verification computes the same with Spark alone (`truth_sql`, `scale_sql`).
-A card whose cells can be made from tuples without Spark's aggregation has `update` as well: see `user_defined`.
+A component passes four places on its way. Its cells are made of tuples, by compiled kernels (`woven_sql`, `weave`) or
+by Spark's own aggregation (`inputs`, `fields`, `native_sql`, `lift`). Kernels combine them (`family`), the combined
+values become the column of an answer (`lower`), and verification computes the same with Spark alone (`truth_sql`,
+`scale_sql`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from windloom.kernels.lists import Question
 from windloom.kernels.locate import WindowArrays
 from windloom.model.aggregate import Aggregate, Component, Function
 from windloom.model.types import DataType
+from windloom.weave.cut import Cut, Read
+from windloom.weave.lists import count_values, most_frequent
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class Card(ABC):
     #: Spark hands partials over as rows of (value, count), one for each distinct value: see `spark.lists`. Then
     #: `native_sql` is the value of a tuple, NULL for those that have none, and the aggregate that is kept with it.
     by_value = False
+    #: Kinds that look at the event time of tuples.
+    by_tick: tuple[str, ...] = ()
 
     def keeps(self, planned: Planned) -> bool:
         """Is this the card of a component?"""
@@ -90,6 +94,14 @@ class Card(ABC):
     @abstractmethod
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
         """Cells of native columns, one for each field."""
+
+    def woven_sql(self, argument: str) -> str:
+        """SQL of what the woven intake reads of a tuple in place of the argument."""
+        return argument
+
+    @abstractmethod
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        """Cells made from tuples: the same as `lift` gives."""
 
     @abstractmethod
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
@@ -133,6 +145,13 @@ class ListCard(Card):
 
     def lift(self, planned: Planned, native: list[Column]) -> Listed:
         return lift_lists(self.rule, self.value_type(planned), native)
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
+        ranked = cut.argument(read).ranked
+        lists = count_values(cut, cut.in_order(read), ranked.ranks)
+        if self.rule.most is not None:
+            lists = most_frequent(lists, self.rule.most)
+        return Listed(self.rule, lists, ranked.dictionary).without_unused()
 
     def neutral(self, planned: Planned, count: int) -> Listed:
         return no_lists(self.rule, self.value_type(planned), count)

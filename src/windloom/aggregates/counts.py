@@ -13,6 +13,7 @@ from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.kernels.families import ADD_INT, AddInt, Family
 from windloom.model.aggregate import COUNT_STAR, Aggregate, Function
 from windloom.model.types import BIGINT, DataType
+from windloom.weave.cut import Cut, Read
 
 
 class Counts(ValueCard):
@@ -27,6 +28,9 @@ class Counts(ValueCard):
 
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
         return Lifted((AddInt(as_integers(native[0])),))
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        return Lifted((AddInt(cut.taken(cut.counts(read, read.argument))),))
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
         return Lifted((AddInt(np.zeros(count, np.int64)),))

@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, arrow_type, with_nulls
 from windloom.aggregates.card import Planned, Refuse, ValueCard
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of
-from windloom.aggregates.ranks import float_values, keys_of
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where, without_unused
+from windloom.aggregates.ranks import keys_of
 from windloom.errors import WindloomError
 from windloom.kernels.families import LOWEST, MAX_INT, AddInt, Family, MaxInt
+from windloom.kernels.float_keys import float_values
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import DataType, TypeKind
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import keep_largest, keep_smallest
 
 
 def _ordered(aggregate: Aggregate, argument: DataType) -> DataType:
@@ -51,6 +54,16 @@ class Extrema(ValueCard):
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
         keys, dictionary = keys_of(native[0])
         return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind == "min")
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        column, valid = cut.argument(read), valid_where(cut.taken(cut.counts(read, read.argument)))
+        largest = np.full(len(cut.grid), LOWEST)
+        update = keep_smallest if planned.component.kind == "min" else keep_largest
+        update(*cut.where(read, read.argument), column.keys, largest)
+        keys = MaxInt(cut.taken(largest))
+        if not column.is_ranked:
+            return Lifted((keys,), valid)
+        return without_unused(Lifted((keys,), valid, column.ranked.dictionary))
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
         return no_keys(count)

@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_floats, with_nulls
 from windloom.aggregates.card import Planned, Refuse, ValueCard, size_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
 from windloom.kernels.families import ADD_FLOAT, AddFloat, AddInt, Family
 from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType, TypeKind
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import sum_floats
 
 #: Below this magnitude a double has a finite 24-bit head.
 _HEAD_LIMIT = "1e38D"
@@ -47,6 +49,12 @@ class FloatSums(ValueCard):
 
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
         return Lifted((AddFloat(as_floats(native[0]), as_floats(native[1])),), valid_of(native[0]))
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        high, low = cut.zeros(np.float64), cut.zeros(np.float64)
+        sum_floats(*cut.where(read, read.argument), cut.argument(read).floats, high, low)
+        valid = valid_where(cut.taken(cut.counts(read, read.argument)))
+        return Lifted((AddFloat(cut.taken(high), cut.taken(low)),), valid)
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
         return Lifted((AddFloat(np.zeros(count), np.zeros(count)),), AddInt(np.zeros(count, np.int64)))

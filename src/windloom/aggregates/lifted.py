@@ -127,6 +127,11 @@ def valid_of(column: Column) -> AddInt | None:
     return AddInt(np.asarray(column.is_valid(), dtype=np.int64))
 
 
+def valid_where(counts: NDArray[np.int64]) -> AddInt | None:
+    """The same of how many values each cell holds."""
+    return None if (counts > 0).all() else AddInt(counts)
+
+
 def valid_or_ones(lifted: Lifted) -> NDArray[np.int64]:
     """How many values each cell counts as held."""
     valid: NDArray[np.int64] = (

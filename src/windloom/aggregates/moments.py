@@ -13,6 +13,8 @@ from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.kernels.families import MOMENTS, Family, Moments
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import DOUBLE, DataType
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import add_floats, add_squares
 
 
 def double(aggregate: Aggregate, argument: DataType) -> DataType:
@@ -44,6 +46,15 @@ class SecondMoments(ValueCard):
         count = as_floats(native[0])
         # Spark's variance of a slice and its count give the squared deviations back; NULL where nothing was counted.
         return Lifted((Moments(count, as_floats(native[1]), as_floats(native[2]) * count),))
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        where, values = cut.where(read, read.argument), cut.argument(read).floats
+        count, mean, square = cut.counts(read, read.argument), cut.zeros(np.float64), cut.zeros(np.float64)
+        add_floats(*where, values, mean)
+        with np.errstate(invalid="ignore"):
+            mean /= np.maximum(count, 1)
+        add_squares(*where, values, mean, square)
+        return Lifted((Moments(cut.taken(count).astype(np.float64), cut.taken(mean), cut.taken(square)),))
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
         return Lifted((Moments(*(np.zeros(count) for _ in Moments._fields)),))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column
@@ -14,6 +15,8 @@ from windloom.aggregates.ranks import pick_keys
 from windloom.kernels.families import MAX_INT, Family
 from windloom.model.aggregate import Aggregate, Component, Function
 from windloom.model.types import DataType
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import pick_rows
 
 #: Kinds that keep the tuple that is lowest in order.
 _LOWEST = ("min_by", "first")
@@ -34,6 +37,8 @@ class Picks(ValueCard):
         Function("last", ("last",), _ordered, {"last_value": ()}, picks_nulls=True),
     )
 
+    by_tick = ("first", "last")
+
     def family(self, planned: Planned) -> Family:
         return MAX_INT
 
@@ -50,6 +55,17 @@ class Picks(ValueCard):
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
         keys, dictionary = pick_keys(native[0], native[1])
         return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind in _LOWEST)
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        assert read.by is not None
+        by, value = cut.tuples.column(read.by), cut.argument(read)
+        picked = np.full(len(cut.grid), -1, np.int64)
+        known = np.empty(0, np.bool_) if value.valid is None else value.valid
+        lowest = planned.component.kind in _LOWEST
+        pick_rows(*cut.where(read, read.by), by.equal_keys, known, value.keys, lowest, picked)
+        rows = cut.taken(picked)
+        places = pa.array(rows, mask=rows < 0)
+        return self.lift(planned, [by.column.take(places), value.column.take(places)])
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
         return no_keys(count)

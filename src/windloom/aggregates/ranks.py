@@ -8,9 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, as_array, as_floats, as_integers
-
-#: The one key of doubles that does not differ from its neighbour's in Spark's order: see `float_keys`.
-KEY_OF_MINUS_ZERO = -1
+from windloom.kernels.float_keys import KEY_OF_MINUS_ZERO, float_keys
 
 
 def keys_of(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:
@@ -70,18 +68,3 @@ def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.cumsum(is_new) - 1
     return ranks, pairs.take(pa.array(order[is_new]))
-
-
-def float_keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Doubles as integers of the same order.
-
-    >>> float_keys(np.array([-1.5, -0.0, 0.0, 2.0, np.inf, np.nan])).argsort().tolist()
-    [0, 1, 2, 3, 4, 5]
-    """
-    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
-    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
-
-
-def float_values(keys: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The inverse of `float_keys` (the mapping is its own inverse on bits)."""
-    return (keys ^ ((keys >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(np.float64)

@@ -15,8 +15,10 @@ from windloom.kernels.families import REGISTERS, Family
 from windloom.kernels.lists import Question, Registered
 from windloom.kernels.memory import new_array
 from windloom.model.aggregate import Aggregate, Function
-from windloom.model.approximate import RANK_BITS, STANDARD_ERROR
+from windloom.model.approximate import PACKED_RANK_BITS, RANK_BITS, STANDARD_ERROR
 from windloom.model.approximate import REGISTERS as COUNT
+from windloom.weave.cut import Cut, Read
+from windloom.weave.lists import largest_ranks
 
 #: Verification takes an estimate for wrong where it is off by more standard errors: one in two million is.
 _STANDARD_ERRORS = 5
@@ -36,6 +38,17 @@ class Registers(ListCard):
     def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
         known = f"if({inputs[0]} IS NOT NULL, {register_sql(inputs[0])}, NULL)"
         return (known, f"max({rank_sql(inputs[0])})")
+
+    def woven_sql(self, argument: str) -> str:
+        """Register and rank in one number, the rank in the lowest bits; NULL for NULL."""
+        packed = f"shiftleft({register_sql(argument)}, {PACKED_RANK_BITS}) | {rank_sql(argument)}"
+        return f"if(({argument}) IS NOT NULL, {packed}, NULL)"
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
+        ranked = cut.argument(read).ranked
+        packed = np.array(ranked.dictionary.to_numpy(zero_copy_only=False), np.int64)
+        lists = largest_ranks(cut, cut.in_order(read), ranked.ranks, packed, PACKED_RANK_BITS)
+        return Listed(self.rule, lists, pa.array(np.arange(COUNT))).without_unused()
 
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:
         return Registered(asked.codes, new_array(asked.rows, np.int64))

@@ -1,8 +1,8 @@
 """User-defined aggregates: lift, combine and lower are the user's own functions, compiled.
 
-Spark cannot run them, so it counts how often each argument occurs in a slice and group; lifting combines an argument
-with itself that many times. `update` takes tuples in one by one, for an intake that has them at hand. A window without
-a value is NULL, whatever the function makes of the neutral value.
+Woven, tuples are taken in one by one. Spark cannot run the functions: natively it counts how often each argument occurs
+in a slice and group, and lifting combines an argument with itself that many times. A window without a value is NULL,
+whatever the function makes of the neutral value.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, as_floats, as_integers, with_nulls
 from windloom.aggregates.card import Planned, Refuse, ValueCard, argument_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
 from windloom.errors import WindloomError
 from windloom.kernels.families import AddInt, Columns, Family
 from windloom.kernels.user_families import lift_repeated, lower_rows, number_kind, update, user_family
 from windloom.model.aggregate import Aggregate, Component, UserDefined
 from windloom.model.types import DataType, TypeKind
+from windloom.weave.cut import Cut, Read
 
 
 class UserAggregates(ValueCard):
@@ -53,18 +54,21 @@ class UserAggregates(ValueCard):
         lift_repeated(_arguments(own_of(planned), native[0]), counts, out)
         return Lifted((out,), valid)
 
-    def update(self, planned: Planned, cell_of: NDArray[np.int64], arguments: Column, cells: Lifted) -> None:
-        """Take tuples in: `cell_of` numbers the cell of each one. Cells count their values in `valid`."""
-        assert cells.valid is not None
-        known = np.asarray(arguments.is_valid(), np.bool_)
-        cell_of = np.ascontiguousarray(cell_of[known], np.int64)
-        update(cell_of, _arguments(own_of(planned), arguments.drop_null()), cells.parts[0])
-        np.add.at(cells.valid.value, cell_of, 1)
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        column = cut.argument(read)
+        is_whole = own_of(planned).argument.kind is TypeKind.INTEGER
+        out = self._nothing(planned, len(cut.grid))
+        update(*cut.where(read, read.argument), column.integers if is_whole else column.floats, out)
+        valid = valid_where(cut.taken(cut.counts(read, read.argument)))
+        return Lifted((type(out)(*(cut.taken(values) for values in out)),), valid)
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        return Lifted((self._nothing(planned, count),), AddInt(np.zeros(count, np.int64)))
+
+    def _nothing(self, planned: Planned, count: int) -> Columns:
         nothing = self.family(planned).empty(count)
         lift_repeated(np.zeros(count), np.zeros(count, np.int64), nothing)
-        return Lifted((nothing,), AddInt(np.zeros(count, np.int64)))
+        return nothing
 
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, as_array, as_integers, with_nulls
 from windloom.aggregates.card import Planned, Refuse, ValueCard, size_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
 from windloom.kernels.families import ADD_INT, AddInt, Family
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import sum_halves, sum_integers, sum_limbs
 
 #: Spark sums decimals of up to this many digits in ten more, which no number of tuples in a slice fills.
 SAFE_DECIMAL_DIGITS = 28
@@ -84,6 +86,19 @@ class WholeSums(ValueCard):
             limbs[3][overflowed] = OVERFLOWED_LIMB
             valid = AddInt((as_integers(native[1]) > 0).astype(np.int64))
         return Lifted(tuple(AddInt(limb) for limb in limbs), valid)
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        where, column = cut.where(read, read.argument), cut.argument(read)
+        parts = [cut.zeros(np.int64) for _ in range(self.parts(planned))]
+        match len(parts):
+            case 1:
+                sum_integers(*where, column.integers, *parts)
+            case 2:
+                sum_halves(*where, column.integers, *parts)
+            case _:
+                sum_limbs(*where, column.limbs, *parts)
+        valid = valid_where(cut.taken(cut.counts(read, read.argument)))
+        return Lifted(tuple(AddInt(cut.taken(part)) for part in parts), valid)
 
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
         zeros = tuple(AddInt(np.zeros(count, np.int64)) for _ in range(self.parts(planned)))

@@ -24,10 +24,11 @@ from windloom.kernels.memory import new_array
 from windloom.kernels.registry import STEPPING, TECHNIQUES, allowed
 from windloom.kernels.slides import PATTERNS, Ints, sliding_lanes, stamps_of, values_of
 from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
-from windloom.model.time import TICK_MAX, TICKS_PER_SECOND
+from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer import PlanOptions, make_plan
-from windloom.rounds import State, step
+from windloom.rounds import RoundInput, State, step
 from windloom.rounds.answers import BLOCK_ROWS
+from windloom.rounds.frontiers import all_closed
 
 FAMILIES = {"sum": ADD_INT, "max": MAX_INT}
 _BY_NAME = {family.name: family for family in FAMILIES.values()}
@@ -233,7 +234,7 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
     table = pa.table({"slice": starts, "g0": groups, "c0": np.ones(len(starts), np.int64), "c1": values})
 
     def ours() -> int:
-        _, answers, _ = step(State(), {0: table}, TICK_MAX, plan)
+        _, answers, _ = step(State(), RoundInput({0: table}, all_closed(plan.streams)), plan)
         return sum(block.table.num_rows for block in answers.blocks())
 
     rows = ours()

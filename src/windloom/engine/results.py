@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
 from windloom.errors import WindloomError, near_names
+from windloom.model.query import Query
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.rounds import Block
@@ -66,6 +67,9 @@ def unknown_table(name: str, known: list[str]) -> WindloomError:
 
 class AnswerTable(Protocol):
     """Makes rows of the answers of several queries, as of a watermark."""
+
+    @property
+    def queries(self) -> tuple[Query, ...]: ...
 
     def rows(self, answers: Callable[[str], pa.Table], watermark: int | None = None) -> pa.Table: ...
 

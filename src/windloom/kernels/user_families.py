@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
+from threading import Lock
 from typing import Any
 
 import numba
@@ -26,6 +27,9 @@ _LIFTS: dict[type[Any], Callable[..., Any]] = {}
 _LOWERS: dict[type[Any], Callable[..., Any]] = {}
 
 
+_LOCK = Lock()
+
+
 def number_kind(kind: DataType) -> type[np.generic]:
     """The machine's type for a type of numbers; conditions are kept as they are."""
     if kind.kind is TypeKind.BOOLEAN:
@@ -39,9 +43,14 @@ def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-@lru_cache(maxsize=256)
 def user_family(own: UserDefined) -> Family:
-    """The family of a user's aggregate, known to kernels from now on."""
+    """The family of a user's aggregate, known to kernels from now on; threads that ask at once get the same one."""
+    with _LOCK:
+        return _made(own)
+
+
+@cache
+def _made(own: UserDefined) -> Family:
     columns: Any = namedtuple(own.name, [name for name, _ in own.fields])  # type: ignore[misc]
     never_keep(columns)
     kinds = tuple(number_kind(kind) for _, kind in own.fields)
@@ -141,13 +150,15 @@ def _lower_of(value: Any) -> Callable[..., Any] | None:
 
 
 @compiled
-def update(cell_of, arguments, out):  # type: ignore[no-untyped-def]
-    """Take tuples in: `out[cell_of[i]]` is combined with `arguments[i]`, lifted, for every i in this order.
+def update(cells, rows, every, arguments, out):  # type: ignore[no-untyped-def]
+    """Take tuples in: `out[cells[i]]` is combined with `arguments[i]`, lifted, for every chosen tuple i in this order.
 
-    `out` holds neutral values, or what was taken in before.
+    As of `weave.updates`: `rows` names the chosen tuples; with `every`, all of them are. `out` holds neutral values, or
+    what was taken in before.
     """
-    for i in range(len(cell_of)):
-        store(out, cell_of[i], combine(load(out, cell_of[i]), lift_as(out, arguments[i])))
+    for k in range(len(cells) if every else len(rows)):
+        i = k if every else np.int64(rows[k])
+        store(out, cells[i], combine(load(out, cells[i]), lift_as(out, arguments[i])))
 
 
 @compiled

@@ -20,6 +20,8 @@ REGISTERS = 1 << REGISTER_BITS
 STANDARD_ERROR = 1.04 / math.sqrt(REGISTERS)
 #: Bits of a hash that ranks are counted in.
 RANK_BITS = 64 - REGISTER_BITS
+#: Bits that hold a rank where it travels in one number with its register.
+PACKED_RANK_BITS = 8
 
 #: DDSketch: bucket i holds GROWTH ** (i - 1) < |x| <= GROWTH ** i.
 RELATIVE_ERROR = 0.01

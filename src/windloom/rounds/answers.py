@@ -56,12 +56,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one step answers: windows that end in `(after, until]`, from another `after` where a query has its own."""
+    """What one step answers: of each set the windows that end in `(after, until]`, both by number of the set.
+
+    A query may have an `after` of its own.
+    """
 
     plan: Plan
     cells: dict[int, Cells]  # by number of the partial set
-    after: int
-    until: int
+    after: Mapping[int, int]
+    until: Mapping[int, int]
     own_after: Mapping[str, int] = field(default_factory=dict)  # by name of the query
     landmarks: Mapping[str, Landmark] = field(default_factory=dict)  # the same
     spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set, of those whose tuples are counted
@@ -81,7 +84,7 @@ class _TreeAnswers:
 
     def __init__(self, answers: Answers, one: PartialSet, tree: Tree, cells: Cells) -> None:
         self.plan, self.one, self.tree = answers.plan, one, tree
-        self.after, self.until, self.own_after = answers.after, answers.until, answers.own_after
+        self.after, self.until, self.own_after = answers.after[one.number], answers.until[one.number], answers.own_after
         self.landmarks, self.span = answers.landmarks, answers.spans.get(one.number)
         if one.counted_by is not None:
             self.after, self.until = TICK_MIN, TICK_MAX  # of time; ends are positions here

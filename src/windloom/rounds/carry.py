@@ -49,7 +49,7 @@ def carry(state: State, old: Plan, new: Plan) -> State:
                 fresh.add(name)
             if tick is not None:
                 since[name] = tick
-    return State(cells, state.closed, state.seen, since, frozenset(fresh), history, state.first, positions)
+    return replace(state, cells=cells, since=since, fresh=frozenset(fresh), history=history, positions=positions)
 
 
 def find_set(plan: Plan, one: PartialSet) -> PartialSet | None:

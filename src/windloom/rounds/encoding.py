@@ -37,11 +37,11 @@ from windloom.plan.physical import Plan
 from windloom.rounds.cells import Cells
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import Cut, History, State
+from windloom.rounds.versions import other_version
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
-#: Written by this Windloom; every version in READABLE can be read. 3 can hold lists, positions and first ticks.
-VERSION = 3
-READABLE = (1, 2, 3)
+#: Written by this Windloom, and the only one that it reads.
+VERSION = 4
 
 _MAGIC = b"WINDLOOM"
 _HEAD = struct.Struct("<8sII")
@@ -88,7 +88,7 @@ def encode(state: State) -> bytes:
     # Positions go last, and only where tuples are counted.
     positions = keep(pa.array([state.positions.to_bytes()], pa.large_binary())) if state.positions.counts else None
     lists = [pa.LargeListArray.from_arrays(pa.array([0, len(one)], pa.int64()), one) for one in arrays]
-    told = {"closed": state.closed, "sets": sets, "positions": positions, **_bookkeeping(state)}
+    told = {"sets": sets, "positions": positions, **_bookkeeping(state)}
     about = {"windloom": json.dumps(told)}
     schema = pa.schema([pa.field(str(i), one.type) for i, one in enumerate(lists)], metadata=about)
     sink = pa.BufferOutputStream()
@@ -99,17 +99,12 @@ def encode(state: State) -> bytes:
 
 
 def decode(data: bytes) -> State:
-    """The state that was encoded; refuses bytes that are damaged, cut short or of a newer version."""
+    """The state that was encoded; refuses bytes that are damaged, cut short or of another version."""
     if len(data) < _HEAD.size or data[:8] != _MAGIC:
         raise _refusal("these bytes are not a state of Windloom", "they do not begin as one")
     _, version, checksum = _HEAD.unpack_from(data)
-    if version not in READABLE:
-        readable = ", ".join(map(str, READABLE))
-        raise WindloomError(
-            f"cannot read a state of version {version}",
-            f"this Windloom reads versions: {readable}",
-            "use the Windloom that wrote it or a newer one, or rebuild the state from the log of partials",
-        )
+    if version != VERSION:
+        raise other_version("the state", version, VERSION)
     body = data[_HEAD.size :]
     if zlib.crc32(body) != checksum:
         raise _refusal("these bytes of a state are damaged", f"{len(data)} bytes whose checksum does not fit")
@@ -134,9 +129,8 @@ def restored_state(state: State, plan: Plan) -> State:
 
 
 def _refusal(message: str, detail: str) -> WindloomError:
-    readable = ", ".join(f"version {one}" for one in READABLE)
     return WindloomError(
-        message, detail, f"what works: whole bytes made by `encode` ({readable}), or a rebuild from the log of partials"
+        message, detail, "what works: whole bytes made by `encode`, or a rebuild from the log of partials"
     )
 
 
@@ -175,15 +169,18 @@ def _state(batch: pa.RecordBatch, about: dict[str, Any]) -> State:
         )
         for one in about["sets"]
     }
-    closed = int(about["closed"])
-    if "history" not in about:
-        # Version 1: plans never changed, and only what lay a window's range behind was dropped.
-        return State(cells, closed, history={number: History().forget(closed) for number in cells})
-    history = {int(number): _history(one) for number, one in about["history"].items()}
-    first = about.get("first", {})
-    place = about.get("positions")
-    positions = Positions() if place is None else Positions.from_bytes(array(place)[0].as_py())
-    return State(cells, closed, about["seen"], about["since"], frozenset(about["fresh"]), history, first, positions)
+    place = about["positions"]
+    return State(
+        cells,
+        about["frontiers"],
+        about["seen"],
+        about["since"],
+        frozenset(about["fresh"]),
+        {int(number): _history(one) for number, one in about["history"].items()},
+        about["first"],
+        Positions() if place is None else Positions.from_bytes(array(place)[0].as_py()),
+        {tuple(inputs): tick for inputs, tick in about["ahead"]},
+    )
 
 
 def _bookkeeping(state: State) -> dict[str, Any]:
@@ -193,6 +190,8 @@ def _bookkeeping(state: State) -> dict[str, Any]:
         return {"kept_from": one.kept_from, "known_from": known, "cuts": cuts}
 
     return {
+        "frontiers": dict(state.frontiers),
+        "ahead": [[list(inputs), tick] for inputs, tick in state.ahead.items()],
         "seen": dict(state.seen),
         "first": dict(state.first),
         "since": dict(state.since),
