@@ -16,7 +16,7 @@ import duckdb
 import pytest
 from bench.bids import unlike_queries, write_bids
 
-from support.duck import assert_equals_duckdb
+from support.duck import assert_equals_duckdb, widened
 from support.frames import frame_of, table_of
 from support.predicates import COLUMNS, Grammar, random_row
 from windloom import Loom
@@ -127,7 +127,7 @@ def test_a_random_catalog_equals_duckdb(
     loom.stream("events", frame_of(spark, tuples, _SCHEMA).repartition(3), time="ts")
     for number in range(QUERIES):
         loom.query(f"q{number}", random_query(rng, grammar))
-    base.register("events", table_of(tuples, _SCHEMA))
+    base.register("events", widened(table_of(tuples, _SCHEMA)))
     check(base, loom, run(loom, intake), fewest=100)
 
 

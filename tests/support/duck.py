@@ -1,4 +1,4 @@
-"""Queries as DuckDB's SQL and its answers beside ours: an oracle that shares neither Spark nor a line of the engine."""
+"""Queries as DuckDB's SQL and its answers beside ours: an oracle that shares only the parsed query with the engine."""
 
 from __future__ import annotations
 
@@ -21,16 +21,14 @@ _ROUNDED = ("sum", "avg", "quantile", *_MOMENTS)
 #: Sketches, and lists of values: DuckDB has others.
 WITHOUT_EQUAL = ("approx_count_distinct", "approx_quantile", "approx_top", "frequent", "top")
 
-Rows = dict[tuple[Any, ...], dict[str, Any]]
-
 
 def duckdb_sql(query: Query, stream: Stream, table: str) -> str:
     """The query over windows of time, a row per tuple and window; behind its outputs the scale of each aggregate."""
     window, tick = query.window, _tick(stream)
     slide = window.slide_ticks
     last = f"{tick} - (({tick} - {window.offset_ticks}) % {slide} + {slide}) % {slide}"
-    starts = f"SELECT *, {last} - k * {slide} AS __start, {tick} AS __tick FROM {table}"
-    starts += f", range(0, {window.range_ticks // slide + 1}) x(k)"
+    starts = f"SELECT *, {last} - __k * {slide} AS __start, {tick} AS __tick FROM {table}"
+    starts += f", range(0, {window.range_ticks // slide + 1}) __x(__k)"
     held = f"__tick < __start + {window.range_ticks}"
     where = held if query.where is None else f"{held} AND CAST({_duck(query.where)} AS BOOLEAN)"
     columns = ["__start", *(f"{_duck(one.expression)} AS __g{i}" for i, one in enumerate(query.group_by))]
@@ -64,6 +62,12 @@ def assert_equals_duckdb(
             scale = max(scales, default=0.0) if output.aggregate is None else scales[output.aggregate]
             assert _close(theirs, ours, scale), f"{query.text}\n{key} {output.name}: {ours!r}, DuckDB has {theirs!r}"
     return len(expected)
+
+
+def widened(table: pa.Table) -> pa.Table:
+    """The table with doubles for floats: DuckDB compares a FLOAT with a decimal as two floats, Spark as two doubles."""
+    kinds = [pa.float64() if pa.types.is_float32(one.type) else one.type for one in table.schema]
+    return table.cast(pa.schema(list(zip(table.column_names, kinds, strict=True))))
 
 
 def _duck(expression: Expression) -> str:
