@@ -24,7 +24,7 @@ from windloom.engine.streaming.progress import RoundProgress
 from windloom.language import parse_query
 from windloom.model import DataType, Stream
 from windloom.optimizer import PlanOptions, make_plan
-from windloom.rounds import State, step
+from windloom.rounds import RoundInput, State, step
 from windloom.rounds.checkpoint import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
 from windloom.spark.synthetic import synthetic_trades
 from windloom.testing.workload import divisor_queries, divisor_windows
@@ -219,10 +219,11 @@ def recovery(repeats: int) -> Outcome:
             starts = np.repeat(np.arange(round * each, (round + 1) * each) * 1_000_000, groups)
             keys = np.tile(np.arange(groups), each)
             table = pa.table({"slice": starts, "g0": keys, "c0": np.ones(len(keys), np.int64)})
-            log = RoundLog(round, 0, int(starts[-1]), {"s": int(starts[-1])}, {0: table})
+            last = {"s": int(starts[-1])}
+            log = RoundLog(round, 0, RoundInput({0: table}, frontiers=last, seen=last))
             checkpoint.begin(round)
             checkpoint.write_log(log)
-            state, _, _ = step(state, log.partials, log.watermark, plan, seen=log.seen)
+            state, _, _ = step(state, log.input, plan)
             checkpoint.commit(round, {})
             if round == 4:
                 checkpoint.snapshot(round, state)

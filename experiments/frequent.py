@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from experiments.pages import Figure, Page, Skipped, Table
 from windloom.model import Aggregate, DataType, Expression, Output, Query, Stream
-from windloom.model.time import TICK_MAX
 from windloom.model.window import Window
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.physical import Plan
 from windloom.report import Series, line_chart
-from windloom.rounds import State, step
+from windloom.rounds import RoundInput, State, step
+from windloom.rounds.frontiers import all_closed
 
 FILE = Path("lbl_pkt4") / "lbl_pkt4_udp.parquet"
 #: Tuples a window holds, tuples a sub-window holds, windows looked at.
@@ -78,7 +78,7 @@ def _answers(sources: Ints, size: int, ks: tuple[int, ...]) -> dict[int, dict[in
     asked = {k: Aggregate("frequent", Expression.of_column("src"), parameters=(k,)) for k in ks}
     queries = [Query(f"k{k}", "s", window, None, (), (one,), output, None, "") for k, one in asked.items()]
     plan = make_plan({"s": _STREAM}, queries, _TYPES, PlanOptions("shared"))
-    _, answers, _ = step(State(), {0: _partials(plan, sources)}, TICK_MAX, plan)
+    _, answers, _ = step(State(), RoundInput({0: _partials(plan, sources)}, all_closed(plan.streams)), plan)
     found: dict[int, dict[int, Answer]] = {}
     for block in answers.blocks():
         firsts, values = block.table["window_start"].cast(pa.int64()).to_pylist(), block.table["f"].to_pylist()

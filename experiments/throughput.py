@@ -17,8 +17,6 @@ from experiments.pages import Figure, Page, Skipped, Table
 from experiments.plans import TITLES, problem_of
 from experiments.techniques import TECHNIQUES
 from windloom.model import Aggregate, DataType, Expression, Output, Query, Stream
-from windloom.model.aggregate import ComponentKind
-from windloom.model.time import TICK_MAX
 from windloom.model.window import Window
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.estimate import estimate_set
@@ -29,7 +27,8 @@ from windloom.plan.explain.words import number
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.plan.statistics import Observed
 from windloom.report import bar_chart
-from windloom.rounds import State, step
+from windloom.rounds import RoundInput, State, step
+from windloom.rounds.frontiers import all_closed
 from windloom.testing.workload import divisors_workload
 
 #: A tuple every 10 ms, which is then what a slide of 1 lasts: λ = 1.
@@ -124,15 +123,15 @@ def _partials(plan: Plan, values: Ints) -> pa.Table:
 
 
 def _summarised(part: PlannedComponent, values: Ints, starts: Ints) -> Ints:
-    if part.component.kind is ComponentKind.COUNT:
+    if part.component.kind == "count":
         return np.diff(starts, append=len(values))
-    combine = np.add if part.component.kind is ComponentKind.SUM else np.maximum
+    combine = np.add if part.component.kind == "sum" else np.maximum
     return np.asarray(combine.reduceat(values, starts))
 
 
 def _answer(plan: Plan, table: pa.Table) -> int:
     """The step and all its answers; how many rows they have."""
-    _, answers, _ = step(State(), {0: table}, TICK_MAX, plan)
+    _, answers, _ = step(State(), RoundInput({0: table}, all_closed(plan.streams)), plan)
     return sum(block.table.num_rows for block in answers.blocks())
 
 

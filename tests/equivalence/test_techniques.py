@@ -10,7 +10,7 @@ from support.frames import frame_of
 from support.streams import SCHEMA, random_rows
 from windloom import Loom
 from windloom.kernels import TECHNIQUES, permits
-from windloom.model import Family
+from windloom.kernels.families import ADD_FLOAT, ADD_INT, FREQUENCIES, MAX_INT, MOMENTS, REGISTERS
 from windloom.spark.verify import compare, spark_window_frame
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 #: What answers by each family of operations, for a stream of `support.streams`.
 ANSWERS = {
-    Family.ADD_INT: "count(*) AS c, sum(n) AS s",
-    Family.MAX_INT: "max(n) AS m, min(x) AS l",
-    Family.ADD_FLOAT: "sum(x) AS f",
-    Family.MOMENTS: "var_pop(x) AS v",
-    Family.FREQUENCIES: "count(DISTINCT i) AS d, median(n) AS e",
-    Family.REGISTERS: "approx_count_distinct(i) AS a",
+    ADD_INT: "count(*) AS c, sum(n) AS s",
+    MAX_INT: "max(n) AS m, min(x) AS l",
+    ADD_FLOAT: "sum(x) AS f",
+    MOMENTS: "var_pop(x) AS v",
+    FREQUENCIES: "count(DISTINCT i) AS d, median(n) AS e",
+    REGISTERS: "approx_count_distinct(i) AS a",
 }
 WINDOWS = ("RANGE 60 seconds SLIDE 10 seconds", "RANGE 45 seconds SLIDE 15 seconds", "RANGE 7 seconds SLIDE 5 seconds")
 

@@ -14,29 +14,33 @@ from hypothesis import strategies as st
 from support.polynomial import empty_polynomials, nothing_cached, polynomial_cells
 from windloom.errors import WindloomError
 from windloom.kernels import TECHNIQUES, allowed, choose_technique
-from windloom.kernels.families import COLUMNS, DTYPES, empty_columns
+from windloom.kernels.families import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, MOMENTS, Family
 from windloom.kernels.locate import LONG_RUN, Lanes, WindowArrays, locate
 from windloom.kernels.prefix_ring import FAR_ROWS
 from windloom.kernels.slides import sliding_lanes
-from windloom.model import Family, Window
+from windloom.model import Window
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX, TICK_MIN
 
 NO_MARKS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
 
 
+#: Families whose cells hold values.
+VALUES = [family for family in FAMILIES.values() if not family.is_list]
+
+
 def cells_of(family: Family, count: int, seed: int) -> Any:
     rng = np.random.default_rng(seed)
-    if family is Family.MOMENTS:
-        return COLUMNS[family](rng.integers(0, 3, count).astype(float), rng.normal(size=count), rng.random(count))
-    if DTYPES[family] is np.int64:
-        return COLUMNS[family](rng.integers(-(2**62), 2**62, count))
-    return COLUMNS[family](rng.normal(size=count) * 10.0 ** rng.integers(-3, 16, count), np.zeros(count))
+    if family is MOMENTS:
+        return family.of(rng.integers(0, 3, count).astype(float), rng.normal(size=count), rng.random(count))
+    if family.kinds[0] is np.int64:
+        return family.of(rng.integers(-(2**62), 2**62, count))
+    return family.of(rng.normal(size=count) * 10.0 ** rng.integers(-3, 16, count), np.zeros(count))
 
 
 def readings(family: Family, columns: Any) -> list[Any]:
     """What a reader sees: the halves of a float sum are one number."""
-    return [columns.high + columns.low] if family is Family.ADD_FLOAT else list(columns)
+    return [columns.high + columns.low] if family is ADD_FLOAT else list(columns)
 
 
 SHAPES = {
@@ -57,7 +61,7 @@ def lanes_of(sizes: list[int], seed: int, windows: list[tuple[int, int]]) -> tup
     return bounds, locate(starts, bounds, arrays, TICK_MIN, TICK_MAX, NO_MARKS)
 
 
-@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in COLUMNS for t in allowed(f) if t != "recalculate"])
+@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in VALUES for t in allowed(f) if t != "recalculate"])
 @settings(max_examples=40, deadline=None)
 @given(**SHAPES)
 def test_a_technique_agrees_with_recalculation(
@@ -66,7 +70,7 @@ def test_a_technique_agrees_with_recalculation(
     bounds, lanes = lanes_of(sizes, seed, windows)
     cells = cells_of(family, sum(sizes), seed)
     queries = np.arange(len(windows))
-    expected, found = empty_columns(family, len(lanes)), empty_columns(family, len(lanes))
+    expected, found = family.empty(len(lanes)), family.empty(len(lanes))
     TECHNIQUES["recalculate"].evaluate(cells, bounds, lanes, queries, expected)
     TECHNIQUES[technique].evaluate(cells, bounds, lanes, queries, found)
     for left, right in zip(readings(family, expected), readings(family, found), strict=True):
@@ -94,7 +98,7 @@ def test_a_technique_that_needs_only_associativity_keeps_the_order_of_cells(
         assert int(found.hash[row]) == expected
 
 
-@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in COLUMNS for t in allowed(f) if t != "recalculate"])
+@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in VALUES for t in allowed(f) if t != "recalculate"])
 @settings(max_examples=30, deadline=None)
 @given(
     moves=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=60), seed=st.integers(0, 1000)
@@ -110,13 +114,13 @@ def test_any_sequence_of_appends_evictions_and_questions_is_answered(
     lanes = lane_of(left, right)
     bounds = np.array([0, right[-1]])
     cells = cells_of(family, right[-1], seed)
-    expected, found = empty_columns(family, len(lanes)), empty_columns(family, len(lanes))
+    expected, found = family.empty(len(lanes)), family.empty(len(lanes))
     TECHNIQUES["recalculate"].evaluate(cells, bounds, lanes, np.arange(1), expected)
     TECHNIQUES[technique].evaluate(cells, bounds, lanes, np.arange(1), found)
     assert_same_answers(family, expected, found)
 
 
-@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in COLUMNS for t in allowed(f) if t != "recalculate"])
+@pytest.mark.parametrize(("family", "technique"), [(f, t) for f in VALUES for t in allowed(f) if t != "recalculate"])
 @settings(max_examples=20, deadline=None)
 @given(
     stretches=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 400)), min_size=1, max_size=4),
@@ -143,14 +147,14 @@ def test_windows_that_move_on_cell_by_cell_are_answered(
         right.extend(range(right[-1] + 1, right[-1] + 1 + steady))
     lanes = lane_of(left, right, runs_of(left, right) if known else [])
     values = np.random.default_rng(seed).integers(0, distinct, right[-1]) + trend * np.arange(right[-1]) * distinct // 4
-    if family is Family.MOMENTS:
-        cells: Any = COLUMNS[family](np.ones(len(values)), values % 1000 + 0.5, np.zeros(len(values)))
-    elif family is Family.ADD_FLOAT:
-        cells = COLUMNS[family](values + 0.1, np.zeros(len(values)))
+    if family is MOMENTS:
+        cells: Any = family.of(np.ones(len(values)), values % 1000 + 0.5, np.zeros(len(values)))
+    elif family is ADD_FLOAT:
+        cells = family.of(values + 0.1, np.zeros(len(values)))
     else:
-        cells = COLUMNS[family](values)
+        cells = family.of(values)
     bounds = np.array([0, right[-1]])
-    expected, found = empty_columns(family, len(lanes)), empty_columns(family, len(lanes))
+    expected, found = family.empty(len(lanes)), family.empty(len(lanes))
     TECHNIQUES["recalculate"].evaluate(cells, bounds, lanes, np.arange(1), expected)
     TECHNIQUES[technique].evaluate(cells, bounds, lanes, np.arange(1), found)
     assert_same_answers(family, expected, found)
@@ -252,10 +256,10 @@ def test_answers_that_outgrow_the_caches_are_the_same(odd: int) -> None:
     values = np.random.default_rng(4).integers(-(2**62), 2**62, cells)
     lanes = sliding_lanes(cells, lengths)
     assert len(lanes) >= FAR_ROWS
-    found: Any = empty_columns(Family.ADD_INT, len(lanes))
+    found: Any = ADD_INT.empty(len(lanes))
     found.value[:] = 7
     queries = np.arange(len(lengths))
-    TECHNIQUES["prefix_ring"].evaluate(COLUMNS[Family.ADD_INT](values), np.array([0, cells]), lanes, queries, found)
+    TECHNIQUES["prefix_ring"].evaluate(ADD_INT.of(values), np.array([0, cells]), lanes, queries, found)
     totals = np.concatenate([[0], np.cumsum(values)])
     assert (found.value == totals[lanes.hi] - totals[lanes.lo]).all()
 
@@ -273,10 +277,10 @@ def test_float_totals_leave_no_trace_of_what_has_passed(highs: list[float], span
     # Finite values whose sum overflows are left out: beside an infinity, the order of adding decides what they give.
     count = len(highs)
     lanes = sliding_lanes(count, [span])
-    cells = COLUMNS[Family.ADD_FLOAT](np.array(highs), np.zeros(count))
-    found = empty_columns(Family.ADD_FLOAT, count)
+    cells = ADD_FLOAT.of(np.array(highs), np.zeros(count))
+    found = ADD_FLOAT.empty(count)
     TECHNIQUES["prefix_ring"].evaluate(cells, np.array([0, count]), lanes, np.arange(1), found)
-    expected = empty_columns(Family.ADD_FLOAT, count)
+    expected = ADD_FLOAT.empty(count)
     TECHNIQUES["recalculate"].evaluate(cells, np.array([0, count]), lanes, np.arange(1), expected)
     for row in range(count):
         inside = highs[max(0, row + 1 - span) : row + 1]
@@ -291,18 +295,18 @@ def test_float_totals_leave_no_trace_of_what_has_passed(highs: list[float], span
 
 def test_a_technique_that_an_operation_does_not_allow_is_refused_with_the_reason() -> None:
     with pytest.raises(WindloomError) as error:
-        choose_technique(Family.MAX_INT, "prefix_ring")
+        choose_technique(MAX_INT, "prefix_ring")
     assert "invertible" in error.value.detail
     assert "block_decomposition" in error.value.hint
 
 
 def test_slick_deque_is_refused_for_floats_before_anything_runs() -> None:
     with pytest.raises(WindloomError) as error:
-        choose_technique(Family.ADD_FLOAT, "slick_deque")
+        choose_technique(ADD_FLOAT, "slick_deque")
     assert "invertible or selective" in error.value.detail
     assert "two_stacks" in error.value.hint
 
 
 def test_an_unknown_technique_names_the_near_ones() -> None:
     with pytest.raises(WindloomError, match="unknown technique 'prefix'"):
-        choose_technique(Family.ADD_INT, "prefix")
+        choose_technique(ADD_INT, "prefix")

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windloom.aggregates import FUNCTIONS
 from windloom.errors import QueryError
 from windloom.language import functions, parse_query
-from windloom.model import FUNCTIONS, DataType, Stream
+from windloom.model import DataType, Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,13 +12,15 @@ import pyarrow as pa
 
 from support.catalogs import COLUMNS
 from support.native_lists import entry_types, with_entries
-from windloom.model import ComponentKind, TypeKind
+from windloom.aggregates.arrow import arrow_type
+from windloom.model import TypeKind
 from windloom.plan import Plan
 from windloom.plan.physical import SIGNATURE_BITS, PlannedComponent, Scan
-from windloom.rounds.lower import arrow_type
 from windloom.slicing import PaneSlice
 
 Row = Mapping[str, Any]
+
+_PICKS = ("min_by", "max_by", "first", "last")
 
 
 def partials_table(one: Scan, rows: Sequence[Row]) -> pa.Table:
@@ -44,7 +46,7 @@ def partials_table(one: Scan, rows: Sequence[Row]) -> pa.Table:
     columns: list[list[Any]] = [[key[i] if key[i] != "NaN" else math.nan for key in cells] for i in range(len(kinds))]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
     for planned in one.components:
-        if planned.family.is_list:
+        if planned.card.by_value:
             arrays += [pa.nulls(len(cells), kind) for kind in entry_types(planned)]
             continue
         fields = [_fields(planned, members) for members in cells.values()]
@@ -54,8 +56,10 @@ def partials_table(one: Scan, rows: Sequence[Row]) -> pa.Table:
     return with_entries(one, table, list(cells.values()))
 
 
-def partials_of_plan(plan: Plan, rows: Sequence[Row]) -> dict[int, pa.Table]:
-    return {scan.number: partials_table(scan, rows) for scan in plan.scans}
+def partials_of_plan(plan: Plan, rows: Sequence[Row] | Mapping[str, Sequence[Row]]) -> dict[int, pa.Table]:
+    """Of rows by stream; or of rows alone, for plans that read one stream."""
+    found = rows if isinstance(rows, Mapping) else {scan.stream: rows for scan in plan.scans}
+    return {scan.number: partials_table(scan, found.get(scan.stream, ())) for scan in plan.scans}
 
 
 def _key(value: Any) -> Any:
@@ -64,15 +68,15 @@ def _key(value: Any) -> Any:
 
 def _field_types(planned: PlannedComponent) -> list[pa.DataType]:
     kind = planned.component.kind
-    if kind in (ComponentKind.COUNT, ComponentKind.COUNT_STAR):
+    if kind in ("count", "count(*)"):
         return [pa.int64()]
     assert planned.argument_type is not None
-    if kind.is_pick:
+    if kind in _PICKS:
         by = planned.component.by
         return [pa.int64() if by is None else arrow_type(COLUMNS[str(by.column)]), arrow_type(planned.argument_type)]
-    if kind in (ComponentKind.MIN, ComponentKind.MAX):
+    if kind in ("min", "max"):
         return [arrow_type(planned.argument_type)]
-    if kind is ComponentKind.MOMENTS:
+    if kind == "moments":
         return [pa.int64(), pa.float64(), pa.float64()]
     if planned.argument_type.kind is TypeKind.FLOAT:
         return [pa.float64(), pa.float64()]
@@ -96,21 +100,23 @@ def _fields(planned: PlannedComponent, rows: Sequence[Row]) -> tuple[Any, ...]:
     kind, where = planned.component.kind, planned.component.where
     if where is not None:
         rows = [row for row in rows if row[str(where.column)] is True]
-    if kind is ComponentKind.COUNT_STAR:
+    if kind == "count(*)":
         return (len(rows),)
     assert planned.component.argument is not None
     values = [row[str(planned.component.argument.column)] for row in rows]
-    if kind.is_pick:
+    if kind in _PICKS:
         by = planned.component.by
-        return _pick(kind.is_lowest, [row["tick" if by is None else str(by.column)] for row in rows], values)
+        return _pick(
+            kind in ("min_by", "first"), [row["tick" if by is None else str(by.column)] for row in rows], values
+        )
     values = [value for value in values if value is not None]
-    if kind is ComponentKind.COUNT:
+    if kind == "count":
         return (len(values),)
     if not values:
-        return (0, None, None) if kind is ComponentKind.MOMENTS else (None,) * len(planned.fields)
-    if kind in (ComponentKind.MIN, ComponentKind.MAX):
-        return ((min if kind is ComponentKind.MIN else max)(values, key=_order),)
-    if kind is ComponentKind.MOMENTS:
+        return (0, None, None) if kind == "moments" else (None,) * len(planned.fields)
+    if kind in ("min", "max"):
+        return ((min if kind == "min" else max)(values, key=_order),)
+    if kind == "moments":
         numbers = np.array([float(value) for value in values])
         with np.errstate(invalid="ignore"):
             return len(numbers), float(numbers.mean()), float(numbers.var())

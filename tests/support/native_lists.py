@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windloom.model import ComponentKind
+from windloom.aggregates.arrow import arrow_type
 from windloom.model.approximate import (
     FIRST_BUCKET,
     GROWTH,
@@ -21,7 +21,6 @@ from windloom.model.approximate import (
     REGISTERS,
 )
 from windloom.plan.physical import PlannedComponent, Scan
-from windloom.rounds.lower import arrow_type
 from windloom.testing.holistic import frequencies, most_frequent
 
 Row = Mapping[str, Any]
@@ -29,7 +28,7 @@ Row = Mapping[str, Any]
 
 def entry_types(planned: PlannedComponent) -> list[pa.DataType]:
     assert planned.argument_type is not None
-    if planned.component.kind in (ComponentKind.BUCKETS, ComponentKind.REGISTERS):
+    if planned.component.kind in ("buckets", "registers"):
         return [pa.int64(), pa.int64()]
     return [arrow_type(planned.argument_type), pa.int64()]
 
@@ -39,7 +38,7 @@ def with_entries(one: Scan, table: pa.Table, members: Sequence[Sequence[Row]]) -
     keys = column = 1 + len(one.key_types)
     tables = [table]
     for planned in one.components:
-        if planned.family.is_list:
+        if planned.card.by_value:
             found = [(cell, *entry) for cell, rows in enumerate(members) for entry in _entries(planned, rows)]
             cells = pa.array([entry[0] for entry in found], pa.int64())
             arrays = [table.column(i).take(cells) for i in range(keys)]
@@ -59,15 +58,15 @@ def _entries(planned: PlannedComponent, rows: Sequence[Row]) -> list[tuple[Any, 
     values = [row[str(planned.component.argument.column)] for row in rows]
     values = [value for value in values if value is not None]
     match planned.component.kind:
-        case ComponentKind.BUCKETS:
+        case "buckets":
             return frequencies([_bucket(float(value)) for value in values])
-        case ComponentKind.REGISTERS:
+        case "registers":
             ranks: dict[int, int] = {}
             for value, _ in frequencies(values):
                 register, rank = _hashed(value)
                 ranks[register] = max(rank, ranks.get(register, 0))
             return list(ranks.items())
-        case ComponentKind.TOP_FREQUENCIES:
+        case "top_frequencies":
             return [(one["value"], one["count"]) for one in most_frequent(frequencies(values))[:MOST_ENTRIES]]
     return frequencies(values)
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from windloom.errors import WindloomError
+from windloom.kernels.families import ADD_INT
 from windloom.kernels.operations import COUNTING
 from windloom.kernels.slides import operations_per_slide, values_of
-from windloom.model import Family
 
 WINDOW = 64
 
@@ -77,5 +77,5 @@ def test_every_technique_beats_recalculation(counted: Any) -> None:
 @pytest.mark.skipif(COUNTING, reason="this build counts")
 def test_a_build_that_does_not_count_says_how_to_make_one_that_does() -> None:
     with pytest.raises(WindloomError, match="does not count") as error:
-        operations_per_slide("daba", Family.ADD_INT, values_of("random", 10), 3)
+        operations_per_slide("daba", ADD_INT, values_of("random", 10), 3)
     assert "WINDLOOM_COUNT_OPERATIONS=1" in error.value.hint

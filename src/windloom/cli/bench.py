@@ -100,12 +100,13 @@ def _estimate(technique: str, family: str, lengths: list[int]) -> float:
     """Ω of windows of these lengths in cells, each sliding a cell."""
     import numpy as np
 
-    from windloom.model import Family, Window
+    from windloom.kernels.families import FAMILIES
+    from windloom.model import Window
     from windloom.model.time import TICKS_PER_SECOND
     from windloom.optimizer.cost.omega import Load, cost_name, omega
 
     load = Load.of([[Window(length * TICKS_PER_SECOND, TICKS_PER_SECOND) for length in lengths]])
-    return float(omega([cost_name(technique, Family(family))], load, np.ones(1))[0])
+    return float(omega([cost_name(technique, FAMILIES[family])], load, np.ones(1))[0])
 
 
 def bars(found: dict[str, Any]) -> Rows:

@@ -18,18 +18,20 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.cli.bench_loops import against_loops, fastest
-from windloom.kernels.families import COLUMNS, empty_columns
+from windloom.kernels.families import ADD_INT, MAX_INT, Family
 from windloom.kernels.locate import Lanes
 from windloom.kernels.memory import new_array
 from windloom.kernels.registry import STEPPING, TECHNIQUES, allowed
 from windloom.kernels.slides import PATTERNS, Ints, sliding_lanes, stamps_of, values_of
-from windloom.model import Aggregate, DataType, Expression, Family, Grouping, Output, Query, Stream, Window
-from windloom.model.time import TICK_MAX, TICKS_PER_SECOND
+from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
+from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer import PlanOptions, make_plan
-from windloom.rounds import State, step
+from windloom.rounds import RoundInput, State, step
 from windloom.rounds.answers import BLOCK_ROWS
+from windloom.rounds.frontiers import all_closed
 
-FAMILIES = {"sum": Family.ADD_INT, "max": Family.MAX_INT}
+FAMILIES = {"sum": ADD_INT, "max": MAX_INT}
+_BY_NAME = {family.name: family for family in FAMILIES.values()}
 
 #: Whose work grows with the window is measured on short windows only.
 _SLOW = {"recalculate": 256}
@@ -65,8 +67,8 @@ def _techniques(size: Size, family: Family) -> list[str]:
 
 
 def _evaluation(technique: str, family: Family, values: Ints, lanes: Lanes, queries: int) -> Callable[[], None]:
-    cells: Any = COLUMNS[family](values)
-    out = empty_columns(family, len(lanes))
+    cells: Any = family.of(values)
+    out = family.empty(len(lanes))
     bounds = np.array([0, len(values)])
     return lambda: TECHNIQUES[technique].evaluate(cells, bounds, lanes, np.arange(queries), out)
 
@@ -150,9 +152,9 @@ def latencies(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
 
 def _clock_nanoseconds() -> float:
     """Nanoseconds a tick of the clock `mark` reads, from a tenth of a second of it."""
-    begun = time.perf_counter(), int(stamps_of("subtract_on_evict", Family.ADD_INT, np.zeros(1, np.int64), 1)[0])
+    begun = time.perf_counter(), int(stamps_of("subtract_on_evict", ADD_INT, np.zeros(1, np.int64), 1)[0])
     time.sleep(0.1)
-    ended = time.perf_counter(), int(stamps_of("subtract_on_evict", Family.ADD_INT, np.zeros(1, np.int64), 1)[0])
+    ended = time.perf_counter(), int(stamps_of("subtract_on_evict", ADD_INT, np.zeros(1, np.int64), 1)[0])
     return 1e9 * (ended[0] - begun[0]) / (ended[1] - begun[1])
 
 
@@ -166,7 +168,7 @@ def memory(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
             if technique in _SLOW:
                 continue
             tell(f"memory of {technique}, {kind}")
-            command = [sys.executable, "-m", "windloom.cli.bench_kernels", technique, family.value]
+            command = [sys.executable, "-m", "windloom.cli.bench_kernels", technique, family.name]
             command += [str(size.cells), str(size.latency_window)]
             finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             added = int(finished.stdout)
@@ -188,8 +190,8 @@ def _added_memory(technique: str, family: Family, cells: int, window: int) -> in
     _evaluation(technique, family, small, sliding_lanes(64, [8]), 1)()  # compiled before anything is measured
     values = values_of("descending", cells)  # the longest deque
     lanes = sliding_lanes(cells, [window])
-    held: Any = COLUMNS[family](values)
-    out = empty_columns(family, cells)
+    held: Any = family.of(values)
+    out = family.empty(cells)
     out[0][:] = 0
     ctypes.CDLL(None).malloc_trim(0)  # else what was freed above, and is still resident, would be used for nothing
     Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak begins anew at what is resident now
@@ -232,7 +234,7 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
     table = pa.table({"slice": starts, "g0": groups, "c0": np.ones(len(starts), np.int64), "c1": values})
 
     def ours() -> int:
-        _, answers, _ = step(State(), {0: table}, TICK_MAX, plan)
+        _, answers, _ = step(State(), RoundInput({0: table}, all_closed(plan.streams)), plan)
         return sum(block.table.num_rows for block in answers.blocks())
 
     rows = ours()
@@ -259,4 +261,4 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     name, kind_name, cells_text, window_text = sys.argv[1:]
-    print(_added_memory(name, Family(kind_name), int(cells_text), int(window_text)))
+    print(_added_memory(name, _BY_NAME[kind_name], int(cells_text), int(window_text)))

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.families import COLUMNS, empty_columns
+from windloom.kernels.families import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, REGISTERS, Family
 from windloom.kernels.lists import Lists, Ranked, Registered
 from windloom.kernels.locate import Lanes, WindowArrays, locate
 from windloom.kernels.registry import TECHNIQUES, allowed
-from windloom.model.aggregate import Family
 from windloom.optimizer.cost.calibrated import uneven
 from windloom.optimizer.cost.fit import Fit, fit
 from windloom.optimizer.cost.omega import cost_name
@@ -127,7 +126,7 @@ def measure_techniques(quick: bool, tell: Tell) -> dict[tuple[str, str], Fit]:
         for case in cases:
             for name, family, work, action in _actions(case):
                 took = thread_seconds(action)
-                key = (name, family.value if case.even else uneven(family))
+                key = (name, family.name if case.even else uneven(family.name))
                 terms.setdefault(key, {})[case] = {k: float(v[0]) for k, v in TERMS[name](work).items()}
                 if number:  # the first pass compiles
                     times = least.setdefault(key, {})
@@ -139,7 +138,7 @@ def _actions(case: Case) -> Iterator[tuple[str, Family, Work, Callable[[], None]
     bounds, lanes = case.lanes()
     work = work_of(case, lanes)
     queries = np.arange(case.queries)
-    for family in Family:
+    for family in FAMILIES.values():
         cells, out = _made_for(family, case.groups * case.cells, len(lanes))
         for technique in allowed(family):
             name = cost_name(technique, family)
@@ -153,9 +152,9 @@ def _actions(case: Case) -> Iterator[tuple[str, Family, Work, Callable[[], None]
 def _made_for(family: Family, count: int, rows: int) -> tuple[Any, Any]:
     """Cells of a family, and where its answers go."""
     if not family.is_list:
-        return _values(family, count), empty_columns(family, rows)
+        return _values(family, count), family.empty(rows)
     cells = _lists(count)
-    if family is Family.REGISTERS:
+    if family is REGISTERS:
         return cells, Registered(_CODES, np.empty(rows, np.int64))
     return cells, Ranked(_CODES, 0.5, np.empty(rows, np.int64), np.empty(rows, np.int32), np.empty(rows, np.int32))
 
@@ -173,10 +172,10 @@ def _lists(count: int) -> Lists:
 
 def _values(family: Family, count: int) -> Any:
     rng = np.random.default_rng(11)
-    kind = COLUMNS[family]
-    if family in (Family.ADD_INT, Family.MAX_INT):
+    kind = family.columns
+    if family in (ADD_INT, MAX_INT):
         return kind(rng.integers(0, 1_000_000, count))
     columns = [rng.random(count) * 100 for _ in kind._fields]
-    if family is Family.ADD_FLOAT:
+    if family is ADD_FLOAT:
         columns[1] *= 1e-9  # the rest of a head
     return kind(*columns)

@@ -15,14 +15,15 @@ from windloom.cli.calibrate_kernels import Tell, thread_seconds
 from windloom.kernels import TECHNIQUES
 from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
 from windloom.model.aggregate import Needs
-from windloom.model.time import TICK_MAX, TICKS_PER_SECOND
+from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.calibrated import answer_terms, columns_of
 from windloom.optimizer.cost.fit import Fit, fit
 from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
-from windloom.rounds import Answers, State, step
+from windloom.rounds import Answers, RoundInput, State, step
 from windloom.rounds.cells import coarsen, read_partials
+from windloom.rounds.frontiers import all_closed
 from windloom.testing.workload import divisor_windows
 
 _COLUMNS = {"ts": "bigint", "k": "string", "n": "int", "x": "double"}
@@ -90,7 +91,7 @@ class Synthetic:
 
 def read_all(plan: Plan, table: pa.Table) -> int:
     """The step and all its answers; how many rows they have."""
-    _, answers, _ = step(State(), {0: table}, TICK_MAX, plan)
+    _, answers, _ = step(State(), RoundInput({0: table}, all_closed(plan.streams)), plan)
     return sum(block.table.num_rows for block in answers.blocks())
 
 
@@ -166,7 +167,7 @@ def measure_answering(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: T
         cases = []
         for one in ANSWERING:
             plan = _with_technique(plan_of(one), idle)
-            _, answers, _ = step(State(), {0: one.partials(plan)}, TICK_MAX, plan)
+            _, answers, _ = step(State(), RoundInput({0: one.partials(plan)}, all_closed(plan.streams)), plan)
             _exhaust(answers)  # compiles
             cases.append((one, answers))
         least = [np.inf] * len(cases)

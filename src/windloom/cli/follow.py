@@ -31,7 +31,10 @@ def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--history", multiple=True, metavar="NAME=PATH", help="Data to answer before the stream."),
         click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
         click.option(
-            "--idle-after", default=None, metavar="DURATION", help="A stream silent so long holds nobody back."
+            "--idle-after",
+            default=None,
+            metavar="DURATION",
+            help="A stream silent for so long does not hold back queries that read others too.",
         ),
         click.option("--keep", default=None, metavar="DURATION", help="History kept for queries to come."),
         click.option("--files", type=click.IntRange(min=1), default=None, metavar="N", help="Most new files a round."),

@@ -99,8 +99,8 @@ def _check_form(catalog: str | None, workload: str | None, given: dict[str, Any]
 
 def _of_workload(workload: str, given: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str) -> Sharing:
     from windloom.cli.plan_report import Sharing
+    from windloom.kernels.families import ADD_INT, MAX_INT
     from windloom.kernels.registry import find_technique, permits
-    from windloom.model import Family
     from windloom.optimizer.cost.omega import cost_name
 
     options = _FOR_BOTH | _DEFAULTS[workload] | given
@@ -109,7 +109,7 @@ def _of_workload(workload: str, given: dict[str, Any], rates: tuple[str, ...], s
             f"cannot read --rate '{rates[-1]}'", "a generated workload is one stream", "write --rate N, once"
         )
     rate, rate_from = _rate(rates[0], workload) if rates else (None, "default")
-    family = Family.ADD_INT if options["aggregate"] == "sum" else Family.MAX_INT
+    family = ADD_INT if options["aggregate"] == "sum" else MAX_INT
     # The papers' own: Panes.
     name = "recalculate" if technique == "auto" else technique
     if not permits(find_technique(name), family):

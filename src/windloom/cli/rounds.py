@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,7 +30,9 @@ class Totals:
     def __init__(self) -> None:
         self.rounds = self.events = self.late = self.untimed = self.results = 0
         self.last: RoundProgress | None = None
-        self.watermark: str | None = None  # the last that was an instant: a finished stream has none
+        # The last that were instants: a finished stream has none.
+        self.watermark: str | None = None
+        self.frontiers: dict[str, str | None] = {}
 
     def add(self, done: RoundProgress) -> None:
         self.rounds += 1
@@ -40,6 +42,7 @@ class Totals:
         self.results += done.results
         self.last = done
         self.watermark = done.watermark or self.watermark
+        self.frontiers = {name: one or self.frontiers.get(name) for name, one in done.frontiers.items()}
 
     def __str__(self) -> str:
         if self.last is None:
@@ -50,7 +53,7 @@ class Totals:
         return (
             f"{_counted(self.rounds, 'round')}, {self.events:,} events{_bracketed(odd)} → {self.results:,} rows"
             f" of {_counted(last.queries, 'query', 'queries')} in {_counted(last.trees, 'tree')};"
-            f" watermark {_watermark(self.watermark)}"
+            f" {_watermarks(self.watermark, self.frontiers)}"
         )
 
 
@@ -140,7 +143,7 @@ def round_line(done: RoundProgress) -> str:
     stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in done.seconds.items())
     return (
         f"round {done.round}: {done.events:,} events{_bracketed(odd)} → {done.partials:,} partials"
-        f" → {done.results:,} rows; watermark {_watermark(done.watermark)}, lag {_lag(done)};"
+        f" → {done.results:,} rows; {_times(done)};"
         f" {done.total_seconds:.2f} s ({stages});"
         f" state {size_text(done.state_bytes)}, {_counted(done.trees, 'tree')}, plan {done.plan_version}"
     )
@@ -160,6 +163,21 @@ def _bracketed(facts: list[str]) -> str:
 
 def _watermark(instant: str | None) -> str:
     return "–" if instant is None else instant.replace("T", " ").removesuffix("+00:00")
+
+
+def _watermarks(least: str | None, frontiers: Mapping[str, str | None]) -> str:
+    """Of one stream, its watermark; of several, one for each."""
+    if len(frontiers) < 2:
+        return f"watermark {_watermark(least)}"
+    return "watermarks " + ", ".join(f"{name} {_watermark(one)}" for name, one in frontiers.items())
+
+
+def _times(done: RoundProgress) -> str:
+    if len(done.frontiers) < 2:
+        return f"watermark {_watermark(done.watermark)}, lag {_lag(done)}"
+    lags = {name: "" if lag is None else f" (lag {duration_text(lag)})" for name, lag in done.lags.items()}
+    told = (f"{name} {_watermark(one)}{lags[name]}" for name, one in done.frontiers.items())
+    return f"watermarks {', '.join(told)}"
 
 
 def _lag(done: RoundProgress) -> str:

@@ -193,7 +193,7 @@ class Loom:
         shards: int | None = None,
         progress: Progress | None = None,
     ) -> Results:
-        """Answer every query over the registered (batch) DataFrames, as one round with watermark +∞.
+        """Answer every query over the registered (batch) DataFrames, as one round with every frontier at +∞.
 
         `placement` says where the final step runs: "driver", "executors" (in `shards` shards), or "auto", by size.
         `scans` says which queries one reading of a stream feeds: "auto", by cost, "together" or "apart".
@@ -248,8 +248,9 @@ class Loom:
 
         `history` is a batch DataFrame that is answered before the stream; with `handover`, an instant, it counts up to
         there and the stream from there on. `keep` says for how long partials stay for questions and queries to come.
-        `idle_after`: a stream silent for so long does not hold back others. `finish` answers the windows still open
-        when a stream of trigger availableNow has ended. `untimed="skip"` leaves tuples without a time out, counted.
+        `idle_after`: a stream silent for so long does not hold back queries that read others too. `finish` answers the
+        windows still open when a stream of trigger availableNow has ended. `untimed="skip"` leaves tuples without a
+        time out, counted.
 
         `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
         shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.

@@ -9,11 +9,12 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from windloom.aggregates.arrow import arrow_type
 from windloom.errors import WindloomError, near_names
+from windloom.model.query import Query
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.rounds import Block
-from windloom.rounds.lower import arrow_type
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors import WideAnswers
@@ -66,6 +67,9 @@ def unknown_table(name: str, known: list[str]) -> WindloomError:
 
 class AnswerTable(Protocol):
     """Makes rows of the answers of several queries, as of a watermark."""
+
+    @property
+    def queries(self) -> tuple[Query, ...]: ...
 
     def rows(self, answers: Callable[[str], pa.Table], watermark: int | None = None) -> pa.Table: ...
 

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windloom.aggregates.arrow import as_array
 from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
-from windloom.rounds.groups import as_array, concat_keys, number_groups
+from windloom.rounds.groups import concat_keys, number_groups
 
 
 @dataclass(frozen=True, slots=True)

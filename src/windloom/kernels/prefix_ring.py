@@ -19,10 +19,10 @@ import numpy as np
 
 from windloom.kernels import prefix_ring_float
 from windloom.kernels.compiled import compiled
-from windloom.kernels.families import AddFloat, combine, empty_columns, identity, like, load, remove, store
+from windloom.kernels.families import AddFloat, combine, empty_like, identity, like, load, remove, store
 from windloom.kernels.lanes import first_look, next_stretch
 from windloom.kernels.vectors import LINE, WIDTH, end_streams, stream_sixteen
-from windloom.model.aggregate import Family, Needs
+from windloom.model.aggregate import Needs
 
 #: Rows whose answers fill more than a processor's last cache; they are stored past it, so many at a time.
 FAR_ROWS = 1 << 22
@@ -38,7 +38,7 @@ class PrefixRing:
             prefix_ring_float.evaluate(cells, group_bounds, lanes, queries, out)
             return
         first, last = int(group_bounds[0]), int(group_bounds[-1])
-        totals = empty_columns(Family.ADD_INT, last - first + 1)
+        totals = empty_like(cells, last - first + 1)
         _evaluate(
             cells,
             first,
@@ -61,7 +61,7 @@ def _evaluate(cells, first, last, totals, groups, bounds, lo, hi, runs, queries,
     for cell in range(first, last):
         total = combine(total, load(cells, cell))
         store(totals, cell - first + 1, total)
-    near = like(cells, NEAR_ROWS if len(lo) >= FAR_ROWS else 0)
+    near = like(cells, NEAR_ROWS if len(lo) >= FAR_ROWS and len(cells) == 1 else 0)  # streamed by the one column
     for query in queries:
         for lane in range(query * groups, (query + 1) * groups):
             _subtract(totals, first, bounds[lane], bounds[lane + 1], lo, hi, runs, near, out)
@@ -76,7 +76,7 @@ def _subtract(totals, first, row, last_row, lo, hi, runs, near, out):  # type: i
         stop, steady, look = next_stretch(lo, hi, runs, row, last_row, look)
         if steady:
             left, right = lo[row] - first, hi[row] - first
-            if len(near.value) > 0 and stop - row >= NEAR_ROWS:
+            if len(near[0]) > 0 and stop - row >= NEAR_ROWS:
                 done = _stream(totals, left, right, row, stop - row, near, out)
                 left, right, row = left + done, right + done, row + done
             for i in range(stop - row):
@@ -90,7 +90,7 @@ def _subtract(totals, first, row, last_row, lo, hi, runs, near, out):  # type: i
 @compiled
 def _stream(totals, left, right, row, count, near, out):  # type: ignore[no-untyped-def]
     """Answer the first of `count` steady rows, gathered near and then stored past the caches; returns how many."""
-    done = np.int64(-(np.int64(out.value.ctypes.data) // out.value.itemsize + row) % (LINE // out.value.itemsize))
+    done = np.int64(-(np.int64(out[0].ctypes.data) // out[0].itemsize + row) % (LINE // out[0].itemsize))
     for i in range(done):
         store(out, row + i, remove(load(totals, right + i), load(totals, left + i)))
     while done + WIDTH <= count:
@@ -98,6 +98,6 @@ def _stream(totals, left, right, row, count, near, out):  # type: ignore[no-unty
         for i in range(some):
             store(near, i, remove(load(totals, right + done + i), load(totals, left + done + i)))
         for i in range(0, some, WIDTH):
-            stream_sixteen(near.value, i, out.value, row + done + i)
+            stream_sixteen(near[0], i, out[0], row + done + i)
         done += some
     return done

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from windloom.kernels.compiled import compiled
-from windloom.kernels.families import AddFloat, combine, empty_columns, load, store
+from windloom.kernels.families import ADD_FLOAT, AddFloat, combine, load, store
 from windloom.kernels.memory import new_array
 from windloom.kernels.two_stacks import walk_lane
-from windloom.model.aggregate import Family
 
 #: Of one double-double addition, relative to its largest operand: 2^-103 (Joldes, Muller and Popescu), with room.
 _ERROR = 2.0**-100
@@ -35,10 +34,10 @@ def _add(left, right):  # type: ignore[no-untyped-def]
 
 def evaluate(cells: AddFloat, group_bounds: Any, lanes: Any, queries: Any, out: AddFloat) -> None:
     longest = int(np.max(np.diff(group_bounds)))
-    totals = empty_columns(Family.ADD_FLOAT, longest + 1)
+    totals = ADD_FLOAT.empty(longest + 1)
     errors = new_array(longest + 1, np.float64)
     filled = new_array(longest + 1, np.int64)
-    front = empty_columns(Family.ADD_FLOAT, longest)
+    front = ADD_FLOAT.empty(longest)
     _evaluate(
         cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, lanes.runs, queries, out, totals, errors, filled, front
     )

@@ -8,6 +8,7 @@ from windloom.errors import WindloomError, near_names
 from windloom.kernels.b_int import BInt
 from windloom.kernels.block_decomposition import BlockDecomposition
 from windloom.kernels.daba import Daba
+from windloom.kernels.families import Family
 from windloom.kernels.flat_fat import FlatFat
 from windloom.kernels.flat_fit import FlatFit
 from windloom.kernels.prefix_ring import PrefixRing
@@ -16,7 +17,7 @@ from windloom.kernels.running_counts import RunningCounts
 from windloom.kernels.slick_deque import SlickDeque
 from windloom.kernels.subtract_on_evict import SubtractOnEvict
 from windloom.kernels.two_stacks import TwoStacks
-from windloom.model.aggregate import Family, Needs
+from windloom.model.aggregate import Needs
 
 
 class Technique(Protocol):
@@ -50,16 +51,6 @@ TECHNIQUES: dict[str, Technique] = {
     **STEPPING,
 }
 
-#: What `auto` takes, from measurements of many queries a tree; docs/kernels.md says what is open for floats.
-_PREFERENCE = {
-    Family.ADD_INT: "prefix_ring",
-    Family.ADD_FLOAT: "block_decomposition",
-    Family.MAX_INT: "block_decomposition",
-    Family.MOMENTS: "block_decomposition",
-    Family.FREQUENCIES: "running_counts",
-    Family.REGISTERS: "running_counts",
-}
-
 
 def permits(technique: Technique, family: Family) -> bool:
     """Has the family all properties of one of the technique's alternatives?"""
@@ -84,13 +75,13 @@ def find_technique(name: str) -> Technique:
 def choose_technique(family: Family, forced: str = "auto") -> str:
     """The technique for a family: the forced one if its needs are met, else a refusal that says why."""
     if forced == "auto":
-        return _PREFERENCE[family]
+        return family.usual
     technique = find_technique(forced)
     if not permits(technique, family):
         if family.is_list or technique.needs == (Needs.LISTS,):
             what = "lists of values, and it combines values of a fixed size" if family.is_list else "no lists of values"
             raise WindloomError(
-                f"technique '{forced}' cannot evaluate {family.value}",
+                f"technique '{forced}' cannot evaluate {family.name}",
                 f"slices hold {what}",
                 "use technique='auto' or one of: " + ", ".join(allowed(family)),
             )
@@ -99,8 +90,8 @@ def choose_technique(family: Family, forced: str = "auto") -> str:
             for needs in technique.needs
         )
         raise WindloomError(
-            f"technique '{forced}' cannot evaluate {family.value}",
-            f"it needs the operation to be {lacks}, and {family.value} is not",
+            f"technique '{forced}' cannot evaluate {family.name}",
+            f"it needs the operation to be {lacks}, and {family.name} is not",
             "use technique='auto' or one of: " + ", ".join(allowed(family)),
         )
     return forced

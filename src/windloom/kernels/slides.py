@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
-from windloom.kernels.families import COLUMNS, empty_columns
+from windloom.kernels.families import ADD_INT, MAX_INT, Family
 from windloom.kernels.locate import Lanes
 from windloom.kernels.operations import COUNTING, counted_operations, reset_operations
 from windloom.kernels.registry import STEPPING, allowed, find_technique
-from windloom.model.aggregate import Family
 
 Ints = NDArray[np.int64]
 
@@ -64,8 +63,8 @@ def stamps_of(technique: str, family: Family, values: Ints, length: int) -> Ints
         )
     lanes = sliding_lanes(len(values), [length])
     stamps = np.zeros(len(values), np.int64)
-    cells: Any = COLUMNS[family](values)
-    out = empty_columns(family, len(values))
+    cells: Any = family.of(values)
+    out = family.empty(len(values))
     reset_operations()
     STEPPING[technique].evaluate(cells, np.array([0, len(values)]), lanes, np.arange(1), out, stamps)
     return stamps
@@ -81,8 +80,8 @@ def operations_per_answer(technique: str, family: Family, values: Ints, lengths:
     """Mean operations an answer, of windows of all lengths together, whatever the technique prepares before."""
     _require_counting()
     lanes = sliding_lanes(len(values), lengths)
-    cells: Any = COLUMNS[family](values)
-    given = (cells, np.array([0, len(values)]), lanes, np.arange(len(lengths)), empty_columns(family, len(lanes)))
+    cells: Any = family.of(values)
+    given = (cells, np.array([0, len(values)]), lanes, np.arange(len(lengths)), family.empty(len(lanes)))
     reset_operations()
     if technique in STEPPING:  # stamped only so that its slides and its answers are counted by one compilation
         STEPPING[technique].evaluate(*given, np.zeros(len(lanes), np.int64))
@@ -102,15 +101,15 @@ def report(length: int = 64, cells: int = 20_000) -> list[dict[str, Any]]:
     """Counted operations of every technique: a slide's mean and worst, and an answer's mean with several ranges."""
     rows = []
     ranges = [length // 8, length // 4, length // 2, length]
-    for family in (Family.ADD_INT, Family.MAX_INT):
+    for family in (ADD_INT, MAX_INT):
         for technique in allowed(family):
-            for pattern in PATTERNS if family is Family.MAX_INT else PATTERNS[:1]:
+            for pattern in PATTERNS if family is MAX_INT else PATTERNS[:1]:
                 values = values_of(pattern, cells)
                 slides = operations_per_slide(technique, family, values, length) if technique in STEPPING else None
                 rows.append(
                     {
                         "technique": technique,
-                        "family": family.value,
+                        "family": family.name,
                         "input": pattern,
                         "window": length,
                         "mean": operations_per_answer(technique, family, values, [length]),

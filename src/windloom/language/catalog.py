@@ -14,7 +14,7 @@ from windloom.language.create_stream import read_stream
 from windloom.language.from_clause import find_from, source_end
 from windloom.language.scan import Source, Span, is_name, is_word, tokenize
 from windloom.language.select import read_query
-from windloom.model import Query, Stream
+from windloom.model import Query, Stream, UserDefined
 
 _STATEMENTS = "a statement is CREATE STREAM name (…) TIME column; or CREATE QUERY name AS SELECT …;"
 
@@ -38,9 +38,9 @@ class CatalogQuery:
     _source: Source = field(repr=False, compare=False)
     _tokens: Sequence[Token] = field(repr=False, compare=False)
 
-    def parse(self, streams: Mapping[str, Stream]) -> Query:
+    def parse(self, streams: Mapping[str, Stream], own: Mapping[str, UserDefined] | None = None) -> Query:
         """Check the query against the streams; errors tell the place in the catalog."""
-        return read_query(self.name, self._tokens, self._source, streams, self.text)
+        return read_query(self.name, self._tokens, self._source, streams, self.text, own)
 
 
 @dataclass(frozen=True, slots=True)

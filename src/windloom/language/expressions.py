@@ -9,13 +9,14 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
+from windloom.aggregates import FUNCTIONS
 from windloom.errors import QueryError, WindloomError
 from windloom.language.functions import UNIT_FIRST, why_refused
 from windloom.language.literals import UNITS
 from windloom.language.scan import Source, Span
 from windloom.language.syntax import span_of
 from windloom.language.terms import Level, Term, comma_separated, compose
-from windloom.model import FUNCTIONS, Expression
+from windloom.model import Expression
 
 _BINARY: dict[type[exp.Expr], tuple[str, Level]] = {
     exp.Or: (" OR ", Level.OR),
@@ -70,6 +71,10 @@ class Scope(Protocol):
     """Where names of an expression come from, and whether it may aggregate."""
 
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term: ...
+
+    def is_aggregate(self, function: str) -> bool:
+        """Is this the lower-case name of an aggregate?"""
+        ...
 
     def aggregate(self, call: Call, binder: Binder) -> Term: ...
 
@@ -303,7 +308,7 @@ class Binder:
         name = node.name.lower()
         if not _IDENTIFIER.fullmatch(name):
             raise self.error(f"'{node.name}' is not the name of a function", node, "use the functions of Spark SQL")
-        if name in FUNCTIONS:
+        if self.scope.is_aggregate(name):
             return self.scope.aggregate(Call(name, node), self)
         refused = why_refused(name, len(node.expressions))
         if refused is not None:
@@ -319,7 +324,7 @@ class Binder:
             else:
                 ignore_nulls = isinstance(inner, exp.IgnoreNulls)
             inner = inner.this
-        if not isinstance(inner, exp.Anonymous) or inner.name.lower() not in FUNCTIONS:
+        if not isinstance(inner, exp.Anonymous) or not self.scope.is_aggregate(inner.name.lower()):
             self.bind(inner)  # what it is may be the greater mistake
             word = "FILTER" if where is not None else "IGNORE NULLS" if ignore_nulls else "RESPECT NULLS"
             raise self.error(f"{word} can only follow an aggregate", inner, "supported: " + ", ".join(FUNCTIONS))

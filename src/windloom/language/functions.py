@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windloom.model import FUNCTIONS
+from windloom.aggregates import FUNCTIONS
 
 #: Aggregates and window functions Spark knows and Windloom does not (yet).
 OTHER_AGGREGATES = frozenset(

@@ -4,40 +4,41 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from windloom.aggregates import FUNCTIONS
 from windloom.language.expressions import Binder
 from windloom.language.functions import SUPPORTED
-from windloom.model import FUNCTIONS
-from windloom.model.holistic import HOLISTIC_FUNCTIONS, WITHOUT_CONSTANT, check_parameters, takes_number_first
+from windloom.model.aggregate import Constant, Function, find_function
 
 #: Of these, a value counts once in any case.
 _SAME_IF_DISTINCT = ("min", "max")
 
 
-def is_holistic(function: str, node: exp.Anonymous) -> bool:
+def is_holistic(function: Function, node: exp.Anonymous) -> bool:
     """Does it take constants or DISTINCT?"""
-    return function in HOLISTIC_FUNCTIONS or any(isinstance(one, exp.Distinct) for one in node.expressions)
+    return function.constant is not None or any(isinstance(one, exp.Distinct) for one in node.expressions)
 
 
-def read_arguments(function: str, node: exp.Anonymous, binder: Binder) -> tuple[str, exp.Expr, tuple[float, ...]]:
+def read_arguments(spelling: str, node: exp.Anonymous, binder: Binder) -> tuple[str, exp.Expr, tuple[float, ...]]:
     """Name of the aggregate, the expression it takes, and its constants."""
-    name, arguments = FUNCTIONS[function], node.expressions
+    name, arguments = FUNCTIONS[spelling], node.expressions
+    function = find_function(name)
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
-        return _read_distinct(function, name, arguments[0], binder)
-    if function not in HOLISTIC_FUNCTIONS or function in WITHOUT_CONSTANT:
+        return _read_distinct(spelling, name, arguments[0], binder)
+    implied, constant = function.spellings.get(spelling, ()), function.constant
+    if constant is None or implied:
         if len(arguments) != 1:
-            message = f"{function}() takes one argument, not {len(arguments)}"
-            raise binder.error(message, node, f"for example {function}(price)")
-        return name, arguments[0], (0.5,) if function == "median" else ()
-    first = takes_number_first(name)
-    example = f"for example {function}(10, page)" if first else f"for example {function}(price, 0.95)"
+            message = f"{spelling}() takes one argument, not {len(arguments)}"
+            raise binder.error(message, node, f"for example {spelling}(price)")
+        return name, arguments[0], implied
+    example = f"for example {spelling}({constant.example})"
     if len(arguments) != 2:
-        raise binder.error(f"{function}() takes two arguments, not {len(arguments)}", node, example)
-    number, argument = arguments if first else arguments[::-1]
-    parameters = (_read_number(function, number, binder, example),)
-    wrong = check_parameters(name, parameters)
+        raise binder.error(f"{spelling}() takes two arguments, not {len(arguments)}", node, example)
+    number, argument = arguments if constant.goes_first else arguments[::-1]
+    read = _read_number(spelling, number, constant, binder, example)
+    wrong = constant.check(read)
     if wrong is not None:
-        raise binder.error(f"{function}() cannot be taken: {wrong}", number, example)
-    return name, argument, parameters
+        raise binder.error(f"{spelling}() cannot be taken: {wrong}", number, example)
+    return name, argument, (read,)
 
 
 def _read_distinct(
@@ -57,7 +58,7 @@ def _read_distinct(
     raise binder.error(message, distinct, f"only count, min and max take DISTINCT; without it, {SUPPORTED}")
 
 
-def _read_number(function: str, node: exp.Expr, binder: Binder, example: str) -> float:
+def _read_number(function: str, node: exp.Expr, constant: Constant, binder: Binder, example: str) -> float:
     sign, inner = 1, node
     while isinstance(inner, exp.Paren | exp.Neg):
         sign = -sign if isinstance(inner, exp.Neg) else sign
@@ -68,5 +69,5 @@ def _read_number(function: str, node: exp.Expr, binder: Binder, example: str) ->
             return sign * (int(text) if text.isdigit() else float(text))
         except ValueError:
             pass
-    which = "k" if takes_number_first(FUNCTIONS[function]) else "p"
-    raise binder.error(f"{function}() needs a number as its {which}, the same for all tuples", node, example)
+    message = f"{function}() needs a number as its {constant.letter}, the same for all tuples"
+    raise binder.error(message, node, example)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from windloom.aggregates import FUNCTIONS
 from windloom.errors import WindloomError, near_names
 from windloom.language.expressions import Binder, Call
 from windloom.language.functions import CHANGING, why_refused
 from windloom.language.holistic import is_holistic, read_arguments
 from windloom.language.terms import Level, Term, compose
-from windloom.model import FUNCTIONS, Aggregate, Expression, Stream, TypeKind
-from windloom.model.holistic import COMPONENT_OF, holistic_text
+from windloom.model import Aggregate, Expression, Function, Stream, TypeKind, UserDefined
+from windloom.model.aggregate import find_function
 
 _HINTS = {
     "WHERE": "filter on aggregates with HAVING",
@@ -31,6 +32,10 @@ class Names:
     stream: Stream
     qualifiers: frozenset[str]
     aliases: frozenset[str]
+    own: Mapping[str, UserDefined] = field(default_factory=dict)  # aggregates that users defined, by name
+
+    def is_aggregate(self, function: str) -> bool:
+        return function in FUNCTIONS or function in self.own
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
         """The stream's column and the struct fields behind it."""
@@ -61,8 +66,8 @@ class Names:
                     fields[0],
                     f"it is of type {kind}; only structs have fields",
                 )
-        for field in fields:
-            value = binder.field_of(value, field)
+        for each in fields:
+            value = binder.field_of(value, each)
         return value
 
     def unknown(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder, known: list[str]) -> Exception:
@@ -106,6 +111,9 @@ class RowScope:
             raise self.names.unknown(parts, node, binder, list(self.names.stream.columns))
         return self.names.with_fields(self.names.column_term(found[0], node), found[1], binder)
 
+    def is_aggregate(self, function: str) -> bool:
+        return self.names.is_aggregate(function)
+
     def aggregate(self, call: Call, binder: Binder) -> Term:
         hint = _HINTS.get(self.place, "aggregate a column, or an expression of columns")
         raise binder.error(f"the aggregate {call.function}() cannot stand in {self.place}", call.node, hint)
@@ -142,11 +150,16 @@ class GroupScope:
             raise self.names.unknown(parts, node, binder, known)
         return self.names.with_fields(replace(alias, column=None), parts[1:], binder)
 
+    def is_aggregate(self, function: str) -> bool:
+        return self.names.is_aggregate(function)
+
     def aggregate(self, call: Call, binder: Binder) -> Term:
-        if is_holistic(call.function, call.node):
-            return self._holistic(call, binder)
-        function, name = call.function, FUNCTIONS[call.function]
-        arguments, ignore_nulls = _arguments(call, binder)
+        own = self.names.own.get(call.function)
+        declared = None if own is not None else find_function(FUNCTIONS[call.function])
+        if declared is not None and is_holistic(declared, call.node):
+            return self._holistic(declared, call, binder)
+        function, name = call.function, call.function if declared is None else declared.name
+        arguments, ignore_nulls = _arguments(call, declared, binder)
         if name == "count" and _is_constant(arguments[0]):
             arguments = []
         terms = [self._on_tuples(one, f"{function}()", binder) for one in arguments]
@@ -156,11 +169,12 @@ class GroupScope:
             conditions.append(compose(Level.PREDICATE, terms[0].fit(Level.BIT_OR), " IS NOT NULL"))
         where = _all_of(conditions)
         argument, by = [*(one.row_expression() for one in terms), None, None][:2]
-        aggregate = Aggregate(name, argument, by, None if where is None else where.row_expression())
+        condition = None if where is None else where.row_expression()
+        aggregate = Aggregate(name, argument, by, condition, own=own)
         self._check(aggregate, terms, arguments, conditions[:1], call, binder)
         return self._use(aggregate, _listed(name, terms, [] if where is None else [where]), label)
 
-    def _holistic(self, call: Call, binder: Binder) -> Term:
+    def _holistic(self, declared: Function, call: Call, binder: Binder) -> Term:
         name, argument, parameters = read_arguments(call.function, call.node, binder)
         _refuse_nulls(call, [] if call.ignore_nulls is None else [call.ignore_nulls], binder)
         term = self._on_tuples(argument, f"{call.function}()", binder)
@@ -169,9 +183,9 @@ class GroupScope:
         aggregate = Aggregate(name, term.row_expression(), None, where, parameters)
         self._check(aggregate, [term], [argument], conditions, call, binder)
         shown = str(aggregate)
-        if name in COMPONENT_OF and name != "count_distinct":
-            spelled = () if call.function == "median" else parameters
-            shown = holistic_text(call.function, term.sql, spelled)
+        if declared.constant is not None:
+            spelled = () if declared.spellings.get(call.function) else parameters
+            shown = declared.spelled(call.function, term.sql, spelled)
             shown += f" FILTER (WHERE {conditions[0].sql})" if conditions else ""
         return self._use(aggregate, str(aggregate), shown)
 
@@ -212,21 +226,24 @@ class GroupScope:
         return replace(term, over=placeholder, uses=frozenset((placeholder,)), loose=None)
 
 
-def _arguments(call: Call, binder: Binder) -> tuple[list[exp.Expr], bool]:
-    """The arguments that are values of tuples, as many as there must be, and whether NULLs among them are ignored."""
-    function, name, arguments = call.function, FUNCTIONS[call.function], list(call.node.expressions)
+def _arguments(call: Call, declared: Function | None, binder: Binder) -> tuple[list[exp.Expr], bool]:
+    """The arguments that are values of tuples, as many as there must be, and whether NULLs among them are ignored.
+
+    What users define is not declared, and takes one argument.
+    """
+    function, arguments = call.function, list(call.node.expressions)
     nulls = [] if call.ignore_nulls is None else [call.ignore_nulls]
     if arguments and isinstance(arguments[0], exp.IgnoreNulls | exp.RespectNulls):
         nulls.append(isinstance(arguments[0], exp.IgnoreNulls))
         arguments[0] = arguments[0].this
-    if name in ("first", "last"):
+    if declared is not None and declared.picks_nulls:
         if len(arguments) == 2 and isinstance(arguments[1], exp.Boolean):
             nulls.append(bool(arguments.pop().this))
         if len(nulls) > 1:
             raise binder.error(f"{function}() is told twice what to do with NULL", call.node, "say it once")
     else:
         _refuse_nulls(call, nulls, binder)
-    takes, example = (2, "venue, price") if name in ("min_by", "max_by") else (1, "price")
+    takes, example = (2, "venue, price") if declared is not None and declared.arguments == 2 else (1, "price")
     if len(arguments) != takes:
         wanted = "one argument" if takes == 1 else "two arguments"
         message = f"{function}() takes {wanted}, not {len(arguments)}"

@@ -14,7 +14,7 @@ from windloom.language.scopes import WINDOW_COLUMNS, GroupScope, RowScope
 from windloom.language.statement import Item, Statement, is_window_call, take_apart
 from windloom.language.syntax import too_deep
 from windloom.language.terms import Term
-from windloom.model import Aggregate, Expression, Grouping, Output, Query, Stream, Window
+from windloom.model import Aggregate, Expression, Grouping, Output, Query, Stream, UserDefined, Window
 
 #: Columns every result has, or gets when it is written to a table that several queries share.
 _RESERVED = (*WINDOW_COLUMNS, "query")
@@ -23,8 +23,10 @@ _RESERVED = (*WINDOW_COLUMNS, "query")
 _Named = tuple[Output, Term, exp.Expr]
 
 
-def parse_query(name: str, text: str, streams: Mapping[str, Stream]) -> Query:
-    """Read one query, checked against the streams it may read from.
+def parse_query(
+    name: str, text: str, streams: Mapping[str, Stream], own: Mapping[str, UserDefined] | None = None
+) -> Query:
+    """Read one query, checked against the streams it may read from; `own` are aggregates that users defined.
 
     >>> from windloom.model import DataType
     >>> trades = Stream("trades", {"ts": DataType.parse("timestamp"), "price": DataType.parse("double")}, time="ts")
@@ -37,13 +39,20 @@ def parse_query(name: str, text: str, streams: Mapping[str, Stream]) -> Query:
             f"query '{name}': the text must be a string, not {type(text).__name__}", hint="SELECT … as str"
         )
     source = Source(text, f"query '{name}'")
-    return read_query(name, tokenize(source), source, streams, text)
+    return read_query(name, tokenize(source), source, streams, text, own)
 
 
-def read_query(name: str, tokens: Sequence[Token], source: Source, streams: Mapping[str, Stream], text: str) -> Query:
+def read_query(
+    name: str,
+    tokens: Sequence[Token],
+    source: Source,
+    streams: Mapping[str, Stream],
+    text: str,
+    own: Mapping[str, UserDefined] | None = None,
+) -> Query:
     """Read the query in these tokens of a longer text."""
     try:
-        return _read(name, take_apart(tokens, source, streams), text)
+        return _read(name, take_apart(tokens, source, streams, own or {}), text)
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None
 

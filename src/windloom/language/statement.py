@@ -15,7 +15,7 @@ from windloom.language.scan import Source, Span
 from windloom.language.scopes import Names
 from windloom.language.syntax import parse_select, span_of
 from windloom.language.terms import Term
-from windloom.model import Stream
+from windloom.model import Stream, UserDefined
 
 _CLAUSES = {"kind", "expressions", "where", "group", "having"}
 #: References to the window, and the aliases they may have: the columns of the window have fixed names.
@@ -79,7 +79,9 @@ def is_window_call(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "window"
 
 
-def take_apart(tokens: Sequence[Token], source: Source, streams: Mapping[str, Stream]) -> Statement:
+def take_apart(
+    tokens: Sequence[Token], source: Source, streams: Mapping[str, Stream], own: Mapping[str, UserDefined]
+) -> Statement:
     clause = cut_from_clause(tokens, source)
     stream = _find_stream(clause.stream, streams, source)
     tree = parse_select(fold_literals(clause.rest, source), source)
@@ -88,7 +90,7 @@ def take_apart(tokens: Sequence[Token], source: Source, streams: Mapping[str, St
     # Of two items with one alias the first is meant; the duplicate is reported when the columns are named.
     aliases = {item.alias.lower(): item for item in reversed(items) if item.alias}
     qualifiers = {clause.stream.text.lower()} | ({clause.alias.text.lower()} if clause.alias else set())
-    names = Names(stream, frozenset(qualifiers), frozenset(aliases))
+    names = Names(stream, frozenset(qualifiers), frozenset(aliases), own)
     return Statement(source, stream, clause, tree, names, items, aliases)
 
 

@@ -1,6 +1,6 @@
 """What a query means, as immutable values: time, windows, types, expressions, predicates, aggregates, streams."""
 
-from windloom.model.aggregate import FUNCTIONS, Aggregate, Component, ComponentKind, Family
+from windloom.model.aggregate import Aggregate, Component, Function, Needs, UserDefined
 from windloom.model.expression import Expression
 from windloom.model.predicate import Predicate, common, conjunction, covers, disjoint, implies
 from windloom.model.query import Grouping, Output, Query
@@ -11,19 +11,19 @@ from windloom.model.types import DataType, TypeKind
 from windloom.model.window import Window, WindowKind
 
 __all__ = [
-    "FUNCTIONS",
     "Aggregate",
     "Component",
-    "ComponentKind",
     "DataType",
     "Expression",
-    "Family",
+    "Function",
     "Grouping",
+    "Needs",
     "Output",
     "Predicate",
     "Query",
     "Stream",
     "TypeKind",
+    "UserDefined",
     "Window",
     "WindowKind",
     "common",

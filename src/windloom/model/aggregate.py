@@ -1,19 +1,21 @@
-"""Aggregates as data: which components they are made of, what those allow, which type they return.
+"""Aggregates as values: a function of a window's tuples, the components it is answered from, and what users define.
 
-An aggregate is lifted into components (one value a slice and group), components are combined over slices by an
-operation of some `Family`, and the combined components are lowered to the answer. Queries that need the same
-component of the same expression share it: AVG(x) costs nothing beside SUM(x) and COUNT(x).
+An aggregate is lifted into components (one value per slice and group), components are combined over slices, and the
+combined components are lowered to the answer. Queries that need the same component of the same expression share it:
+AVG(x) costs nothing beside SUM(x) and COUNT(x). Which functions there are is not said here: the cards of
+`windloom.aggregates` declare them, each with everything that is known of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Flag, StrEnum, auto
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Flag, auto
+from typing import Any
 
 from windloom.errors import WindloomError
 from windloom.model.expression import Expression
-from windloom.model.holistic import COMPONENT_OF, HOLISTIC_FUNCTIONS, holistic_text, holistic_type
-from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
+from windloom.model.types import DataType, TypeKind
 
 
 class Needs(Flag):
@@ -28,137 +30,126 @@ class Needs(Flag):
     LISTS = auto()  # values are lists of no fixed size, which are added up entry by entry
 
 
-class Family(StrEnum):
-    """The combine operations the kernels know. Each component's values are columns of one family."""
+@dataclass(frozen=True, slots=True)
+class UserDefined:
+    """An aggregate that a user wrote in Python; `engine.user_defined` makes and checks it.
 
-    ADD_INT = "add_int"  # 64-bit integers; exact
-    ADD_FLOAT = "add_float"  # double-double pairs (high, low)
-    MAX_INT = "max_int"  # order-preserving 64-bit keys; MIN uses the reversed order
-    MOMENTS = "moments"  # (count, mean, sum of squared deviations), merged as Chan et al. do
-    FREQUENCIES = "frequencies"  # lists of (value, how often)
-    REGISTERS = "registers"  # lists of (register, largest rank): HyperLogLog
+    A value is a scalar, or `value_class` of the `fields` (name, type). Equal are two of one name and `digest`, which
+    tells the code of the functions: copies of one definition, such as an executor has, are the same aggregate.
+    """
 
-    @property
-    def has(self) -> Needs:
-        both = Needs.ASSOCIATIVE | Needs.COMMUTATIVE
-        if self is Family.ADD_INT:
-            return both | Needs.INVERTIBLE
-        if self is Family.MAX_INT:
-            return both | Needs.SELECTIVE
-        if self is Family.ADD_FLOAT:
-            # Subtracting floats loses what a passing spike has absorbed: only who watches for that may do it.
-            return both | Needs.NEARLY_INVERTIBLE
-        if self.is_list:
-            return Needs.LISTS
-        return both
+    name: str
+    argument: DataType  # what `lift` takes; other numbers are cast to it
+    fields: tuple[tuple[str, DataType], ...]
+    result: DataType
+    has: Needs
+    digest: str
+    lift: Callable[..., Any] = field(compare=False, repr=False)
+    combine: Callable[..., Any] = field(compare=False, repr=False)
+    lower: Callable[..., Any] = field(compare=False, repr=False)
+    neutral: Any = field(compare=False)
+    inverse: Callable[..., Any] | None = field(compare=False, default=None, repr=False)
+    value_class: type[Any] | None = field(compare=False, default=None, repr=False)
 
     @property
-    def is_list(self) -> bool:
-        """A cell holds a list, and not a value in each of a few columns."""
-        return self in (Family.FREQUENCIES, Family.REGISTERS)
+    def kinds(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def text(self, aggregate: Aggregate) -> str:
+        return f"{self.name}({aggregate.argument})"
+
+    def type_of(self, aggregate: Aggregate, argument_type: DataType) -> DataType:
+        is_whole = self.argument.kind is TypeKind.INTEGER
+        if argument_type.kind is TypeKind.INTEGER or (argument_type.is_numeric and not is_whole):
+            return self.result
+        wanted = "a whole number" if is_whole else "a number"
+        raise WindloomError(
+            f"cannot take '{aggregate}'",
+            f"'{aggregate.argument}' is of type {argument_type}, and '{self.name}' was defined for {wanted}",
+            f"cast it: {self.name}(cast({aggregate.argument} AS {self.argument}))",
+        )
 
 
-class ComponentKind(StrEnum):
-    COUNT_STAR = "count(*)"
-    COUNT = "count"
-    SUM = "sum"
-    MIN = "min"
-    MAX = "max"
-    MOMENTS = "moments"
-    MIN_BY = "min_by"
-    MAX_BY = "max_by"
-    FIRST = "first"  # MIN_BY event time
-    LAST = "last"
-    FREQUENCIES = "frequencies"
-    TOP_FREQUENCIES = "top_frequencies"  # of the most frequent values only
-    BUCKETS = "buckets"  # frequencies of values rounded to buckets
-    REGISTERS = "registers"
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The number that a function takes beside its argument: the k of TOP(k, x), the p of QUANTILE(x, p)."""
 
-    @property
-    def is_pick(self) -> bool:
-        """Keeps the argument of one tuple, picked by the order of something else; the argument decides ties."""
-        return self in (ComponentKind.MIN_BY, ComponentKind.MAX_BY, ComponentKind.FIRST, ComponentKind.LAST)
+    letter: str
+    goes_first: bool
+    example: str
+    check: Callable[[float], str | None]  # what is wrong with a number, if anything
 
-    @property
-    def is_lowest(self) -> bool:
-        """Keeps what is lowest, in a family that keeps what is highest."""
-        return self in (ComponentKind.MIN, ComponentKind.MIN_BY, ComponentKind.FIRST)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """What a card declares of a function: the kinds of its components, its type, and how CQL spells it.
+
+    `spellings` maps further names to the constants that they imply: `median` is `quantile` with 0.5.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    type_of: Callable[[Aggregate, DataType], DataType]
+    spellings: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    constant: Constant | None = None
+    arguments: int = 1  # expressions on tuples
+    picks_nulls: bool = False  # takes IGNORE NULLS and RESPECT NULLS
+    is_distinct: bool = False  # spelled count(DISTINCT x), and known by no name of its own
+    is_approximate: bool = False  # answers are not, or not only, decided by the definition
+
+    def text(self, aggregate: Aggregate) -> str:
+        """As CQL spells it, without FILTER."""
+        return self.spelled(self.name, "*" if aggregate.argument is None else aggregate.arguments, aggregate.parameters)
+
+    def spelled(self, name: str, arguments: str, parameters: tuple[float, ...]) -> str:
+        if self.is_distinct:
+            return f"count(DISTINCT {arguments})"
+        if self.constant is None or not parameters:
+            return f"{name}({arguments})"
+        given = ", ".join(map(str, parameters))
+        return f"{name}({given}, {arguments})" if self.constant.goes_first else f"{name}({arguments}, {given})"
+
+
+_FUNCTIONS: dict[str, Function] = {}
+
+
+def declare_function(function: Function) -> None:
+    """Make a function known by its name; what cards are for."""
+    _FUNCTIONS[function.name] = function
+
+
+def find_function(name: str) -> Function:
+    """The function that a card declared; names are those of aggregates, not their other spellings."""
+    try:
+        return _FUNCTIONS[name]
+    except KeyError:
+        raise LookupError(f"no card declares '{name}'; windloom.aggregates holds the cards") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
     """One summary kept per slice and group, shared by every aggregate that needs it."""
 
-    kind: ComponentKind
+    kind: str
     argument: Expression | None = None
     by: Expression | None = None  # what MIN_BY and MAX_BY look at
     where: Expression | None = None  # the condition that tuples must satisfy to count
+    own: UserDefined | None = None  # of a kind that a user defined
 
     def __str__(self) -> str:
-        call = str(self.kind) if self.argument is None else f"{self.kind}({_listed(self.argument, self.by)})"
+        call = self.kind if self.argument is None else f"{self.kind}({_listed(self.argument, self.by)})"
         return _filtered(call, self.where)
-
-    def family(self, argument_type: DataType | None) -> Family:
-        match self.kind:
-            case ComponentKind.COUNT_STAR | ComponentKind.COUNT:
-                return Family.ADD_INT
-            case ComponentKind.MIN | ComponentKind.MAX:
-                return Family.MAX_INT
-            case ComponentKind.MIN_BY | ComponentKind.MAX_BY | ComponentKind.FIRST | ComponentKind.LAST:
-                return Family.MAX_INT
-            case ComponentKind.MOMENTS:
-                return Family.MOMENTS
-            case ComponentKind.FREQUENCIES | ComponentKind.TOP_FREQUENCIES | ComponentKind.BUCKETS:
-                return Family.FREQUENCIES
-            case ComponentKind.REGISTERS:
-                return Family.REGISTERS
-            case ComponentKind.SUM:
-                is_float = argument_type is not None and argument_type.kind is TypeKind.FLOAT
-                return Family.ADD_FLOAT if is_float else Family.ADD_INT
 
 
 #: Counts tuples; part of every set of partials: it tells which windows have a row, and counts late tuples.
-COUNT_STAR = Component(ComponentKind.COUNT_STAR)
-
-#: Functions with the name of their component, which picks one tuple: they take values of any ordered type.
-_PICK_FUNCTIONS = tuple(kind.value for kind in ComponentKind if kind.is_pick)
-_MOMENT_FUNCTIONS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
-
-#: CQL function name (and the aliases Spark knows) to the aggregate's name.
-FUNCTIONS: dict[str, str] = {
-    "count": "count",
-    "sum": "sum",
-    "avg": "avg",
-    "mean": "avg",
-    "min": "min",
-    "max": "max",
-    "var_pop": "var_pop",
-    "var_samp": "var_samp",
-    "variance": "var_samp",
-    "stddev_pop": "stddev_pop",
-    "stddev_samp": "stddev_samp",
-    "stddev": "stddev_samp",
-    "std": "stddev_samp",
-    "bool_and": "bool_and",
-    "every": "bool_and",
-    "bool_or": "bool_or",
-    "some": "bool_or",
-    "any": "bool_or",
-    "min_by": "min_by",
-    "max_by": "max_by",
-    "first": "first",
-    "first_value": "first",
-    "last": "last",
-    "last_value": "last",
-    **HOLISTIC_FUNCTIONS,
-}
+COUNT_STAR = Component("count(*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """A function over the tuples of a window and group; `argument` is None for COUNT(*).
 
-    `parameters` are the constants of a holistic function: the k of TOP(k, x), the p of QUANTILE(x, p).
+    `parameters` are the constants of a function: the k of TOP(k, x), the p of QUANTILE(x, p).
     """
 
     function: str
@@ -166,13 +157,23 @@ class Aggregate:
     by: Expression | None = None  # the second argument of MIN_BY and MAX_BY
     where: Expression | None = None  # FILTER (WHERE …)
     parameters: tuple[float, ...] = ()
+    own: UserDefined | None = None
 
     def __str__(self) -> str:
-        if self.function in COMPONENT_OF:
-            call = holistic_text(self.function, self.argument, self.parameters)
-        else:
-            call = f"{self.function}({'*' if self.argument is None else _listed(self.argument, self.by)})"
-        return _filtered(call, self.where)
+        return _filtered(self.declared.text(self), self.where)
+
+    @property
+    def declared(self) -> Function | UserDefined:
+        """What is known of its function."""
+        return find_function(self.function) if self.own is None else self.own
+
+    @property
+    def arguments(self) -> str:
+        return "" if self.argument is None else _listed(self.argument, self.by)
+
+    @property
+    def is_approximate(self) -> bool:
+        return isinstance(self.declared, Function) and self.declared.is_approximate
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -181,60 +182,19 @@ class Aggregate:
 
     @property
     def components(self) -> tuple[Component, ...]:
-        return tuple(Component(kind, self.argument, self.by, self.where) for kind in self._kinds)
-
-    @property
-    def _kinds(self) -> tuple[ComponentKind, ...]:
-        match self.function:
-            case "count" if self.argument is None:
-                return (ComponentKind.COUNT_STAR,)
-            case "avg":
-                return ComponentKind.SUM, ComponentKind.COUNT
-            case "bool_and":
-                return (ComponentKind.MIN,)
-            case "bool_or":
-                return (ComponentKind.MAX,)
-            case function if function in COMPONENT_OF:
-                return (ComponentKind(COMPONENT_OF[function]),)
-            case function if function in _MOMENT_FUNCTIONS:
-                return (ComponentKind.MOMENTS,)
-            case function:
-                return (ComponentKind(function),)
+        if self.argument is None:
+            return (Component(COUNT_STAR.kind, where=self.where),)
+        return tuple(Component(kind, self.argument, self.by, self.where, self.own) for kind in self.declared.kinds)
 
     def result_type(self, argument_type: DataType | None) -> DataType:
         """Spark's own result type; refuses arguments Spark would not aggregate meaningfully."""
-        if self.function == "count":
-            return BIGINT
-        if argument_type is None:
+        if argument_type is None and self.function != "count":
             raise WindloomError(f"'{self}' needs an argument", hint=f"for example {self.function}(price)")
-        if self.function in COMPONENT_OF:
-            return holistic_type(self.function, str(self), self.argument, argument_type)
-        if self.function in ("min", "max", *_PICK_FUNCTIONS):
-            self._check_order(self.argument, argument_type)
-            return argument_type
-        if self.function in ("bool_and", "bool_or"):
-            if argument_type.kind is not TypeKind.BOOLEAN:
-                raise WindloomError(
-                    f"cannot take '{self}'",
-                    f"'{self.argument}' is of type {argument_type}, which is not a boolean",
-                    f"compare it with something, for example {self.function}({self.argument} IS NOT NULL)",
-                )
-            return argument_type
-        if not argument_type.is_numeric:
-            raise WindloomError(
-                f"cannot take '{self}'",
-                f"'{self.argument}' is of type {argument_type}, which is not a number",
-                f"use a numeric column, or cast it: {self.function}(cast({self.argument} AS double))",
-            )
-        if self.function in _MOMENT_FUNCTIONS or argument_type.kind is TypeKind.FLOAT:
-            return DOUBLE
-        if argument_type.kind is TypeKind.INTEGER:
-            return BIGINT if self.function == "sum" else DOUBLE
-        return _decimal_result(self.function, argument_type)
+        return self.declared.type_of(self, argument_type or DataType.parse("void"))
 
     def check_by(self, by_type: DataType) -> None:
         """Refuse what MIN_BY and MAX_BY cannot look at."""
-        self._check_order(self.by, by_type)
+        self.check_order(self.by, by_type)
 
     def check_where(self, where_type: DataType) -> None:
         """Refuse a FILTER that is no condition; NULL is one that is never satisfied."""
@@ -245,7 +205,17 @@ class Aggregate:
                 "compare it with something",
             )
 
-    def _check_order(self, expression: Expression | None, kind: DataType) -> None:
+    def check_number(self, argument_type: DataType) -> None:
+        """Refuse what is no number."""
+        if not argument_type.is_numeric:
+            raise WindloomError(
+                f"cannot take '{self}'",
+                f"'{self.argument}' is of type {argument_type}, which is not a number",
+                f"use a numeric column, or cast it: {self.function}(cast({self.argument} AS double))",
+            )
+
+    def check_order(self, expression: Expression | None, kind: DataType) -> None:
+        """Refuse what has no order."""
         if not kind.is_ordered:
             raise WindloomError(
                 f"cannot take '{self}'",
@@ -260,11 +230,3 @@ def _listed(argument: Expression, by: Expression | None) -> str:
 
 def _filtered(call: str, where: Expression | None) -> str:
     return call if where is None else f"{call} FILTER (WHERE {where})"
-
-
-def _decimal_result(function: str, argument: DataType) -> DataType:
-    """SUM adds 10 digits, AVG adds 4 digits behind the point; both stop at 38 (Spark's rules)."""
-    extra_digits, extra_scale = (10, 0) if function == "sum" else (4, 4)
-    precision = min(38, argument.precision + extra_digits)
-    scale = min(38, argument.scale + extra_scale)
-    return DataType.parse(f"decimal({precision},{scale})")

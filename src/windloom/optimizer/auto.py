@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from windloom.errors import WindloomError
+from windloom.kernels.families import Family
 from windloom.kernels.registry import allowed, choose_technique
-from windloom.model.aggregate import Family
 from windloom.model.query import Query
 from windloom.model.window import Window
 from windloom.optimizer.cost.calibrated import (
@@ -18,7 +18,6 @@ from windloom.optimizer.cost.calibrated import (
     CalibratedCost,
     columns_of,
     known_techniques,
-    parts_of,
     scanning_cost,
     technique_cost,
 )
@@ -80,7 +79,7 @@ def _asked(
         asking = sum(part.component in query.components for query in queries)
         if asking:
             key = (part.family, asking / len(queries))
-            kinds[key] = kinds.get(key, 0) + parts_of(part)
+            kinds[key] = kinds.get(key, 0) + part.card.parts(part)
     return tuple(
         Asked(family, parts, share, _cost_names(family, technique, constants))
         for (family, share), parts in kinds.items()

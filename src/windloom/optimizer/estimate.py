@@ -13,7 +13,6 @@ from windloom.optimizer.cost.calibrated import (
     CalibratedCost,
     Scanning,
     columns_of,
-    parts_of,
     scanning_cost,
     technique_cost,
 )
@@ -103,5 +102,5 @@ def estimate_answering(
             has = (names == name) & (work.queries > 0)
             if has.any():
                 cost = technique_cost(constants, cost_name(str(name), part.family), part.family, work)
-                costs[has, index] = parts_of(part) * cost[has]
+                costs[has, index] = part.card.parts(part) * cost[has]
     return Answering(answers, costs)

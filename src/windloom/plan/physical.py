@@ -15,55 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from windloom.model.aggregate import Component, ComponentKind, Family
+from windloom.aggregates.planned import PlannedComponent as PlannedComponent
 from windloom.model.expression import Expression
 from windloom.model.predicate import Predicate
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.types import BIGINT, TIMESTAMP, DataType, TypeKind
+from windloom.model.types import BIGINT, TIMESTAMP, DataType
 from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import SliceId
 
 #: Predicates that one signature column tells apart: the bits of a bigint without its sign.
 SIGNATURE_BITS = 63
-
-#: Spark sums decimals of up to this many digits in ten more, which no number of tuples in a slice fills.
-SAFE_DECIMAL_DIGITS = 28
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedComponent:
-    """A component with the type of its argument, which decides how it is kept."""
-
-    component: Component
-    argument_type: DataType | None
-
-    @property
-    def family(self) -> Family:
-        return self.component.family(self.argument_type)
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The native columns Spark computes a slice and group for this component, in order.
-
-        64-bit integers are summed in halves of 32 bits, so that no sum of a slice can overflow unseen; floats as a
-        24-bit head and the rest, so that equal magnitudes add up without rounding. Decimals whose sum may pass Spark's
-        38 digits bring the count of their values, which tells an overflow from a slice without values.
-        """
-        kind, argument = self.component.kind, self.argument_type
-        if kind is ComponentKind.MOMENTS:
-            return ("count", "mean", "variance")
-        if kind.is_pick:
-            return ("by", "value")
-        if self.family.is_list:
-            return ("value", "count")  # a row an entry: see `spark.lists`
-        if kind is not ComponentKind.SUM or argument is None:
-            return ("value",)
-        if argument.kind is TypeKind.DECIMAL and argument.precision > SAFE_DECIMAL_DIGITS:
-            return ("value", "count")
-        is_wide = argument.kind is TypeKind.FLOAT or (argument.kind is TypeKind.INTEGER and argument.bits == 64)
-        return ("high", "low") if is_wide else ("value",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,24 +13,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windloom.aggregates import lower
+from windloom.aggregates.arrow import arrow_type
+from windloom.aggregates.card import Refuse
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.aggregates.listed import Listed
 from windloom.errors import WindloomError
-from windloom.kernels.families import AddInt, Columns, empty_columns
+from windloom.kernels.families import ADD_INT, AddInt, Columns, Family
 from windloom.kernels.lanes import shift_queries, spread_groups
 from windloom.kernels.locate import Lanes, locate
 from windloom.kernels.memory import new_array
 from windloom.kernels.merge import append_tails
 from windloom.kernels.registry import find_technique
 from windloom.kernels.seek import NO_LANDMARK
-from windloom.model.aggregate import Family
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.rounds.cells import Cells, coarsen, running
 from windloom.rounds.groups import describe_group
 from windloom.rounds.holistic import ListRows
 from windloom.rounds.landmarks import Landmark
-from windloom.rounds.lift import AnyLifted, Lifted
-from windloom.rounds.listed import Listed
-from windloom.rounds.lower import Combined, Refuse, arrow_type, lower
 from windloom.rounds.parts import Part, Piece, ShapePart, make_part
 
 #: Of every group of a set, `(after, until]` for the ends of its windows: where groups close by themselves.
@@ -55,12 +56,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one step answers: windows that end in `(after, until]`, from another `after` where a query has its own."""
+    """What one step answers: of each set the windows that end in `(after, until]`, both by number of the set.
+
+    A query may have an `after` of its own.
+    """
 
     plan: Plan
     cells: dict[int, Cells]  # by number of the partial set
-    after: int
-    until: int
+    after: Mapping[int, int]
+    until: Mapping[int, int]
     own_after: Mapping[str, int] = field(default_factory=dict)  # by name of the query
     landmarks: Mapping[str, Landmark] = field(default_factory=dict)  # the same
     spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set, of those whose tuples are counted
@@ -80,7 +84,7 @@ class _TreeAnswers:
 
     def __init__(self, answers: Answers, one: PartialSet, tree: Tree, cells: Cells) -> None:
         self.plan, self.one, self.tree = answers.plan, one, tree
-        self.after, self.until, self.own_after = answers.after, answers.until, answers.own_after
+        self.after, self.until, self.own_after = answers.after[one.number], answers.until[one.number], answers.own_after
         self.landmarks, self.span = answers.landmarks, answers.spans.get(one.number)
         if one.counted_by is not None:
             self.after, self.until = TICK_MIN, TICK_MAX  # of time; ends are positions here
@@ -202,7 +206,7 @@ class _TreeAnswers:
             if lifted.valid is not None:
                 marks = None if tails is None else tails.valid
                 counting = "recalculate" if technique == "recalculate" else "prefix_ring"
-                counted = self._evaluate(counting, Family.ADD_INT, lifted.valid, marks, bounds, lanes, wanted)
+                counted = self._evaluate(counting, ADD_INT, lifted.valid, marks, bounds, lanes, wanted)
                 assert isinstance(counted, AddInt)
                 valid = counted.value > 0
             combined[index] = Combined(parts, valid, lifted.dictionary)
@@ -218,7 +222,7 @@ class _TreeAnswers:
         lanes: Lanes,
         queries: NDArray[np.int64],
     ) -> Columns:
-        out = empty_columns(family, len(lanes))
+        out = family.empty(len(lanes))
         find_technique(technique).evaluate(cells, bounds, lanes, queries, out)
         if marks is not None:
             groups = len(bounds) - 1

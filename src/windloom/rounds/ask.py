@@ -15,7 +15,7 @@ from windloom.rounds.state import History, State
 
 
 def ask(state: State, plan: Plan, query_plan: Plan) -> tuple[Answers, int | None]:
-    """Answers of the one query of `query_plan`, from the cells of `plan`, as of `state.closed`.
+    """Answers of the one query of `query_plan`, from the cells of `plan`, as far as its windows are closed.
 
     The tick is the start of its first exact window, None if every one is. Refuses questions of which nothing is kept.
     """
@@ -30,16 +30,17 @@ def ask(state: State, plan: Plan, query_plan: Plan) -> tuple[Answers, int | None
     before = find_set(plan, one)
     cells, history = carry_set(state, before, one)
     window = planned.query.window
+    closed = state.closed_of(one)
     since = first_exact(one, planned, history, state.seen.get(one.stream))
-    last = (state.closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
+    last = (closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
     last_start = last * window.slide_ticks + window.offset_ticks
     if since is not None and since > last_start:
-        raise _refusal(one, planned, before, history, state.closed, last_start)
+        raise _refusal(one, planned, before, history, closed, last_start)
     after = TICK_MIN if since is None else since + window.range_ticks - 1
     own_since = {} if since is None else {planned.name: since}
-    landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, state.closed)
+    landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, {one.number: closed})
     held = {} if cells is None else {one.number: cells}
-    return Answers(query_plan, held, after, state.closed, landmarks=landmarks), since
+    return Answers(query_plan, held, {one.number: after}, {one.number: closed}, landmarks=landmarks), since
 
 
 def _refusal(

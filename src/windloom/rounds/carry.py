@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from windloom.aggregates import neutral
 from windloom.model.query import Query
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent
 from windloom.rounds.cells import Cells, coarsen
 from windloom.rounds.exact import first_exact
-from windloom.rounds.lift import neutral
 from windloom.rounds.positions import first_counted
 from windloom.rounds.state import Cut, History, State
 from windloom.slicing.edges import EdgeSet
@@ -49,7 +49,7 @@ def carry(state: State, old: Plan, new: Plan) -> State:
                 fresh.add(name)
             if tick is not None:
                 since[name] = tick
-    return State(cells, state.closed, state.seen, since, frozenset(fresh), history, state.first, positions)
+    return replace(state, cells=cells, since=since, fresh=frozenset(fresh), history=history, positions=positions)
 
 
 def find_set(plan: Plan, one: PartialSet) -> PartialSet | None:

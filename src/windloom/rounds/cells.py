@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windloom.aggregates import PlannedComponent, lift
+from windloom.aggregates.arrow import arrow_type, as_array, as_integers
+from windloom.aggregates.lifted import AnyLifted, Lifted, concat, keep, merge
 from windloom.kernels.compiled import compiled
 from windloom.kernels.merge import running_values
 from windloom.model.types import DataType
-from windloom.plan.physical import PlannedComponent
-from windloom.rounds.groups import as_array, concat_keys, number_groups
-from windloom.rounds.lift import AnyLifted, Lifted, as_integers, concat, keep, lift, merge
-from windloom.rounds.lower import arrow_type
+from windloom.rounds.groups import concat_keys, number_groups
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import PaneSlice, SliceId
 
@@ -46,7 +46,7 @@ class Cells:
         """COUNT(*) of every cell: the first component of every set."""
         counted = self.lifted[0]
         assert isinstance(counted, Lifted)
-        count: NDArray[np.int64] = counted.parts[0].value  # type: ignore[union-attr]
+        count: NDArray[np.int64] = counted.parts[0].value
         return count
 
 

@@ -23,25 +23,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windloom.aggregates.lifted import AnyLifted, Lifted
+from windloom.aggregates.listed import Listed
+from windloom.aggregates.registry import LIST_RULES
 from windloom.errors import WindloomError
-from windloom.kernels.families import COLUMNS, DTYPES, AddInt, Columns
+from windloom.kernels.families import FAMILIES, AddInt, Columns
 from windloom.kernels.lists import Lists
-from windloom.model.aggregate import ComponentKind, Family
 from windloom.rounds.cells import Cells
-from windloom.rounds.lift import AnyLifted, Lifted
-from windloom.rounds.listed import Listed
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import Cut, History, State
+from windloom.rounds.versions import other_version
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
-#: Written by this Windloom; every version in READABLE can be read. 3 can hold lists, positions and first ticks.
-VERSION = 3
-READABLE = (1, 2, 3)
+#: Written by this Windloom, and the only one that it reads.
+VERSION = 4
 
 _MAGIC = b"WINDLOOM"
 _HEAD = struct.Struct("<8sII")
 _LIST_KINDS: tuple[type[np.generic], ...] = (np.int64, np.int32, np.int64)
-_FAMILIES = {kind: family for family, kind in COLUMNS.items()}
+_FAMILIES = {family.columns: family for family in FAMILIES.values() if not family.is_list}
 
 
 def encode(state: State) -> bytes:
@@ -54,12 +54,12 @@ def encode(state: State) -> bytes:
         return len(arrays) - 1
 
     def part_of(part: Columns) -> dict[str, Any]:
-        return {"family": _FAMILIES[type(part)].value, "columns": [keep(column) for column in part]}
+        return {"family": _FAMILIES[type(part)].name, "columns": [keep(column) for column in part]}
 
     def lifted_of(one: AnyLifted) -> dict[str, Any]:
         if isinstance(one, Listed):
             lists = [keep(column) for column in one.cells]
-            return {"kind": one.kind.value, "lists": lists, "dictionary": keep(one.dictionary)}
+            return {"kind": one.rule.kind, "lists": lists, "dictionary": keep(one.dictionary)}
         return {
             "parts": [part_of(part) for part in one.parts],
             "valid": None if one.valid is None else keep(one.valid.value),
@@ -79,7 +79,7 @@ def encode(state: State) -> bytes:
     # Positions go last, and only where tuples are counted.
     positions = keep(pa.array([state.positions.to_bytes()], pa.large_binary())) if state.positions.counts else None
     lists = [pa.LargeListArray.from_arrays(pa.array([0, len(one)], pa.int64()), one) for one in arrays]
-    told = {"closed": state.closed, "sets": sets, "positions": positions, **_bookkeeping(state)}
+    told = {"sets": sets, "positions": positions, **_bookkeeping(state)}
     about = {"windloom": json.dumps(told)}
     schema = pa.schema([pa.field(str(i), one.type) for i, one in enumerate(lists)], metadata=about)
     sink = pa.BufferOutputStream()
@@ -90,17 +90,12 @@ def encode(state: State) -> bytes:
 
 
 def decode(data: bytes) -> State:
-    """The state that was encoded; refuses bytes that are damaged, cut short or of a newer version."""
+    """The state that was encoded; refuses bytes that are damaged, cut short or of another version."""
     if len(data) < _HEAD.size or data[:8] != _MAGIC:
         raise _refusal("these bytes are not a state of Windloom", "they do not begin as one")
     _, version, checksum = _HEAD.unpack_from(data)
-    if version not in READABLE:
-        readable = ", ".join(map(str, READABLE))
-        raise WindloomError(
-            f"cannot read a state of version {version}",
-            f"this Windloom reads versions: {readable}",
-            "use the Windloom that wrote it or a newer one, or rebuild the state from the log of partials",
-        )
+    if version != VERSION:
+        raise other_version("the state", version, VERSION)
     body = data[_HEAD.size :]
     if zlib.crc32(body) != checksum:
         raise _refusal("these bytes of a state are damaged", f"{len(data)} bytes whose checksum does not fit")
@@ -113,9 +108,8 @@ def decode(data: bytes) -> State:
 
 
 def _refusal(message: str, detail: str) -> WindloomError:
-    readable = ", ".join(f"version {one}" for one in READABLE)
     return WindloomError(
-        message, detail, f"what works: whole bytes made by `encode` ({readable}), or a rebuild from the log of partials"
+        message, detail, "what works: whole bytes made by `encode`, or a rebuild from the log of partials"
     )
 
 
@@ -128,14 +122,14 @@ def _state(batch: pa.RecordBatch, about: dict[str, Any]) -> State:
         return np.array(array(place).to_numpy(zero_copy_only=False), dtype=kind)
 
     def part_of(one: dict[str, Any]) -> Columns:
-        family = Family(one["family"])
-        made: Columns = COLUMNS[family](*(numbers(place, DTYPES[family]) for place in one["columns"]))
-        return made
+        family = FAMILIES[one["family"]]
+        places = zip(one["columns"], family.kinds, strict=True)
+        return family.of(*(numbers(place, kind) for place, kind in places))
 
     def lifted_of(one: dict[str, Any]) -> AnyLifted:
         if "lists" in one:
             columns = (numbers(place, kind) for place, kind in zip(one["lists"], _LIST_KINDS, strict=True))
-            return Listed(ComponentKind(one["kind"]), Lists(*columns), array(one["dictionary"]))
+            return Listed(LIST_RULES[one["kind"]], Lists(*columns), array(one["dictionary"]))
         return Lifted(
             tuple(part_of(part) for part in one["parts"]),
             None if one["valid"] is None else AddInt(numbers(one["valid"], np.int64)),
@@ -151,15 +145,18 @@ def _state(batch: pa.RecordBatch, about: dict[str, Any]) -> State:
         )
         for one in about["sets"]
     }
-    closed = int(about["closed"])
-    if "history" not in about:
-        # Version 1: plans never changed, and only what lay a window's range behind was dropped.
-        return State(cells, closed, history={number: History().forget(closed) for number in cells})
-    history = {int(number): _history(one) for number, one in about["history"].items()}
-    first = about.get("first", {})
-    place = about.get("positions")
-    positions = Positions() if place is None else Positions.from_bytes(array(place)[0].as_py())
-    return State(cells, closed, about["seen"], about["since"], frozenset(about["fresh"]), history, first, positions)
+    place = about["positions"]
+    return State(
+        cells,
+        about["frontiers"],
+        about["seen"],
+        about["since"],
+        frozenset(about["fresh"]),
+        {int(number): _history(one) for number, one in about["history"].items()},
+        about["first"],
+        Positions() if place is None else Positions.from_bytes(array(place)[0].as_py()),
+        {tuple(inputs): tick for inputs, tick in about["ahead"]},
+    )
 
 
 def _bookkeeping(state: State) -> dict[str, Any]:
@@ -169,6 +166,8 @@ def _bookkeeping(state: State) -> dict[str, Any]:
         return {"kept_from": one.kept_from, "known_from": known, "cuts": cuts}
 
     return {
+        "frontiers": dict(state.frontiers),
+        "ahead": [[list(inputs), tick] for inputs, tick in state.ahead.items()],
         "seen": dict(state.seen),
         "first": dict(state.first),
         "since": dict(state.since),

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windloom.aggregates import neutral
+from windloom.aggregates.lifted import AnyLifted, masked
 from windloom.plan.physical import SIGNATURE_BITS, Fed, PartialSet, Plan, Scan
 from windloom.rounds.cells import Cells, arrange, group_of_cells
 from windloom.rounds.groups import number_groups
-from windloom.rounds.lift import AnyLifted, masked
 from windloom.slicing.edges import EdgeSet
 
 Mask = NDArray[np.bool_]
@@ -83,7 +84,7 @@ def _rolled_up(
         applied = None if index in filters else fed.filters[index]
         part: AnyLifted = cells.lifted[source.components.index((position, applied))]
         if index in filters:
-            part = masked(one.components[index], part, filters[index][group_of])
+            part = masked(part, neutral(one.components[index], len(cells)), filters[index][group_of])
         lifted.append(arranged.merge(part))
     return Cells(distinct, arranged.group_bounds, arranged.starts, tuple(lifted))
 

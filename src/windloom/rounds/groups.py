@@ -34,17 +34,6 @@ def concat_keys(left: list[pa.Array], right: list[pa.Array]) -> list[pa.Array]:
     return [pa.concat_arrays([a, b.cast(a.type)]) for a, b in zip(left, right, strict=True)]
 
 
-def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """One contiguous array of a table's column."""
-    if isinstance(column, pa.ChunkedArray):
-        return (
-            column.chunk(0)
-            if column.num_chunks == 1
-            else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
-        )
-    return column
-
-
 def describe_group(keys: list[pa.Array], number: int) -> str:
     """A group as people read it, for error messages."""
     if not keys:

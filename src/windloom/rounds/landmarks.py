@@ -1,8 +1,8 @@
 """Landmarks: where the windows of landmark queries begin, how far they are reported, and cells folded behind them.
 
 A landmark query begins at the last edge of its slide at or before the first tuple of its stream. That is settled when
-the watermark passes the first tuple: before, an earlier tuple may still come. A query that is added later, when earlier
-tuples are no longer kept, begins where it is exact (`since`).
+the frontier of the stream passes that tuple: before, an earlier tuple may still come. A query that is added later,
+when earlier tuples are no longer kept, begins where it is exact (`since`).
 """
 
 from __future__ import annotations
@@ -27,30 +27,38 @@ class Landmark:
 
 
 def landmarks_of(
-    plan: Plan, since: Mapping[str, int], first: Mapping[str, int], seen: Mapping[str, int], until: int
+    plan: Plan,
+    since: Mapping[str, int],
+    first: Mapping[str, int],
+    seen: Mapping[str, int],
+    until: Mapping[int, int],
 ) -> dict[str, Landmark]:
     """Of every landmark query, by name; `first` and `seen` are the smallest and largest tick of each stream.
 
-    Where everything is closed (`until` is +∞) the last end is the first one behind the stream's last tuple.
+    `until` says, by number of the set, up to where windows are closed. Where that is +∞ the last end is the first one
+    behind the stream's last tuple.
     """
     found = {}
-    for planned in plan.queries:
-        window, stream = planned.query.window, planned.query.stream
-        if window.is_landmark:
+    for one in plan.sets:
+        closed = until[one.number]
+        for planned in landmark_queries(one):
+            window, stream = planned.query.window, one.stream
             found[planned.name] = Landmark()
             if stream in first and stream in seen:
                 start = since.get(planned.name, window.last_start(first[stream]))
                 last_end = window.last_start(seen[stream]) + window.slide_ticks
-                found[planned.name] = Landmark(start, last_end if until >= TICK_MAX else until)
+                found[planned.name] = Landmark(start, last_end if closed >= TICK_MAX else closed)
     return found
 
 
-def first_ticks(state_first: Mapping[str, int], smallest: Mapping[str, int], closed: int) -> dict[str, int]:
-    """The first tick of each stream when a round has brought `smallest`; behind the watermark it is settled."""
+def first_ticks(
+    state_first: Mapping[str, int], smallest: Mapping[str, int], frontiers: Mapping[str, int]
+) -> dict[str, int]:
+    """The first tick of each stream when a round has brought `smallest`; behind its frontier it is settled."""
     found = dict(state_first)
     for stream, tick in smallest.items():
         known = found.get(stream)
-        if known is None or known >= closed:
+        if known is None or known >= frontiers.get(stream, TICK_MIN):
             found[stream] = tick if known is None else min(tick, known)
     return found
 

@@ -34,7 +34,8 @@ class Late:
 
 def count_late(plan: Plan, scan: Scan, fresh: Cells, state: State, landmarks: Mapping[str, Landmark]) -> Late:
     """All tuples of a scan's cell are in the same windows of the same queries, so cells are counted, exactly."""
-    behind = np.flatnonzero(fresh.starts < state.closed)
+    closed_of = {fed.number: state.closed_of(plan.sets[fed.number]) for fed in scan.feeds}
+    behind = np.flatnonzero(fresh.starts < max(closed_of.values()))
     if not len(behind):
         return Late()
     starts, tuples, groups = fresh.starts[behind], fresh.tuples[behind], group_of_cells(fresh)[behind]
@@ -42,14 +43,15 @@ def count_late(plan: Plan, scan: Scan, fresh: Cells, state: State, landmarks: Ma
     bounds = {
         (
             fed.bit,
-            _reported(planned.query.window, planned.name, state),
+            closed_of[fed.number],
+            _reported(planned.query.window, planned.name, state, closed_of[fed.number]),
             landmarks.get(planned.name),
             planned.name in state.since,
         )
         for fed in scan.feeds
         for planned in plan.sets[fed.number].queries
     }
-    for bit, (window, closed_until, reported_from), landmark, came_later in bounds:
+    for bit, closed, (window, closed_until, reported_from), landmark, came_later in bounds:
         wanted = holds(scan, fresh, bit)
         concerned = True if wanted is None else wanted[groups]
         if landmark is not None:
@@ -57,7 +59,7 @@ def count_late(plan: Plan, scan: Scan, fresh: Cells, state: State, landmarks: Ma
             held = starts >= landmark.start
             own = (starts - window.offset_ticks) // window.slide_ticks
             missed |= concerned & np.where(held, own <= closed_until, not came_later)
-            open_ |= concerned & held & (state.closed < TICK_MAX)
+            open_ |= concerned & held & (closed < TICK_MAX)
             continue
         first = (starts - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1
         last = (starts - window.offset_ticks) // window.slide_ticks
@@ -93,9 +95,9 @@ def late_by_stream(plan: Plan, late: Mapping[int, Late]) -> dict[str, Late]:
     return found
 
 
-def _reported(window: Window, name: str, state: State) -> tuple[Window, int, int]:
+def _reported(window: Window, name: str, state: State, closed: int) -> tuple[Window, int, int]:
     """(window, the index up to which its windows are closed, the first index that is still to be reported)."""
-    closed_until = (state.closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
+    closed_until = (closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
     since = state.since.get(name)
     # The first window that starts at or after `since`; with all of history, every window.
     covered_from = TICK_MIN if since is None else -((window.offset_ticks - since) // window.slide_ticks)

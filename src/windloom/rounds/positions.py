@@ -1,8 +1,8 @@
-"""Positions of tuples between rounds: how many are counted, and which still wait for the watermark.
+"""Positions of tuples between rounds: how many are counted, and which still wait for the frontier of their stream.
 
-The position of a tuple is final when the watermark has passed it: no earlier tuple can come any more. Until then it
-waits, as it came. A tuple that comes behind the watermark is late, and has no position. So positions, and with them
-the windows of rows, are the same however a stream is cut into rounds.
+The position of a tuple is final when the frontier of its stream has passed it: no earlier tuple can come any more.
+Until then it waits, as it came. A tuple that comes behind the frontier is late, and has no position. So positions, and
+with them the windows of rows, are the same however a stream is cut into rounds.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windloom.aggregates.arrow import as_array
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Scan
 from windloom.rounds.cells import Cells, keep_from
-from windloom.rounds.groups import as_array, concat_keys, number_groups
+from windloom.rounds.groups import concat_keys, number_groups
 
 _LENGTH = struct.Struct("<I")
 
@@ -84,7 +85,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """`waiting` are tuples in front of the watermark, by stream, in its own columns."""
+    """`waiting` are tuples in front of the frontier, by stream, in its own columns."""
 
     waiting: Mapping[str, pa.Table] = field(default_factory=dict)
     counts: Mapping[Counting, Counts] = field(default_factory=dict)

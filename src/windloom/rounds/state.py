@@ -1,4 +1,4 @@
-"""What a loom remembers between rounds: cells, how far windows are closed, and what it can say about the past."""
+"""What a loom remembers between rounds: cells, how far its streams have come, and what it can say about the past."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from windloom.model.time import TICK_MIN
+from windloom.plan.physical import PartialSet
 from windloom.rounds.cells import Cells
+from windloom.rounds.frontiers import Inputs, inputs_of, least
 from windloom.rounds.positions import Positions
 from windloom.slicing.edges import EdgeSet
 
@@ -42,22 +44,32 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`closed`: every window that ends at or before it has been reported, but by `fresh` queries.
+    """`frontiers`: how far each stream has come; one that is absent has not come anywhere.
 
+    `ahead`: sets of several streams that are closed further than these frontiers tell, because a stream was idle.
     `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
     after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
     their first step they report every complete window from history. `first`: the smallest event tick of each stream,
-    of tuples that came before the watermark had passed it.
+    of tuples that came before its frontier had passed it.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
-    closed: int = TICK_MIN
+    frontiers: Mapping[str, int] = field(default_factory=dict)
     seen: Mapping[str, int] = field(default_factory=dict)
     since: Mapping[str, int] = field(default_factory=dict)
     fresh: frozenset[str] = frozenset()
     history: Mapping[int, History] = field(default_factory=dict)  # by number of the set; none: all of it is kept
     first: Mapping[str, int] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
+    ahead: Mapping[Inputs, int] = field(default_factory=dict)
+
+    def closed_of(self, one: PartialSet) -> int:
+        """Every window of its queries that ends at or before it has been reported, but by `fresh` queries."""
+        return self.closed_over(inputs_of(one))
+
+    def closed_over(self, inputs: Inputs) -> int:
+        """The same for queries that read these streams."""
+        return max(least(self.frontiers, inputs), self.ahead.get(inputs, TICK_MIN))
 
     @property
     def nbytes(self) -> int:

@@ -1,26 +1,27 @@
-"""The step: merge partials into the open slices, move the watermark, answer the windows it has passed.
+"""The step: merge partials into the open slices, move the frontiers, answer the windows they have passed.
 
-`step(state, partials, watermark, plan)` is pure: no Spark, no clock, no files; the same inputs give the same outputs.
-The driver runs it for small states, executors run it shard by shard for large ones, a batch run is one step with
-watermark +∞, and recovery folds it over the log.
+`step(state, round_input, plan)` is pure: no Spark, no clock, no files; the same inputs give the same outputs. The
+driver runs it for small states, executors run it shard by shard for large ones, a batch run is one step with every
+frontier at +∞, and recovery folds it over the log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow as pa
 
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds.answers import Answers, Span
 from windloom.rounds.cells import Cells, keep_from, merge_cells, read_partials
 from windloom.rounds.feeds import feed_sets
+from windloom.rounds.frontiers import advanced, ahead_of_idle, inputs_of
 from windloom.rounds.landmarks import Landmark, first_ticks, fold_behind, landmark_queries, landmarks_of
 from windloom.rounds.lateness import Late, count_late
 from windloom.rounds.positions import RowIntake, keep_open, passed_positions
+from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import History, State
 
 
@@ -34,29 +35,18 @@ class StepCounts:
 
 
 def step(
-    state: State,
-    partials: Mapping[int, pa.Table],
-    watermark: int,
-    plan: Plan,
-    *,
-    seen: Mapping[str, int] | None = None,
-    first: Mapping[str, int] | None = None,
-    rows: RowIntake | None = None,
-    history_ticks: int = 0,
+    state: State, round_input: RoundInput, plan: Plan, *, history_ticks: int = 0
 ) -> tuple[State, Answers, StepCounts]:
-    """One round. `partials` maps a scan's number to a table `slice, keys…, component fields`; a missing one had none.
+    """One round. Each set closes windows up to the least frontier of the streams it reads.
 
-    A watermark below what is already closed closes nothing: time does not run backwards. `seen` is the largest event
-    tick of each stream, of tuples that no query wants included; without it no query can be added later. `first` is the
-    smallest of the round; landmark queries need both. `rows` is what the round did to the positions of tuples, which
-    the partials of sets that count them are by. Cells are kept as long as an open window may cover them, and for
-    `history_ticks` behind the watermark.
+    A frontier below where it was closes nothing: time does not run backwards. Cells are kept as long as an open window
+    may cover them, and for `history_ticks` behind where their set is closed.
     """
-    until = max(watermark, state.closed)
-    seen = _largest(state.seen, seen or {})
-    first = first_ticks(state.first, first or {}, state.closed)
-    landmarks = landmarks_of(plan, state.since, first, seen, until)
-    rows = rows or RowIntake(state.positions)
+    partials, rows = round_input.partials, round_input.rows or RowIntake(state.positions)
+    moved = _moved(state, round_input, plan)
+    after = {one.number: state.closed_of(one) for one in plan.sets}
+    until = {one.number: moved.closed_of(one) for one in plan.sets}
+    landmarks = landmarks_of(plan, state.since, moved.first, moved.seen, until)
     spans: dict[int, Span] = {}
     cells: dict[int, Cells] = {}
     kept: dict[int, Cells] = {}
@@ -76,23 +66,36 @@ def step(
         if scan.counted_by is not None:
             late[scan.number] = Late(0, rows.late.get(scan.number, 0))
     for one in plan.sets:
-        current, past = state.cells.get(one.number), state.history_of(one.number)
+        current, past, closed = state.cells.get(one.number), state.history_of(one.number), until[one.number]
         if one.number in fed:
             fresh = fed.pop(one.number)
             tuples[one.number] = int(fresh.tuples.sum())
             current = fresh if current is None else merge_cells(current, fresh)
         if current is not None and one.counted_by is not None:
             cells[one.number] = current
-            spans[one.number] = passed_positions(one, current, state.positions, rows.positions, until)
-            kept[one.number] = keep_open(one, current, rows.positions, until)
+            spans[one.number] = passed_positions(one, current, state.positions, rows.positions, closed)
+            kept[one.number] = keep_open(one, current, rows.positions, closed)
         elif current is not None:
             cells[one.number] = current
-            kept[one.number], past = _still_needed(one, current, past, until, history_ticks, landmarks)
+            kept[one.number], past = _still_needed(one, current, past, closed, history_ticks, landmarks)
         if past != History():
             history[one.number] = past
-    answers = Answers(plan, cells, state.closed, until, _own_after(state, plan), landmarks, spans)
-    after = State(kept, until, seen, _since(state, plan, until), frozenset(), history, first, rows.positions)
-    return after, answers, StepCounts(tuples, taken, late)
+    answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans)
+    since = _since(state, plan, until)
+    left = replace(moved, cells=kept, since=since, fresh=frozenset(), history=history, positions=rows.positions)
+    return left, answers, StepCounts(tuples, taken, late)
+
+
+def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
+    """The state with the time of every stream moved on, and all else as it was."""
+    frontiers = advanced(state.frontiers, round_input.frontiers)
+    return replace(
+        state,
+        frontiers=frontiers,
+        ahead=ahead_of_idle(frontiers, map(inputs_of, plan.sets), round_input.idle, state.ahead),
+        seen=advanced(state.seen, round_input.seen),
+        first=first_ticks(state.first, round_input.first, state.frontiers),
+    )
 
 
 def _still_needed(
@@ -117,27 +120,26 @@ def _still_needed(
 def _own_after(state: State, plan: Plan) -> dict[str, int]:
     """Queries whose windows do not begin where the last round ended."""
     own = {}
-    for planned in plan.queries if state.fresh or state.since else ():
-        if planned.name in state.fresh or planned.name in state.since:
-            # What windows of rows have reported is told by positions.
-            is_open = planned.name in state.fresh or planned.query.window.is_rows
-            after = TICK_MIN if is_open else state.closed
-            since = state.since.get(planned.name)
-            own[planned.name] = after if since is None else max(after, since + planned.query.window.range_ticks - 1)
+    for one in plan.sets if state.fresh or state.since else ():
+        for planned in one.queries:
+            name, window = planned.name, planned.query.window
+            if name in state.fresh or name in state.since:
+                # What windows of rows have reported is told by positions.
+                is_open = name in state.fresh or window.is_rows
+                after = TICK_MIN if is_open else state.closed_of(one)
+                since = state.since.get(name)
+                own[name] = after if since is None else max(after, since + window.range_ticks - 1)
     return own
 
 
-def _since(state: State, plan: Plan, closed: int) -> dict[str, int]:
+def _since(state: State, plan: Plan, until: Mapping[int, int]) -> dict[str, int]:
     """Without those that hold nothing back any more: every window that started earlier has ended."""
     since = {}
-    for planned in plan.queries if state.since else ():
-        tick = state.since.get(planned.name)
-        window = planned.query.window
-        # The landmark of a query that came later is where it is exact: that holds for good.
-        if tick is not None and (window.is_landmark or window.is_rows or tick + window.range_ticks - 1 > closed):
-            since[planned.name] = tick
+    for one in plan.sets if state.since else ():
+        for planned in one.queries:
+            tick, window = state.since.get(planned.name), planned.query.window
+            # The landmark of a query that came later is where it is exact: that holds for good.
+            is_lasting = window.is_landmark or window.is_rows
+            if tick is not None and (is_lasting or tick + window.range_ticks - 1 > until[one.number]):
+                since[planned.name] = tick
     return since
-
-
-def _largest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
-    return {stream: max(left.get(stream, TICK_MIN), right.get(stream, TICK_MIN)) for stream in {**left, **right}}

@@ -14,11 +14,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from windloom.model.time import TICK_MAX
+from windloom.aggregates.arrow import arrow_type
 from windloom.model.types import DataType
 from windloom.plan.physical import Plan, Shape
-from windloom.rounds import Block, State, step
-from windloom.rounds.lower import arrow_type
+from windloom.rounds import Block, RoundInput, State, step
+from windloom.rounds.frontiers import all_closed
 from windloom.rounds.step import StepCounts
 from windloom.spark.native import instant_sql
 from windloom.spark.partials import Partials, check_times, told_ticks
@@ -71,6 +71,7 @@ def run_on_executors(plan: Plan, partials: Partials, shards: int) -> WideAnswers
     Where the partials have clocks, what these tell concerns all shards, and is asked for in a job before.
     """
     seen, first = _ticks(partials)
+    told = RoundInput(frontiers=all_closed(plan.streams), seen=seen, first=first)
     slots = tuple(slot_names(kind.name for kind in _kinds(shape)) for shape in plan.shapes)
     kinds = {
         slot: kind
@@ -97,7 +98,7 @@ def run_on_executors(plan: Plan, partials: Partials, shards: int) -> WideAnswers
         table = pa.Table.from_batches(list(batches))
         own = {number: table.select(list(partials_slots[number]))}
         check_times(plan, own)
-        _, answers, counts = step(State(), own, TICK_MAX, plan, seen=seen, first=first)
+        _, answers, counts = step(State(), told.with_partials(own), plan)
         yield _count_rows(number, counts, arrow)
         for block in answers.blocks():
             yield from _wide(block, slots[block.shape], numbers, arrow).to_batches(max_chunksize=1 << 17)

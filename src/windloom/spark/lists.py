@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from windloom.model.aggregate import ComponentKind
-from windloom.model.approximate import MOST_ENTRIES
-from windloom.plan.physical import PlannedComponent
-from windloom.spark.native import component_sql
-from windloom.spark.sketches import bucket_sql, rank_sql, register_sql
+from windloom.aggregates import PlannedComponent
+from windloom.aggregates.card import ListCard
 from windloom.spark.unions import union_all
 
 #: Other fields up to which one list is counted in the same pass, each of them once a value, and not by another scan.
@@ -38,18 +35,6 @@ class NativeList:
     count: str
     most: int | None = None
 
-    @classmethod
-    def of(cls, kind: ComponentKind, argument: str, value: str, count: str) -> NativeList:
-        match kind:
-            case ComponentKind.REGISTERS:
-                known = f"{argument} IS NOT NULL"
-                return cls(f"if({known}, {register_sql(argument)}, NULL)", f"max({rank_sql(argument)})", value, count)
-            case ComponentKind.BUCKETS:
-                return cls(bucket_sql(argument), "count(1)", value, count)
-            case ComponentKind.TOP_FREQUENCIES:
-                return cls(argument, "count(1)", value, count, MOST_ENTRIES)
-        return cls(argument, "count(1)", value, count)
-
 
 def summarised(
     projected: DataFrame,
@@ -67,10 +52,12 @@ def summarised(
     fields: list[str] = []
     for planned, read in zip(components, inputs, strict=True):
         own = [f"c{len(fields) + i}" for i in range(len(planned.fields))]
-        if planned.family.is_list:
-            lists.append(NativeList.of(planned.component.kind, read[0], *own))
+        card, sql = planned.card, planned.card.native_sql(planned, read)
+        if card.by_value:
+            most = card.rule.most if isinstance(card, ListCard) else None
+            lists.append(NativeList(sql[0], sql[1], own[0], own[1], most))
         else:
-            plain += zip(own, component_sql(planned, read), strict=True)
+            plain += zip(own, sql, strict=True)
         fields += own
     found = _grouped(projected, keys, [*plain, *extra], lists)
     return found.select(*keys, *fields, *(name for name, _ in extra)) if lists else found

@@ -1,4 +1,4 @@
-"""Spark SQL for what is ours: ticks of event time, the slice of a tick, the components of an aggregate.
+"""Spark SQL for what is ours: ticks of event time, the slice of a tick, the signature of a tuple.
 
 All of it is plain SQL text over the stream's columns, so that Spark compiles it into the scan.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windloom.model.aggregate import Component, ComponentKind
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.time import INTEGER_UNITS, TICKS_PER_SECOND
@@ -17,9 +16,6 @@ from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, Reg
 
 #: Years 0001 to 9999, which is what Spark's timestamps hold.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
-
-#: Below this magnitude a double has a finite 24-bit head.
-_HEAD_LIMIT = "1e38D"
 
 
 def tick_sql(stream: Stream) -> str:
@@ -103,54 +99,13 @@ def signed_bits(scan: Scan) -> list[int]:
     return found
 
 
-def input_sql(component: Component, tick: str) -> tuple[str, ...]:
+def input_sql(planned: PlannedComponent, tick: str) -> tuple[str, ...]:
     """What the component reads of a tuple: its argument, if it has one, and what it is picked by."""
-    read = [] if component.argument is None else [component.argument.sql]
-    if component.kind.is_pick:
-        read.append(tick if component.by is None else component.by.sql)
+    component = planned.component
+    read = planned.card.inputs(component, tick)
     if component.where is None:
-        return tuple(read)
+        return read
     # Every aggregate skips NULL. What is read is not evaluated, and cannot fail, where the condition is not satisfied.
     # A bare NULL is of no type, and needs one to be a condition.
     satisfied = f"CAST({component.where.sql} AS BOOLEAN)"
-    return tuple(f"CASE WHEN {satisfied} THEN {sql} END" for sql in read or ["1"])
-
-
-def component_sql(planned: PlannedComponent, inputs: Sequence[str]) -> tuple[str, ...]:
-    """One aggregate for each of the component's fields; `inputs` are the columns that hold its `input_sql`."""
-    argument = inputs[0] if inputs else "1"
-    double = f"CAST({argument} AS DOUBLE)"
-    head = f"CAST(CAST({argument} AS FLOAT) AS DOUBLE)"
-    match planned.component.kind:
-        case ComponentKind.COUNT_STAR | ComponentKind.COUNT:
-            return (f"count({argument})",)
-        case ComponentKind.MIN | ComponentKind.MAX as kind:
-            return (f"{kind.value}({argument})",)
-        case ComponentKind.MIN_BY | ComponentKind.MAX_BY | ComponentKind.FIRST | ComponentKind.LAST as kind:
-            picked = pick_sql(argument, inputs[1], lowest=kind.is_lowest)
-            return (f"{picked}.y", f"{picked}.x")
-        case ComponentKind.MOMENTS:
-            return (f"count({argument})", f"avg({double})", f"var_pop({double})")
-        case ComponentKind.SUM:
-            if len(planned.fields) == 1:
-                return (f"sum({argument})",)
-            summed = planned.argument_type.kind if planned.argument_type is not None else TypeKind.OTHER
-            if summed is TypeKind.DECIMAL:
-                return (f"try_sum({argument})", f"count({argument})")
-            if summed is TypeKind.INTEGER:
-                return (f"sum(shiftright({argument}, 32))", f"sum({argument} & 4294967295L)")
-            is_small = f"abs({argument}) < {_HEAD_LIMIT}"
-            return (
-                f"sum(if({is_small}, {head}, {double}))",
-                f"sum(if({is_small}, {double} - {head}, 0D))",
-            )
-        case kind:
-            raise KeyError(kind)  # a list: see `spark.lists`
-
-
-def pick_sql(argument: str, by: str, *, lowest: bool) -> str:
-    """The struct (y: `by`, x: `argument`) of the tuple whose `by` is lowest or highest; the argument decides ties.
-
-    Spark's own `max_by` leaves ties to the order in which it meets the tuples.
-    """
-    return f"{'min' if lowest else 'max'}(CASE WHEN {by} IS NOT NULL THEN named_struct('y', {by}, 'x', {argument}) END)"
+    return tuple(f"CASE WHEN {satisfied} THEN {sql} END" for sql in read or ("1",))

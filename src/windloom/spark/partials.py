@@ -191,7 +191,7 @@ def scan_frame(scan: Scan, stream: Stream, frame: DataFrame, *, with_clock: bool
         # Rows without a time pass every predicate, so that they are seen and refused.
         frame = frame.where(f"({scan.where.sql}) OR {tick} IS NULL")
     inputs = [
-        tuple(_guarded(sql, scan, used) for sql in input_sql(planned.component, tick_sql(stream)))
+        tuple(_guarded(sql, scan, used) for sql in input_sql(planned, tick_sql(stream)))
         for planned, used in zip(scan.components, _used_by(scan, "components"), strict=True)
     ]
     names = {sql: f"x{i}" for i, sql in enumerate(dict.fromkeys(chain.from_iterable(inputs)))}

@@ -1,6 +1,6 @@
-"""What a round takes in for windows of rows: tuples that the watermark has passed get their positions, others wait.
+"""What a round takes in for windows of rows: tuples that the frontier has passed get their positions, others wait.
 
-A second Spark job, behind the one that tells the watermark: the tuples that waited and those of the round, of which
+A second Spark job, behind the one that tells the frontiers: the tuples that waited and those of the round, of which
 the ripe ones are counted and aggregated natively. A further one brings over the tuples that wait on.
 """
 
@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from windloom.aggregates.arrow import arrow_type, as_array
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
+from windloom.model.time import TICK_MIN
 from windloom.model.types import DataType
 from windloom.plan.physical import Plan, Scan
-from windloom.rounds.groups import as_array
-from windloom.rounds.lower import arrow_type
 from windloom.rounds.positions import Counting, Counts, Positions, RowIntake, counted_scans, counting_of
+from windloom.rounds.state import State
 from windloom.spark.frames import arrow_frame, ddl_of_columns
 from windloom.spark.native import tick_sql
 from windloom.spark.partials import scan_frame, unite, without_time
@@ -54,13 +55,13 @@ def take_rows(
     spark: SparkSession,
     plan: Plan,
     frames: Mapping[str, DataFrame],
-    before: Positions,
-    closed: int,
-    watermark: int,
+    state: State,
+    frontiers: Mapping[str, int],
     *,
     skip_untimed: bool,
 ) -> TakenRows:
-    """`closed` is the watermark before the round; tuples behind it are late."""
+    """`frontiers` are those after the round; tuples behind the frontier of their stream before it are late."""
+    before = state.positions
     parts: list[_Part] = []
     waiting: dict[str, pa.Table] = {}
     with ExitStack() as scope:
@@ -70,13 +71,18 @@ def take_rows(
             if source is not None:
                 scope.callback(source.persist().unpersist)
                 sources[name] = source
-                parts += _parts(plan, plan.stream(name), source, before, closed, watermark)
+                parts += _parts(plan, plan.stream(name), source, before, _passed(state, frontiers, name))
         tables = _run([part.frame for part in parts])
         for name, source in sources.items():
-            tick = tick_sql(plan.stream(name))
-            is_waiting = f"{tick} >= {watermark}L AND ({tick} >= {closed}L OR NOT {_FRESH})"
+            tick, (closed, frontier) = tick_sql(plan.stream(name)), _passed(state, frontiers, name)
+            is_waiting = f"{tick} >= {frontier}L AND ({tick} >= {closed}L OR NOT {_FRESH})"
             waiting[name] = source.where(is_waiting).drop(_FRESH).toArrow()
     return _taken(plan, parts, tables, before, waiting, skip_untimed)
+
+
+def _passed(state: State, frontiers: Mapping[str, int], stream: str) -> tuple[int, int]:
+    """The frontier of a stream before and after the round."""
+    return state.frontiers.get(stream, TICK_MIN), frontiers.get(stream, TICK_MIN)
 
 
 def _source(spark: SparkSession, stream: Stream, fresh: DataFrame | None, waiting: pa.Table | None) -> DataFrame | None:
@@ -93,9 +99,9 @@ def _source(spark: SparkSession, stream: Stream, fresh: DataFrame | None, waitin
 
 
 def _parts(
-    plan: Plan, stream: Stream, source: DataFrame, before: Positions, closed: int, watermark: int
+    plan: Plan, stream: Stream, source: DataFrame, before: Positions, passed: tuple[int, int]
 ) -> Iterator[_Part]:
-    tick = tick_sql(stream)
+    tick, (closed, frontier) = tick_sql(stream), passed
     yield _Part("untimed", source.where(f"{tick} IS NULL").selectExpr("count(1) AS n"), stream.name)
     counted: dict[Counting, DataFrame] = {}
     for scan in counted_scans(plan):
@@ -104,7 +110,7 @@ def _parts(
         counts = before.counts_of(scan)
         asked = source.where(f"{tick} > {counts.after}L")
         if counting_of(scan) not in counted:
-            ripe = asked.where(f"{tick} < {watermark}L AND ({tick} >= {closed}L OR NOT {_FRESH})")
+            ripe = asked.where(f"{tick} < {frontier}L AND ({tick} >= {closed}L OR NOT {_FRESH})")
             keys = [key.sql for key in scan.counted_by or ()]
             counted[counting_of(scan)] = _positioned(ripe, stream, scan, counts)
             grouped = ripe.groupBy(*(F.expr(key).alias(f"k{i}") for i, key in enumerate(keys)))

@@ -1,15 +1,15 @@
 """A round on executors, in two jobs: partials with the largest event time of every stream, then the step by shards.
 
-The watermark is of all tuples together, so it is known only after the first job; its partials stay with the executors.
-In the second they are shuffled by the hash of their group, and every shard is one call of `run_shard`. Each shard is
-also sent a row that holds nothing: one without tuples has windows to close all the same.
+A frontier is of all tuples of a stream together, so it is known only after the first job; its partials stay with the
+executors. In the second they are shuffled by the hash of their group, and every shard is one call of `run_shard`. Each
+shard is also sent a row that holds nothing: one without tuples has windows to close all the same.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -39,6 +39,24 @@ class Gathered:
     largest_ticks: Mapping[str, int]
     smallest_ticks: Mapping[str, int]
     untimed: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkShardJobs:
+    """The two jobs, as the placement on executors asks for them."""
+
+    spark: SparkSession
+    streams: Mapping[str, Stream]
+    skip_untimed: bool
+
+    def gathered(
+        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None
+    ) -> AbstractContextManager[Gathered]:
+        streams = [self.streams[name] for name in frames]
+        return gathered(plan, streams, frames, batch, skip_untimed=self.skip_untimed)
+
+    def run_shards(self, round: ShardRound, taken: Gathered | None, shards: int) -> list[ShardNote]:
+        return run_shards(self.spark, round, None if taken is None else taken.partials, shards)
 
 
 @contextmanager

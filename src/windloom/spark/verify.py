@@ -5,7 +5,7 @@ Shares nothing with the plan, the slices or the kernels: the query's own express
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from windloom.aggregates import card_for
+from windloom.aggregates.card import ListCard
+from windloom.errors import WindloomError
 from windloom.model.aggregate import Aggregate
-from windloom.model.expression import Expression
-from windloom.model.holistic import APPROXIMATE, COMPONENT_OF
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.holistic import agree, exact_sql, refuse_unverifiable
-from windloom.spark.native import pick_sql, tick_sql
+from windloom.spark.native import tick_sql
 from windloom.spark.window_frames import windowed
 
 #: Floating-point answers agree to this, relative to Σ|x| of the window …
@@ -31,8 +31,6 @@ TOLERANCE = 1e-12
 ROUNDING = 2.0**-52
 #: Expressions over aggregates have no error bound of their own.
 LOOSE_TOLERANCE = 1e-9
-#: Functions whose answers are exact, whatever they are taken of.
-_EXACT = ("count", "min", "max", "bool_and", "bool_or", "min_by", "max_by", "first", "last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +74,13 @@ def spark_window_frame(query: Query, stream: Stream, frame: DataFrame, *, with_s
     """The query as a Spark user writes it; with `__n` and the scale of floating-point answers beside the answers."""
     source = windowed(query, stream, frame)
     groups = [F.expr(one.expression.sql).alias(f"__g{i}") for i, one in enumerate(query.group_by)]
-    aggregates = [F.expr(_aggregate_sql(one, stream)).alias(f"__a{i}") for i, one in enumerate(query.aggregates)]
+    cards = [card_for(one, None) for one in query.aggregates]
+    pairs = list(zip(cards, query.aggregates, strict=True))
+    aggregates = [F.expr(card.truth_sql(one, tick_sql(stream))) for card, one in pairs]
+    aggregates = [one.alias(f"__a{i}") for i, one in enumerate(aggregates)]
     extra = [F.count("*").alias("__n")] if with_scales or not aggregates else []
     if with_scales:
-        extra += [F.expr(_scale_sql(one)).alias(f"__s{i}") for i, one in enumerate(query.aggregates)]
+        extra += [F.expr(card.scale_sql(one)).alias(f"__s{i}") for i, (card, one) in enumerate(pairs)]
     grouped = source.frame.groupBy(source.window, *groups).agg(*aggregates, *extra)
     if query.having is not None:
         grouped = grouped.where(query.having.sql)
@@ -92,7 +93,7 @@ def spark_window_frame(query: Query, stream: Stream, frame: DataFrame, *, with_s
 
 
 def verify_query(query: Query, stream: Stream, frame: DataFrame, answers: pa.Table) -> Verification:
-    refuse_unverifiable(query)
+    _refuse_unverifiable(query)
     with as_windloom_errors(f"query '{query.name}'"):
         expected = spark_window_frame(query, stream, frame).toArrow()
     return compare(query, expected, answers)
@@ -117,8 +118,8 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
         if output.aggregate is not None:
             scale = expected[scales + 1 + output.aggregate].to_numpy()
         aggregate = None if output.aggregate is None else query.aggregates[output.aggregate]
-        if aggregate is not None and aggregate.function in APPROXIMATE:
-            same = agree(aggregate, expected[column], answers[column])
+        if aggregate is not None and aggregate.is_approximate:
+            same = _agree(aggregate, expected[column], answers[column])
         else:
             bound, error = _bounds(expected[column], answers[column], scale, count)
             largest = max(largest, error)
@@ -129,53 +130,26 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
     return Verification(query.name, rows, 0, 0, int(wrong.sum()), first, largest)
 
 
-def _aggregate_sql(aggregate: Aggregate, stream: Stream) -> str:
-    # Spark's FILTER, unlike its WHERE, does not take a bare NULL for a condition.
-    where = "" if aggregate.where is None else f" FILTER (WHERE CAST({aggregate.where.sql} AS BOOLEAN))"
-    if aggregate.argument is None:
-        return f"count(1){where}"
-    if aggregate.function in COMPONENT_OF:
-        return exact_sql(_unfiltered(aggregate))
-    kind = aggregate.components[0].kind
-    if kind.is_pick:
-        by = tick_sql(stream) if aggregate.by is None else aggregate.by.sql
-        return f"({pick_sql(aggregate.argument.sql, by, lowest=kind.is_lowest)}{where}).x"
-    return f"{aggregate.function}({aggregate.argument.sql}){where}"
+def _refuse_unverifiable(query: Query) -> None:
+    """What is computed from an approximate answer has no bound of its own."""
+    places = {f"__a{i}": one for i, one in enumerate(query.aggregates) if one.is_approximate}
+    computed = [output.expression for output in query.outputs if output.expression is not None]
+    computed += [] if query.having is None else [query.having]
+    for expression in computed:
+        for place in set(expression.columns) & set(places):
+            raise WindloomError(
+                f"query '{query.name}' cannot be verified",
+                f"it computes with '{places[place]}', which is approximate, and nothing bounds the outcome",
+                "verify a query that reports the aggregate as it stands",
+            )
 
 
-def _unfiltered(aggregate: Aggregate) -> Aggregate:
-    """The same with its filter in its argument."""
-    if aggregate.where is None or aggregate.argument is None:
-        return aggregate
-    satisfied = f"CAST({aggregate.where.sql} AS BOOLEAN)"
-    argument = Expression(f"CASE WHEN {satisfied} THEN {aggregate.argument.sql} END")
-    return replace(aggregate, argument=argument, where=None)
-
-
-def _scale_sql(aggregate: Aggregate) -> str:
-    """What an error of the aggregate is relative to: Σ|x|, mean |x|, mean x²; NULL where answers are exact."""
-    if aggregate.argument is None or aggregate.function in _EXACT:
-        return "CAST(NULL AS DOUBLE)"
-    size = f"abs(CAST({aggregate.argument.sql} AS DOUBLE))"
-    if aggregate.where is not None:
-        size = f"CASE WHEN CAST({aggregate.where.sql} AS BOOLEAN) THEN {size} END"
-    if aggregate.function == "quantile":
-        return f"max({size})"  # versions of Spark differ in how they go between two values
-    if aggregate.function in COMPONENT_OF:
-        return "CAST(NULL AS DOUBLE)"
-    match aggregate.function:
-        case "sum":
-            return f"sum({size})"
-        case "avg":
-            return f"avg({size})"
-        case "var_pop":
-            return f"avg({size} * {size})"
-        case "var_samp":
-            return f"sum({size} * {size}) / greatest(count({size}) - 1, 1)"
-        case "stddev_pop":
-            return f"sqrt(avg({size} * {size}))"
-        case _:
-            return f"sqrt(sum({size} * {size}) / greatest(count({size}) - 1, 1))"
+def _agree(aggregate: Aggregate, expected: pa.ChunkedArray, answers: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Which approximate answers keep what is promised of them."""
+    card = card_for(aggregate, None)
+    assert isinstance(card, ListCard)
+    pairs = zip(expected.to_pylist(), answers.to_pylist(), strict=True)
+    return np.array([card.is_within(aggregate, truth, answer) for truth, answer in pairs], np.bool_)
 
 
 def _bounds(

@@ -11,13 +11,16 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from windloom.model.aggregate import Aggregate
-from windloom.model.holistic import COMPONENT_OF
 from windloom.model.query import Query
 from windloom.model.window import Window
 from windloom.testing.holistic import holistic
 
 Row = Mapping[str, Any]
 Answer = dict[str, Any]
+
+#: What is picked of one tuple, and what is answered from the frequencies of all values.
+_PICKS = ("min_by", "max_by", "first", "last")
+_HOLISTIC = ("count_distinct", "quantile", "top")
 
 _NAN_KEY = object()
 
@@ -121,13 +124,13 @@ def evaluate(aggregate: Aggregate, rows: list[Row], tick: str = "tick") -> Any:
         rows = [row for row in rows if row[condition] is True]
     if aggregate.argument is None:
         return len(rows)
-    if aggregate.components[0].kind.is_pick:
+    if aggregate.function in _PICKS:
         return _pick(aggregate, rows, tick)
     values = [row[_column(aggregate.argument)] for row in rows]
     values = [value for value in values if value is not None]
     if aggregate.function == "count":
         return len(values)
-    if aggregate.function in COMPONENT_OF:
+    if aggregate.function in _HOLISTIC:
         return holistic(aggregate.function, aggregate.parameters, values)
     if not values:
         return None
@@ -151,7 +154,7 @@ def _pick(aggregate: Aggregate, rows: list[Row], tick: str) -> Any:
     if not pairs:
         return None
     ordered = sorted(pairs, key=lambda pair: (_order(pair[0]), () if pair[1] is None else (_order(pair[1]),)))
-    return ordered[0 if aggregate.components[0].kind.is_lowest else -1][1]
+    return ordered[0 if aggregate.function in ("min_by", "first") else -1][1]
 
 
 def _column(expression: Any) -> str:

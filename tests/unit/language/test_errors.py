@@ -6,9 +6,10 @@ from textwrap import dedent
 
 import pytest
 
+from windloom.aggregates import FUNCTIONS
 from windloom.errors import QueryError
 from windloom.language import parse_query
-from windloom.model import FUNCTIONS, Stream
+from windloom.model import Stream
 
 CASES = {
     "an unknown column": (

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from golden.plans import STREAMS, many_queries, plan_of, plan_of_queries
+from windloom.kernels.families import MAX_INT
 from windloom.language import parse_catalog
-from windloom.model.aggregate import Family
 from windloom.optimizer.auto import contenders
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.estimate import estimate_plan
@@ -99,7 +99,7 @@ def test_a_plan_says_which_strategy_auto_took() -> None:
 
 def test_a_technique_that_is_fastest_only_where_windows_move_unevenly_is_considered() -> None:
     constants = load_constants()
-    assert "daba" not in contenders(constants, Family.MAX_INT)
+    assert "daba" not in contenders(constants, MAX_INT)
     free = dict.fromkeys(constants.techniques["daba"]["max_int uneven"], 0.0)
     techniques = {**constants.techniques, "daba": {**constants.techniques["daba"], "max_int uneven": free}}
-    assert "daba" in contenders(replace(constants, techniques=techniques), Family.MAX_INT)
+    assert "daba" in contenders(replace(constants, techniques=techniques), MAX_INT)

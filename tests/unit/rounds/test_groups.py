@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windloom.rounds.groups import as_array, concat_keys, describe_group, number_groups
+from windloom.aggregates.arrow import as_array
+from windloom.rounds.groups import concat_keys, describe_group, number_groups
 
 
 def test_without_grouping_columns_there_is_one_group() -> None:

@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from windloom.aggregates import lift, lower
+from windloom.aggregates.arrow import arrow_type
+from windloom.aggregates.lifted import Combined, Lifted, concat, merge
 from windloom.kernels.families import AddInt
+from windloom.kernels.float_keys import float_keys, float_values
 from windloom.model import Aggregate, DataType, Expression
 from windloom.plan.physical import PlannedComponent
-from windloom.rounds.lift import Lifted, concat, float_keys, float_values, lift, merge
-from windloom.rounds.lower import Combined, arrow_type, lower
 
 X = Expression.of_column("x")
 

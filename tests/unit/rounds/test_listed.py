@@ -11,18 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windloom.model import Component, ComponentKind, DataType, Expression
+from windloom.aggregates import lift, neutral
+from windloom.aggregates.listed import Listed
+from windloom.model import Component, DataType, Expression
 from windloom.plan.physical import PlannedComponent
-from windloom.rounds.listed import Listed, lift_lists, no_lists
 
 
 def planned(kind: str) -> PlannedComponent:
-    return PlannedComponent(Component(ComponentKind.FREQUENCIES, Expression.of_column("x")), DataType.parse(kind))
+    return PlannedComponent(Component("frequencies", Expression.of_column("x")), DataType.parse(kind))
 
 
 def lifted(kind: str, arrow: pa.DataType, entries: list[tuple[Any, int | None]]) -> Listed:
     values, counts = zip(*entries, strict=True) if entries else ((), ())
-    return lift_lists(planned(kind), [pa.array(values, arrow), pa.array(counts, pa.int64())])
+    found = lift(planned(kind), [pa.array(values, arrow), pa.array(counts, pa.int64())])
+    assert isinstance(found, Listed)
+    return found
 
 
 def shown(listed: Listed) -> list[list[tuple[str, int]]]:
@@ -66,7 +69,7 @@ def test_joined_cells_keep_their_values(kind: str, arrow: pa.DataType, values: l
     both = left.concat(right)
     assert shown(both) == [*shown(left), *shown(right)]
     assert len(both.dictionary) == 2
-    assert shown(no_lists(planned(kind), 2).concat(right)) == [[], [], *shown(right)]
+    assert shown(neutral(planned(kind), 2).concat(right)) == [[], [], *shown(right)]
     assert sorted(shown(merged(both, [2, 1, 0]))[0]) == sorted([(str(values[0]), 5), (str(values[1]), 2)])
 
 

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from windloom.aggregates import lift, lower, neutral
+from windloom.aggregates.arrow import arrow_type
+from windloom.aggregates.lifted import SMALL_DICTIONARY, Combined, Lifted, concat, merge, without_unused
 from windloom.model import Aggregate, DataType, Expression
 from windloom.plan.physical import PlannedComponent
 from windloom.rounds.cells import Cells
 from windloom.rounds.encoding import decode, encode
-from windloom.rounds.lift import SMALL_DICTIONARY, Lifted, concat, lift, merge, neutral, without_unused
-from windloom.rounds.lower import Combined, arrow_type, lower
 from windloom.rounds.state import State
 
 X, Y = Expression.of_column("x"), Expression.of_column("y")
@@ -136,7 +137,7 @@ def test_values_that_no_cell_holds_any_more_are_forgotten() -> None:
 def test_a_state_with_picks_is_read_back_as_it_was() -> None:
     cells = lifted("max_by", "timestamp", pa.array([0.5, None]), VALUES["timestamp"][:2])
     bounds = np.array([0, 2])
-    state = State({0: Cells([], bounds, np.array([0, 10]), (cells,))}, 7)
+    state = State({0: Cells([], bounds, np.array([0, 10]), (cells,))}, {"s": 7})
     again = decode(encode(state)).cells[0].lifted[0]
     assert lowered("max_by", "timestamp", again) == VALUES["timestamp"][:2]
     assert again.dictionary is not None

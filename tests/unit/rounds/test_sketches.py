@@ -7,20 +7,23 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from windloom.aggregates import lift
+from windloom.aggregates.listed import Listed
 from windloom.kernels.lists import Registered
 from windloom.kernels.locate import Lanes
 from windloom.kernels.registry import find_technique
-from windloom.model import Component, ComponentKind, DataType, Expression
+from windloom.model import Component, DataType, Expression
 from windloom.model.approximate import MOST_ENTRIES, RANK_BITS, REGISTER_BITS, REGISTERS, STANDARD_ERROR, TOP_ERROR
 from windloom.plan.physical import PlannedComponent
-from windloom.rounds.listed import Listed, lift_lists
 
 Ints = NDArray[np.int64]
 
 
-def lifted(kind: ComponentKind, values: Ints, counts: Ints) -> Listed:
+def lifted(kind: str, values: Ints, counts: Ints) -> Listed:
     planned = PlannedComponent(Component(kind, Expression.of_column("x")), DataType.parse("bigint"))
-    return lift_lists(planned, [pa.array(values), pa.array(counts)])
+    found = lift(planned, [pa.array(values), pa.array(counts)])
+    assert isinstance(found, Listed)
+    return found
 
 
 def as_cells(listed: Listed, sizes: list[int]) -> Listed:
@@ -62,7 +65,7 @@ def test_estimates_are_as_good_as_their_standard_error_says(count: int, techniqu
         base = seed * 10_000_000
         slices = [registers_of(base + np.arange(i * (count // 2), i * (count // 2) + count)) for i in range(6)]
         values, ranks = (np.concatenate(column) for column in zip(*slices, strict=True))
-        cells = as_cells(lifted(ComponentKind.REGISTERS, values, ranks), [len(one) for one, _ in slices])
+        cells = as_cells(lifted("registers", values, ranks), [len(one) for one, _ in slices])
         lo, hi = [0, 0, 1, 2, 3], [1, 3, 4, 4, 6]
         found = Registered(len(cells.dictionary), np.empty(5, np.int64))
         find_technique(technique).evaluate(cells.cells, np.array([0, 6]), lane(lo, hi), np.arange(1), found)
@@ -83,7 +86,7 @@ def test_counts_are_low_by_no_more_than_promised() -> None:
         for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             true[value] = true.get(value, 0) + count
         largest = np.argsort(-counts, kind="stable")[:MOST_ENTRIES]
-        fresh = lifted(ComponentKind.TOP_FREQUENCIES, distinct[largest], counts[largest])
+        fresh = lifted("top_frequencies", distinct[largest], counts[largest])
         fresh = as_cells(fresh, [len(largest)])
         state = fresh if state is None else state.concat(fresh).merge(np.arange(2), np.array([0, 2]))
         assert len(state.cells.codes) <= 2 * MOST_ENTRIES

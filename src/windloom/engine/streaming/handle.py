@@ -12,15 +12,16 @@ import pyarrow as pa
 
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
 from windloom.engine.streaming.placement.placement import refuse_rows
-from windloom.engine.streaming.progress import RoundProgress, instant
+from windloom.engine.streaming.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.streaming.round_loop import RoundLoop
 from windloom.engine.streaming.sinks.sink import Sink
 from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError
-from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.model.time import TICK_MAX
 from windloom.plan.explain import explain_text
 from windloom.rounds.ask import ask
 from windloom.rounds.checkpoint import PlanRecord
+from windloom.rounds.frontiers import inputs_of
 from windloom.spark.api import DataFrame, StreamingQuery
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.ingest import Ingest
@@ -41,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a question asked once: rows of complete windows, and the watermark they reflect."""
+    """The answer to a question asked once: rows of complete windows, and the watermark they are complete to."""
 
     table: pa.Table
     watermark: str | None
@@ -99,7 +100,7 @@ class Handle:
             "active": self.is_active,
             "message": "ended" if not self.is_active else "starting",
             "round": loop.checkpoint.last_committed,
-            "watermark": instant(loop.state.closed),
+            **self._frontiers(),
             "queries": len(self._newest.queries),
             "placement": loop.placement.description,
             "plan_version": None if loop.record is None else loop.record.version,
@@ -110,6 +111,12 @@ class Handle:
         elif self.is_active and self._query is not None:
             about["message"] = self._query.status["message"]
         return about
+
+    def _frontiers(self) -> dict[str, Any]:
+        """How far the streams that queries read have come, and the one that is furthest behind."""
+        ticks = frontier_ticks(self._loop.queries.plan_of(self._newest), self._loop.state)
+        frontiers = {name: instant(tick) for name, tick in ticks.items()}
+        return {"watermark": instant(min(ticks.values())), "frontiers": frontiers}
 
     @property
     def spark_query(self) -> StreamingQuery:
@@ -151,11 +158,12 @@ class Handle:
         return self._tables.empty(shape).drop_columns("query")
 
     def table(self, name: str) -> pa.Table:
-        """A wide table that was declared with `loom.table`, as of the watermark of the last round."""
+        """A wide table that was declared with `loom.table`, as of the least frontier of its streams."""
         if name not in self._wide:
             raise unknown_table(name, list(self._wide))
-        closed = self._loop.state.closed
-        return self._wide[name].rows(self.arrow, None if closed in (TICK_MIN, TICK_MAX) else closed)
+        table, state = self._wide[name], self._loop.state
+        closed = min(state.closed_over(inputs_of(query)) for query in table.queries)
+        return table.rows(self.arrow, None if closed == TICK_MAX else closed)
 
     def __getitem__(self, name: str) -> DataFrame:
         """The same as a Spark DataFrame."""
@@ -181,7 +189,8 @@ class Handle:
                 pieces += [self._tables.rows(alone, block) for block in answers.blocks()]
         shape = alone.shapes[0]
         table = pa.concat_tables(pieces) if pieces else self._tables.empty(shape)
-        return Answer(table.drop_columns("query"), instant(state.closed), None if since is None else instant(since))
+        closed = instant(state.closed_of(alone.sets[0]))
+        return Answer(table.drop_columns("query"), closed, None if since is None else instant(since))
 
     # ---- changing -----------------------------------------------------------------------------------------------
 

@@ -8,14 +8,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
+from windloom.plan.physical import Plan
+from windloom.rounds import State
 
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
     """`events` are tuples taken into partials; `results` rows as they went to the sinks.
 
-    `batch` is Spark's number of the micro-batch, None for history and for the round that finishes a stream. `lag` is
-    by how many seconds the watermark is behind the clock. `state_bytes` is the size of the kept cells.
+    `batch` is Spark's number of the micro-batch, None for history and for the round that finishes a stream.
+    `frontiers` has, of each stream that some query reads, the instant up to which windows over it are closed, and
+    `lags` by how many seconds that is behind the clock; None where nothing, or everything, is closed. `watermark` and
+    `lag` are those of the stream that is furthest behind: up to there the windows of all queries are closed, and those
+    of a query that does not read that stream may be closed further. `state_bytes` is the size of the kept cells.
     """
 
     round: int
@@ -34,6 +39,8 @@ class RoundProgress:
     trees: int
     plan_version: int
     late: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by stream
+    frontiers: Mapping[str, str | None] = field(default_factory=dict)  # by stream
+    lags: Mapping[str, float | None] = field(default_factory=dict)  # by stream
     placement: str = "driver"
 
     @property
@@ -49,6 +56,11 @@ class RoundProgress:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RoundProgress:
         return cls(**{name: values[name] for name in cls.__slots__ if name in values})
+
+
+def frontier_ticks(plan: Plan, state: State) -> dict[str, int]:
+    """How far each stream that some query reads has come."""
+    return {stream.name: state.frontiers.get(stream.name, TICK_MIN) for stream in plan.streams}
 
 
 def instant(tick: int) -> str | None:

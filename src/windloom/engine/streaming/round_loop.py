@@ -19,10 +19,10 @@ from windloom.engine.events import events_of
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
 from windloom.engine.streaming.placement.placement import Intake, Outcome, Placement, Round, Stopwatch
-from windloom.engine.streaming.progress import RoundProgress, instant
+from windloom.engine.streaming.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.streaming.sinks.sink import Sink, TableInfo
 from windloom.engine.tables import AnswerTables
-from windloom.model.time import TICK_MAX, TICKS_PER_SECOND
+from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.physical import Plan, Shape
 from windloom.rounds import Block, State
 from windloom.rounds.carry import carry
@@ -68,8 +68,8 @@ class RoundLoop:
         self._run(None, Intake(frames))
 
     def finish(self) -> None:
-        """A last round without tuples, with watermark +∞: every window that is still open is answered."""
-        self._run(None, Intake(watermark=TICK_MAX))
+        """A last round without tuples, with every frontier at +∞: all windows that are still open are answered."""
+        self._run(None, Intake(finishes=True))
 
     def _run(self, batch: int | None, intake: Intake) -> None:
         number = self.next_round
@@ -146,7 +146,9 @@ class RoundLoop:
             name: {"partly": one.partly, "dropped": one.dropped}
             for name, one in late_by_stream(round.plan, counts.late).items()
         }
-        watermark = instant(state.closed)
+        ticks = frontier_ticks(round.plan, state)
+        frontiers, lags = {name: instant(tick) for name, tick in ticks.items()}, _lags(ticks)
+        behind = min(ticks, key=lambda name: ticks[name])
         return RoundProgress(
             round=round.number,
             batch=batch,
@@ -156,17 +158,23 @@ class RoundLoop:
             untimed=sum(outcome.untimed.values()),
             partials=sum(counts.partials.values()),
             results=rows,
-            watermark=watermark,
-            lag=_lag(state) if watermark is not None else None,
+            watermark=frontiers[behind],
+            lag=lags[behind],
             seconds=dict(seconds),
             state_bytes=outcome.state_bytes,
             queries=len(round.record.queries),
             trees=sum(1 for _ in round.plan.trees),
             plan_version=round.record.version,
             late=late,
+            frontiers=frontiers,
+            lags=lags,
             placement=self.placement.description,
         )
 
 
-def _lag(state: State) -> float:
-    return round(time.time() - state.closed / TICKS_PER_SECOND, 3)
+def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:
+    """By how many seconds ticks are behind the clock; None where they are no instants."""
+    now = time.time()
+    return {
+        name: None if instant(tick) is None else round(now - tick / TICKS_PER_SECOND, 3) for name, tick in ticks.items()
+    }

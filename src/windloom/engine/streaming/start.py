@@ -35,10 +35,12 @@ from windloom.rounds.checkpoint import Checkpoint, PlanRecord
 from windloom.rounds.checkpoint.sharding import settle_shards
 from windloom.rounds.shards.files import ShardFiles
 from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.driver_jobs import SparkDriverJobs
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import empty_frame
 from windloom.spark.ingest import ingest_of
 from windloom.spark.native import tick_sql
+from windloom.spark.shard_job import SparkShardJobs
 from windloom.spark.storage import absolute_place, storage_at
 
 SINKS = ("parquet", "memory", "live")
@@ -153,11 +155,12 @@ def _make_placement(
     shards: int | None,
     options: StreamOptions,
 ) -> Placement:
-    watermarks = Watermarks(time.monotonic, options.idle_seconds)
+    watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
+    skip_untimed = options.untimed == "skip"
     if shards is None:
-        return DriverPlacement(spark, registry.streams, checkpoint, watermarks, options)
-    files = ShardFiles(place)
-    return ExecutorPlacement(spark, registry.streams, checkpoint, files, shards, watermarks, options)
+        return DriverPlacement(SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks)
+    jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
+    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks)
 
 
 def _make_sink(

@@ -1,42 +1,44 @@
-"""The watermark of a round: the largest event time of each stream less its delay, and of several streams the least."""
+"""What a round tells of time: of each stream its frontier, which is its largest event time so far less its delay."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from windloom.model.stream import Stream
 from windloom.model.time import TICK_MIN
-from windloom.plan.physical import Plan
+from windloom.rounds import RoundInput, State
+from windloom.rounds.frontiers import advanced, all_closed
 
 
 class Watermarks:
-    """Decides watermarks. What it decides is logged with the round: a replay does not ask the clock again.
+    """Decides frontiers, and which streams are idle. Both are logged with the round: a replay does not ask the clock.
 
-    A stream that has brought nothing for `idle_after` seconds does not hold back the others.
+    A stream is idle when it has brought nothing for `idle_after` seconds; it then does not hold back queries that read
+    other streams too. Its own frontier stays where it is: nothing says that its time went on.
     """
 
-    def __init__(self, clock: Callable[[], float], idle_after: float | None) -> None:
-        self._clock, self._idle_after = clock, idle_after
-        self._started = clock()
-        self._heard: dict[str, float] = {}
+    def __init__(self, streams: Mapping[str, Stream], clock: Callable[[], float], idle_after: float | None) -> None:
+        self._streams, self._clock, self._idle_after = streams, clock, idle_after
+        self._heard = dict.fromkeys(streams, clock())
 
-    def after(self, plan: Plan, seen: Mapping[str, int], largest: Mapping[str, int]) -> tuple[dict[str, int], int]:
-        """The largest tick of each stream, and the watermark, when a round has brought `largest`."""
+    def after(self, state: State, largest: Mapping[str, int], smallest: Mapping[str, int]) -> RoundInput:
+        """The input of a round, still without partials, that has brought ticks from `smallest` to `largest`.
+
+        Streams that no query reads have a frontier too: a query that comes later begins there.
+        """
         now = self._clock()
-        together = dict(seen)
-        for stream, tick in largest.items():
-            together[stream] = max(tick, seen.get(stream, tick))
-            self._heard[stream] = now
-        return together, self.of(plan.streams, together)
+        self._heard.update(dict.fromkeys(largest, now))
+        seen = advanced(state.seen, largest)
+        reached = {name: max(tick - self._streams[name].delay_ticks, TICK_MIN) for name, tick in seen.items()}
+        return RoundInput(
+            frontiers=advanced(state.frontiers, reached), seen=seen, first=dict(smallest), idle=self._idle(now)
+        )
 
-    def of(self, streams: Iterable[Stream], seen: Mapping[str, int]) -> int:
-        """`streams` are those some query reads, `seen` the largest tick of each so far."""
-        ticks = {one.name: max(seen[one.name] - one.delay_ticks, TICK_MIN) for one in streams if one.name in seen}
-        waiting = [ticks.get(one.name, TICK_MIN) for one in streams if not self._is_idle(one.name)]
-        # All idle: nothing holds anything back, and nothing says that time went on either.
-        return min(waiting or [max(ticks.values(), default=TICK_MIN)])
+    def finished(self, state: State) -> RoundInput:
+        """The input of the round that finishes all streams: it brings no tuple, and every window is closed."""
+        return RoundInput(frontiers=all_closed(self._streams.values()), seen=dict(state.seen))
 
-    def _is_idle(self, stream: str) -> bool:
+    def _idle(self, now: float) -> frozenset[str]:
         if self._idle_after is None:
-            return False
-        return self._clock() - self._heard.get(stream, self._started) >= self._idle_after
+            return frozenset()
+        return frozenset(name for name, heard in self._heard.items() if now - heard >= self._idle_after)

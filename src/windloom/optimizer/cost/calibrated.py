@@ -12,10 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.families import COLUMNS
-from windloom.kernels.lists import Lists
-from windloom.model.aggregate import ComponentKind, Family
-from windloom.model.types import TypeKind
+from windloom.kernels.families import Family
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.cost.work import TERMS, Demand, Work
@@ -92,7 +89,8 @@ def answer_terms(work: Work, values: Floats | float, statistics: Statistics) -> 
 
 def technique_cost(constants: Constants, technique: str, family: Family, work: Work) -> Floats:
     """Seconds a second to combine one part of one component by a technique (its cost name)."""
-    evenly, unevenly = constants.of(technique, family.value), constants.of(technique, uneven(family))
+    name = measured_name(constants, technique, family)
+    evenly, unevenly = constants.of(technique, name), constants.of(technique, uneven(name))
     total = np.zeros_like(work.rows)
     for name, amount in TERMS[technique](work).items():
         even, odd = evenly.get(name, 0.0), unevenly.get(name, 0.0)
@@ -100,18 +98,25 @@ def technique_cost(constants: Constants, technique: str, family: Family, work: W
     return total
 
 
-def uneven(family: Family) -> str:
+def measured_name(constants: Constants, technique: str, family: Family) -> str:
+    """The family whose constants a family goes by: its own, or that which its card names where it was not measured."""
+    is_known = family.costs_like is None or family.name in constants.techniques.get(technique, {})
+    return family.name if is_known else str(family.costs_like)
+
+
+def uneven(family: str) -> str:
     """By what the constants of windows that do not move evenly are known."""
-    return f"{family.value} uneven"
+    return f"{family} uneven"
 
 
 def known_techniques(constants: Constants, names: list[str], family: Family) -> list[str]:
     """Those of the cost names that the constants and the terms know."""
-    return [
-        name
-        for name in names
-        if name in TERMS and {family.value, uneven(family)} <= set(constants.techniques.get(name, {}))
-    ]
+
+    def is_known(technique: str) -> bool:
+        name = measured_name(constants, technique, family)
+        return {name, uneven(name)} <= set(constants.techniques.get(technique, {}))
+
+    return [name for name in names if name in TERMS and is_known(name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,19 +162,6 @@ def compared_classes(slice_id: SliceId) -> int:
     return 0
 
 
-def parts_of(one: PlannedComponent) -> int:
-    """How many columns of the component's family are combined independently: see `lift`."""
-    if one.component.kind is ComponentKind.SUM and one.argument_type is not None:
-        if one.argument_type.kind is TypeKind.DECIMAL:
-            return 4
-        if one.argument_type.kind is TypeKind.INTEGER:
-            return len(one.fields)
-    return 1
-
-
 def columns_of(components: tuple[PlannedComponent, ...]) -> int:
     """Columns that the cells of a set have."""
-    return sum(
-        len(Lists._fields) if one.family.is_list else parts_of(one) * len(COLUMNS[one.family]._fields)
-        for one in components
-    )
+    return sum(one.card.parts(one) * len(one.family.kinds) for one in components)

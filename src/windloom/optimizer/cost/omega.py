@@ -27,7 +27,8 @@ from math import factorial
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.model.aggregate import Family, Needs
+from windloom.kernels.families import Family
+from windloom.model.aggregate import Needs
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.window import Window
 
@@ -132,7 +133,7 @@ class Load:
 def cost_name(technique: str, family: Family) -> str:
     """The technique as Ω tells it apart: SlickDeque costs differently on the two kinds of operations.
 
-    >>> cost_name("slick_deque", Family.MAX_INT)
+    >>> cost_name("slick_deque", MAX_INT)
     'slick_deque_non_inv'
     """
     if technique != "slick_deque":

@@ -108,12 +108,12 @@ def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
         "components": [
             {
                 "name": str(part.component),
-                "kind": part.component.kind.value,
+                "kind": part.component.kind,
                 "argument": None if part.component.argument is None else part.component.argument.sql,
                 "by": None if part.component.by is None else part.component.by.sql,
                 "where": None if part.component.where is None else part.component.where.sql,
                 "type": None if part.argument_type is None else part.argument_type.name,
-                "family": part.family.value,
+                "family": part.family.name,
                 "asked_by": wanted[part.component],
             }
             for part in one.components

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from windloom.errors import WindloomError
+from windloom.rounds.versions import other_version
 
-#: Written by this Windloom; every version in READABLE can be read.
+#: Written by this Windloom, and the only one that it reads.
 VERSION = 1
-READABLE = (1,)
 
 
 class DamagedError(WindloomError):
@@ -31,8 +31,8 @@ def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
         found, version = whole["windloom"], whole["version"]
     except (ValueError, LookupError, TypeError) as error:
         raise damaged(name, f"{len(data)} bytes that are not a record of Windloom ({error})", hint) from None
-    if version not in READABLE:
-        raise newer(name, version, READABLE)
+    if version != VERSION:
+        raise other_version(f"the checkpoint's file '{name}'", version, VERSION)
     body = whole.get("body")
     if found != kind or not isinstance(body, dict) or whole.get("checksum") != _checksum(body):
         raise damaged(name, "its checksum does not fit its content", hint)
@@ -41,15 +41,6 @@ def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
 
 def damaged(name: str, why: str, hint: str) -> DamagedError:
     return DamagedError(f"the checkpoint's file '{name}' is damaged", why, hint)
-
-
-def newer(name: str, version: object, readable: tuple[int, ...]) -> WindloomError:
-    versions = ", ".join(map(str, readable))
-    return WindloomError(
-        f"the checkpoint's file '{name}' is of version {version}",
-        f"this Windloom reads versions: {versions}",
-        "use the Windloom that wrote it or a newer one",
-    )
 
 
 def _checksum(body: Mapping[str, Any]) -> int:

@@ -7,12 +7,12 @@ import zlib
 from dataclasses import dataclass
 
 from windloom.errors import WindloomError
-from windloom.rounds.checkpoint.records import damaged, newer
+from windloom.rounds.checkpoint.records import damaged
 from windloom.rounds.encoding import decode, encode
 from windloom.rounds.state import State
+from windloom.rounds.versions import other_version
 
 VERSION = 1
-READABLE = (1,)
 
 _MAGIC = b"WLOOMSNP"
 _HEAD = struct.Struct("<8sII")
@@ -35,8 +35,8 @@ class Snapshot:
         if len(data) < _HEAD.size + _WHEN.size or data[:8] != _MAGIC:
             raise damaged(name, f"{len(data)} bytes that do not begin as a snapshot of Windloom", _HINT)
         _, version, checksum = _HEAD.unpack_from(data)
-        if version not in READABLE:
-            raise newer(name, version, READABLE)
+        if version != VERSION:
+            raise other_version(f"the checkpoint's file '{name}'", version, VERSION)
         body = memoryview(data)[_HEAD.size :]
         if zlib.crc32(body) != checksum:
             raise damaged(name, f"{len(data)} bytes whose checksum does not fit", _HINT)

@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.rounds.answers import BLOCK_ROWS, Block
-from windloom.rounds.checkpoint.records import damaged, newer
+from windloom.rounds.checkpoint.records import damaged
+from windloom.rounds.versions import other_version
 
 VERSION = 1
-READABLE = (1,)
 
 _MAGIC = b"WLOOMANS"
 _HEAD = struct.Struct("<8sI")
@@ -48,12 +48,12 @@ def write_blocks(blocks: Iterable[Block]) -> Iterator[bytes | pa.Buffer]:
 
 
 def read_blocks(name: str, data: bytes) -> Iterator[Block]:
-    """The blocks of a file; one that is damaged, cut short or of a newer version is refused by its name."""
+    """The blocks of a file; one that is damaged, cut short or of another version is refused by its name."""
     if len(data) < _HEAD.size or data[:8] != _MAGIC:
         raise damaged(name, f"{len(data)} bytes that do not begin as answers of Windloom", _HINT)
     _, version = _HEAD.unpack_from(data)
-    if version not in READABLE:
-        raise newer(name, version, READABLE)
+    if version != VERSION:
+        raise other_version(f"the checkpoint's file '{name}'", version, VERSION)
     view, place = memoryview(data), _HEAD.size
     while place < len(data):
         size, checksum = _BLOCK.unpack_from(data, place) if len(data) - place >= _BLOCK.size else (len(data), 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds.carry import carry
 from windloom.rounds.encoding import decode, encode
+from windloom.rounds.round_input import RoundInput
 from windloom.rounds.shards.blocks import write_blocks
 from windloom.rounds.shards.files import ShardFiles
 from windloom.rounds.shards.notes import ShardNote
@@ -21,23 +22,22 @@ from windloom.rounds.step import step
 
 @dataclass(frozen=True, slots=True)
 class ShardRound:
-    """What every shard of a round is told: the same plan, watermark and facts about the past.
+    """What every shard of a round is told: the same plan, frontiers and facts about the past.
 
-    `left` is the state that the last round left, without its cells: what is kept of which set, and which windows are
-    closed, holds for all shards together and is the driver's to say. It is in terms of `previous`, if that is another
-    plan, and so are the cells in the files `states`, one a shard; there are none before the first round.
+    `input` lacks the partials, of which every shard has its own. `left` is the state that the last round left, without
+    its cells: what is kept of which set, and which windows are closed, holds for all shards together and is the
+    driver's to say. It is in terms of `previous`, if that is another plan, and so are the cells in the files `states`,
+    one per shard; there are none before the first round.
     """
 
     number: int
     plan: Plan
-    watermark: int
-    seen: Mapping[str, int]
+    input: RoundInput
     history_ticks: int
     left: State
     previous: Plan | None
     states: tuple[str, ...]
     files: ShardFiles
-    first: Mapping[str, int] = field(default_factory=dict)
 
 
 def run_shard(round: ShardRound, shard: int, partials: Mapping[int, pa.Table]) -> ShardNote:
@@ -45,15 +45,8 @@ def run_shard(round: ShardRound, shard: int, partials: Mapping[int, pa.Table]) -
     state = shard_state(round.files, round.states[shard], round.left) if round.states else round.left
     if round.previous is not None:
         state = carry(state, round.previous, round.plan)
-    after, answers, counts = step(
-        state,
-        partials,
-        round.watermark,
-        round.plan,
-        seen=round.seen,
-        first=round.first,
-        history_ticks=round.history_ticks,
-    )
+    given = round.input.with_partials(partials)
+    after, answers, counts = step(state, given, round.plan, history_ticks=round.history_ticks)
     state_name, answers_name = ShardFiles.new_names(round.number, shard)
     pieces = write_blocks(answers.blocks())
     first = next(pieces, None)
@@ -78,4 +71,4 @@ def shard_state(files: ShardFiles, name: str, facts: State) -> State:
 
 
 def _cells_only(state: State) -> Iterator[bytes]:
-    yield encode(State(state.cells, state.closed))
+    yield encode(State(state.cells))

@@ -5,11 +5,11 @@ A round, and what a crash right after each of its parts leaves:
 | part                                                       | after a crash the round …                       |
 |------------------------------------------------------------|-------------------------------------------------|
 | `begun`: the plan version                                  | runs again, with the same plan                  |
-| job 1: partials, on the executors; the watermark           | runs again, from the same micro-batch           |
+| job 1: partials, on the executors; the frontiers           | runs again, from the same micro-batch           |
 | job 2: every shard reads its state of the last committed   | runs again; files that were written are         |
 | round, steps, writes its new state and its answers, and    | leftovers                                       |
 | hands back their names                                     |                                                 |
-| log: watermark, names of all files, counts                 | reads the names: no job runs, the rows are      |
+| log: frontiers, names of all files, counts                 | reads the names: no job runs, the rows are      |
 |                                                            | those of the recorded files, bit for bit        |
 | sinks                                                      | writes the same rows again                      |
 | commit                                                     | is done; the next one reads the recorded states |
@@ -20,28 +20,38 @@ its log names. A task may fail, be repeated, or run twice at once: each attempt 
 back the names of one attempt a shard, and only those are recorded. Files that are recorded are never written again, and
 deleted only when a later round is committed.
 
-What holds for all shards together is the driver's: watermark, plan, which queries are fresh, what is kept of the past.
+What holds for all shards together is the driver's: frontiers, plan, which queries are fresh, what is kept of the past.
 It folds the step over the logs, without cells, as recovery does for the driver placement.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from typing import Protocol
 
-from windloom.engine.streaming.options import StreamOptions
 from windloom.engine.streaming.placement.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.streaming.watermark import Watermarks
 from windloom.errors import WindloomError
-from windloom.model.stream import Stream
+from windloom.plan.physical import Plan
 from windloom.rounds import Block, State, step
 from windloom.rounds.checkpoint import Checkpoint, RoundLog
 from windloom.rounds.shards.blocks import joined, read_blocks
 from windloom.rounds.shards.files import ShardFiles
 from windloom.rounds.shards.notes import ShardNote, counts_of, kept_from_of
 from windloom.rounds.shards.run import ShardRound, shard_state
-from windloom.spark.api import SparkSession
-from windloom.spark.shard_job import Gathered, gathered, run_shards
+from windloom.spark.api import DataFrame
+from windloom.spark.shard_job import Gathered
+
+
+class ShardJobs(Protocol):
+    """What makes partials of the tuples of a round, and runs the shards: Spark, or in tests plain Python."""
+
+    def gathered(
+        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None
+    ) -> AbstractContextManager[Gathered]: ...
+
+    def run_shards(self, round: ShardRound, taken: Gathered | None, shards: int) -> list[ShardNote]: ...
 
 
 class ExecutorPlacement:
@@ -49,17 +59,10 @@ class ExecutorPlacement:
     counts_rows = False
 
     def __init__(
-        self,
-        spark: SparkSession,
-        streams: Mapping[str, Stream],
-        checkpoint: Checkpoint,
-        files: ShardFiles,
-        shards: int,
-        watermarks: Watermarks,
-        options: StreamOptions,
+        self, jobs: ShardJobs, checkpoint: Checkpoint, files: ShardFiles, shards: int, watermarks: Watermarks
     ) -> None:
-        self._spark, self._streams, self._checkpoint, self._files = spark, streams, checkpoint, files
-        self._shards, self._watermarks, self._options = shards, watermarks, options
+        self._jobs, self._checkpoint, self._files = jobs, checkpoint, files
+        self._shards, self._watermarks = shards, watermarks
         self.description = f"executors, {shards} shards"
         self._ran: tuple[ShardNote, ...] = ()  # of the round that is not committed yet
         self._notes = self._recorded(checkpoint.last_committed)
@@ -79,15 +82,8 @@ class ExecutorPlacement:
             with watch("log"):
                 self._checkpoint.write_log(log)
         with watch("step"):
-            state, _, _ = step(
-                round.state,
-                {},
-                log.watermark,
-                round.plan,
-                seen=log.seen,
-                first=log.first,
-                history_ticks=round.record.history_ticks,
-            )
+            history_ticks = round.record.history_ticks
+            state, _, _ = step(round.state, log.input, round.plan, history_ticks=history_ticks)
         state = state.forgetting(kept_from_of(log.shards))
         self._ran = log.shards
         state_bytes = sum(note.state_bytes for note in log.shards)
@@ -103,33 +99,26 @@ class ExecutorPlacement:
     def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         with ExitStack() as scope:
             taken: Gathered | None = None
-            if intake.frames:
-                streams = [self._streams[name] for name in intake.frames]
-                skip_untimed = self._options.untimed == "skip"
-                job = gathered(round.plan, streams, intake.frames, intake.batch, skip_untimed=skip_untimed)
+            if intake.finishes:
+                given = self._watermarks.finished(round.state)
+            else:
                 with watch("partials"):
-                    taken = scope.enter_context(job)
-            largest = {} if taken is None else taken.largest_ticks
-            first = {} if taken is None else taken.smallest_ticks
-            seen, watermark = self._watermarks.after(round.plan, round.state.seen, largest)
-            if intake.watermark is not None:
-                watermark = intake.watermark
+                    taken = scope.enter_context(self._jobs.gathered(round.plan, intake.frames, intake.batch))
+                given = self._watermarks.after(round.state, taken.largest_ticks, taken.smallest_ticks)
             told = ShardRound(
                 round.number,
                 round.plan,
-                watermark,
-                seen,
+                given,
                 round.record.history_ticks,
                 round.left,
                 None if round.previous is round.plan else round.previous,
                 self._states,
                 self._files,
-                first,
             )
             with watch("shards"):
-                notes = run_shards(self._spark, told, None if taken is None else taken.partials, self._shards)
+                notes = self._jobs.run_shards(told, taken, self._shards)
             untimed = {} if taken is None else dict(taken.untimed)
-        return RoundLog(round.number, round.record.version, watermark, seen, {}, untimed, tuple(notes), first)
+        return RoundLog(round.number, round.record.version, given, untimed, tuple(notes))
 
     def _blocks(self, notes: Iterable[ShardNote]) -> Iterator[Block]:
         """Shard after shard: the driver holds the answers of one at a time."""

@@ -19,14 +19,14 @@ from windloom.spark.api import DataFrame
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """The tuples of a round, by stream; none for the round that finishes a stream, which brings its own watermark.
+    """The tuples of a round, by stream; there are none in the round that finishes all streams.
 
     `batch` is the micro-batch that all frames are parts of, if there is one.
     """
 
     frames: Mapping[str, DataFrame] = field(default_factory=dict)
     batch: DataFrame | None = None
-    watermark: int | None = None
+    finishes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

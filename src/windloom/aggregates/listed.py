@@ -9,22 +9,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from windloom.aggregates.arrow import Column, as_array
 from windloom.kernels.lists import Lists, entries_of, merge_lists, reduce_lists
-from windloom.model.aggregate import ComponentKind
-from windloom.model.approximate import MOST_ENTRIES
-from windloom.plan.physical import PlannedComponent
-from windloom.rounds.arrow import arrow_type
-from windloom.rounds.groups import as_array
 
 #: Entries below which a dictionary is not worth making anew.
 SMALL_DICTIONARY = 64
 
 
 @dataclass(frozen=True, slots=True)
+class ListRule:
+    """How lists of a kind are merged: counts of equal values add up, or the `largest` stays.
+
+    `most`: a list that grows to twice so many entries is cut down to these.
+    """
+
+    kind: str
+    largest: bool = False
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
     """One list component over many cells; a code is the place of a value in `dictionary`, which is in order."""
 
-    kind: ComponentKind
+    rule: ListRule
     cells: Lists
     dictionary: pa.Array
 
@@ -37,13 +45,8 @@ class Listed:
 
     def merge(self, order: NDArray[np.int64], runs: NDArray[np.int64]) -> Listed:
         """One cell for each run of cells in `order`."""
-        largest = self.kind is ComponentKind.REGISTERS
-        cells = merge_lists(self.cells, len(self.dictionary), order, runs, largest=largest)
-        return replace(self, cells=reduce_lists(cells, MOST_ENTRIES) if self._is_bounded else cells)
-
-    @property
-    def _is_bounded(self) -> bool:
-        return self.kind is ComponentKind.TOP_FREQUENCIES
+        cells = merge_lists(self.cells, len(self.dictionary), order, runs, largest=self.rule.largest)
+        return replace(self, cells=cells if self.rule.most is None else reduce_lists(cells, self.rule.most))
 
     def keep(self, wanted: NDArray[np.bool_]) -> Listed:
         return replace(self, cells=entries_of(self.cells, wanted))
@@ -57,7 +60,7 @@ class Listed:
         bounds = np.concatenate([left.cells.bounds, right.cells.bounds[1:] + left.cells.bounds[-1]])
         codes = np.concatenate([left.cells.codes, right.cells.codes])
         counts = np.concatenate([left.cells.counts, right.cells.counts])
-        return Listed(self.kind, Lists(bounds, codes, counts), left.dictionary)
+        return Listed(self.rule, Lists(bounds, codes, counts), left.dictionary)
 
     def without_unused(self) -> Listed:
         """The same cells, with a dictionary of the values they hold once most of it is of cells that are gone."""
@@ -69,12 +72,12 @@ class Listed:
         """Codes in another ordered dictionary, which has every value in use."""
         place = pc.fill_null(pc.index_in(self.dictionary, dictionary), 0).to_numpy(zero_copy_only=False)
         codes = place.astype(np.int32)[self.cells.codes]
-        return Listed(self.kind, Lists(self.cells.bounds, codes, self.cells.counts), dictionary)
+        return Listed(self.rule, Lists(self.cells.bounds, codes, self.cells.counts), dictionary)
 
 
-def lift_lists(planned: PlannedComponent, native: list[pa.ChunkedArray | pa.Array]) -> Listed:
+def lift_lists(rule: ListRule, value_type: pa.DataType, native: list[Column]) -> Listed:
     """`native` holds values and counts; a row without a value is a cell without entries."""
-    values = _plain(as_array(native[0]).cast(_value_type(planned)))
+    values = _plain(as_array(native[0]).cast(value_type))
     held = np.asarray(values.is_valid(), np.bool_)
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(held, dtype=np.int64)])
     encoded = values.drop_null().dictionary_encode()
@@ -84,21 +87,13 @@ def lift_lists(planned: PlannedComponent, native: list[pa.ChunkedArray | pa.Arra
     codes = rank[encoded.indices.to_numpy(zero_copy_only=False)]
     counts = as_array(pc.fill_null(native[1], 0)).to_numpy(zero_copy_only=False)[held]
     counts = np.require(counts, np.int64, ["C", "W"])
-    return Listed(planned.component.kind, Lists(bounds, codes, counts), encoded.dictionary.take(order))
+    return Listed(rule, Lists(bounds, codes, counts), encoded.dictionary.take(order))
 
 
-def no_lists(planned: PlannedComponent, count: int) -> Listed:
+def no_lists(rule: ListRule, value_type: pa.DataType, count: int) -> Listed:
     """Cells that add nothing."""
     cells = Lists(np.zeros(count + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
-    return Listed(planned.component.kind, cells, pa.array([], _value_type(planned)))
-
-
-def _value_type(planned: PlannedComponent) -> pa.DataType:
-    """Buckets and registers are numbers, whatever is counted in them."""
-    if planned.component.kind in (ComponentKind.BUCKETS, ComponentKind.REGISTERS):
-        return pa.int64()
-    assert planned.argument_type is not None
-    return arrow_type(planned.argument_type)
+    return Listed(rule, cells, pa.array([], value_type))
 
 
 def _plain(values: pa.Array) -> pa.Array:

@@ -1,10 +1,19 @@
-"""Arrow's types for Spark's."""
+"""Arrow's types for Spark's, and Arrow's columns as arrays that kernels read."""
 
 from __future__ import annotations
 
+from typing import TypeAlias, TypeVar
+
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from windloom.model.types import DataType, TypeKind
+
+#: A column as Spark's table holds it, in chunks, or a plain array.
+Column: TypeAlias = "pa.ChunkedArray | pa.Array"
+Number = TypeVar("Number", bound=np.generic)
 
 _ARROW = {
     "tinyint": pa.int8(),
@@ -49,3 +58,34 @@ def _fields(text: str) -> list[str]:
         else:
             fields[-1] += character
     return fields
+
+
+def as_array(column: Column) -> pa.Array:
+    """One contiguous array of a table's column."""
+    if isinstance(column, pa.ChunkedArray):
+        return (
+            column.chunk(0)
+            if column.num_chunks == 1
+            else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+        )
+    return column
+
+
+def as_integers(column: Column) -> NDArray[np.int64]:
+    return _as_numpy(column, np.int64)
+
+
+def as_floats(column: Column) -> NDArray[np.float64]:
+    return _as_numpy(column, np.float64)
+
+
+def _as_numpy(column: Column, kind: type[Number]) -> NDArray[Number]:
+    """Values with NULL as 0, in memory of our own: Arrow's is read-only, for which Numba compiles kernels anew."""
+    filled = pc.fill_null(column, 0) if column.null_count else column
+    values = filled.to_numpy() if isinstance(filled, pa.ChunkedArray) else filled.to_numpy(zero_copy_only=False)
+    return np.require(values, dtype=kind, requirements=["C", "W"])
+
+
+def with_nulls(values: NDArray[np.generic], valid: NDArray[np.bool_] | None) -> pa.Array:
+    """Values as a column that is NULL where they are not valid."""
+    return pa.array(values, mask=None if valid is None else ~valid)

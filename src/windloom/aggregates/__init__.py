@@ -1,0 +1,10 @@
+"""Aggregates as cards: one file per family of components holds all that is known of it.
+
+The folder stands between the kernels, whose families cards combine their values by, and the plan, which asks cards for
+everything else. Cards write Spark SQL as text and never import Spark.
+"""
+
+from windloom.aggregates.planned import PlannedComponent, card_for, lift, lower, neutral
+from windloom.aggregates.registry import CARDS, FUNCTIONS, card_of
+
+__all__ = ["CARDS", "FUNCTIONS", "PlannedComponent", "card_for", "card_of", "lift", "lower", "neutral"]

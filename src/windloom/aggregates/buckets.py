@@ -1,0 +1,84 @@
+"""Buckets: how many values lie in each bucket of a relative width, which answers quantiles nearly (DDSketch)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
+from windloom.aggregates.frequencies import SHARE, ask_rank, ranked
+from windloom.aggregates.listed import Listed, ListRule
+from windloom.kernels.families import FREQUENCIES, Family
+from windloom.kernels.lists import Question
+from windloom.model.aggregate import Aggregate, Function
+from windloom.model.approximate import FIRST_BUCKET, GROWTH, INFINITE_BUCKET, NAN_BUCKET, RELATIVE_ERROR
+
+
+class Buckets(ListCard):
+    kinds = ("buckets",)
+    rule = ListRule("buckets")
+    functions = (Function("approx_quantile", kinds, ranked, constant=SHARE, is_approximate=True),)
+
+    def family(self, planned: Planned) -> Family:
+        return FREQUENCIES
+
+    def value_type(self, planned: Planned) -> pa.DataType:
+        return pa.int64()
+
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        return (bucket_sql(inputs[0]), "count(1)")
+
+    def woven_sql(self, argument: str) -> str:
+        return bucket_sql(argument)
+
+    def question(self, aggregate: Aggregate, asked: Asked) -> Question:
+        return ask_rank(aggregate, asked)
+
+    def answer(self, question: Any, listed: Listed, rows: slice) -> pa.Array:
+        total = question.total[rows]
+        if not len(listed.dictionary):
+            return pa.nulls(len(total), pa.float64())
+        values = bucket_values(listed.dictionary.to_numpy(zero_copy_only=False))
+        return pa.array(values[question.lower[rows]], mask=total == 0)
+
+    def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
+        """The value at the rank ⌊p · (n - 1)⌋, counted from 0."""
+        argument = argument_sql(aggregate)
+        # A window may hold no value; place 0 is an error even there.
+        place = f"greatest(CAST(floor({aggregate.parameters[0]}D * (count({argument}) - 1)) AS INT) + 1, 1)"
+        return f"CAST(try_element_at(array_sort(collect_list({argument})), {place}) AS DOUBLE)"
+
+    def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
+        if truth is None or answer is None or not math.isfinite(truth):
+            return str(truth) == str(answer)
+        return bool(abs(answer - truth) <= RELATIVE_ERROR * abs(truth) * (1 + 1e-9))
+
+
+def bucket_sql(argument: str) -> str:
+    """A whole number in the order of the values: see `bucket_values`."""
+    number = f"CAST({argument} AS DOUBLE)"
+    size = f"{FIRST_BUCKET}L + CAST(ceil(ln(abs({number})) * {1 / math.log(GROWTH)!r}D) AS BIGINT)"
+    size = f"if(abs({number}) = double('infinity'), {INFINITE_BUCKET}L, {size})"
+    return (
+        f"CASE WHEN isnan({number}) THEN {NAN_BUCKET}L WHEN {number} = 0D THEN 0L"
+        f" ELSE CAST(sign({number}) AS BIGINT) * ({size}) END"
+    )
+
+
+def bucket_values(buckets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The value that stands for all of a bucket: as far from its lower end as from its upper, relatively.
+
+    >>> bucket_values(np.array([-1_000_001, 0, 1_000_000, 2_000_000, 3_000_000])).round(4).tolist()
+    [-1.01, 0.0, 0.99, inf, nan]
+    """
+    size = np.abs(buckets)
+    exponent = np.where((size > 0) & (size < INFINITE_BUCKET), size - FIRST_BUCKET, 0)
+    with np.errstate(over="ignore"):
+        values = np.minimum(2 * GROWTH ** exponent.astype(np.float64) / (GROWTH + 1), np.finfo(np.float64).max)
+    values = np.where(size >= INFINITE_BUCKET, np.inf, np.where(size == 0, 0.0, values))
+    return np.where(buckets >= NAN_BUCKET, np.nan, np.sign(buckets) * values)

@@ -1,0 +1,191 @@
+"""What a card says: everything windloom knows of one family of components, from Spark's SQL to the answer.
+
+A component passes four places on its way. Its cells are made of tuples, by compiled kernels (`woven_sql`, `weave`) or
+by Spark's own aggregation (`inputs`, `fields`, `native_sql`, `lift`). Kernels combine them (`family`), the combined
+values become the column of an answer (`lower`), and verification computes the same with Spark alone (`truth_sql`,
+`scale_sql`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import Column, arrow_type
+from windloom.aggregates.lifted import AnyLifted, Combined
+from windloom.aggregates.listed import Listed, ListRule, lift_lists, no_lists
+from windloom.kernels.families import Family
+from windloom.kernels.lists import Question
+from windloom.kernels.locate import WindowArrays
+from windloom.model.aggregate import Aggregate, Component, Function
+from windloom.model.types import DataType
+from windloom.weave.cut import Cut, Read
+from windloom.weave.lists import count_values, most_frequent
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a question is asked: of lists of so many `codes`, for `rows` windows; `starts` are those of the cells."""
+
+    codes: int
+    rows: int
+    starts: NDArray[np.int64]
+    windows: WindowArrays
+
+
+#: Called with the first row whose value does not fit its type; raises an error that names query, window and group.
+Refuse = Callable[[int, str], None]
+
+#: A function's answers are exact: nothing that an error could be relative to.
+EXACT = "CAST(NULL AS DOUBLE)"
+
+
+class Planned(Protocol):
+    """A component with the type of its argument, which decides how it is kept."""
+
+    @property
+    def component(self) -> Component: ...
+
+    @property
+    def argument_type(self) -> DataType | None: ...
+
+
+class Card(ABC):
+    """One family of components. `kinds` are the components it keeps, `functions` what is declared with it."""
+
+    kinds: tuple[str, ...] = ()
+    functions: tuple[Function, ...] = ()
+    #: Spark hands partials over as rows of (value, count), one for each distinct value: see `spark.lists`. Then
+    #: `native_sql` is the value of a tuple, NULL for those that have none, and the aggregate that is kept with it.
+    by_value = False
+    #: Kinds that look at the event time of tuples.
+    by_tick: tuple[str, ...] = ()
+
+    def keeps(self, planned: Planned) -> bool:
+        """Is this the card of a component?"""
+        return planned.component.own is None and planned.component.kind in self.kinds
+
+    @abstractmethod
+    def family(self, planned: Planned) -> Family:
+        """How its values are combined."""
+
+    def parts(self, planned: Planned) -> int:
+        """How many columns of the family are combined independently of each other."""
+        return 1
+
+    def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
+        """SQL of what is read of a tuple; `tick` is that of its event time."""
+        return () if component.argument is None else (component.argument.sql,)
+
+    def fields(self, planned: Planned) -> tuple[str, ...]:
+        """The native columns that Spark computes for each slice and group, in order."""
+        return ("value",)
+
+    @abstractmethod
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        """An aggregate of Spark SQL for each field; `inputs` are the columns that hold what is read of a tuple."""
+
+    @abstractmethod
+    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+        """Cells of native columns, one for each field."""
+
+    def woven_sql(self, argument: str) -> str:
+        """SQL of what the woven intake reads of a tuple in place of the argument."""
+        return argument
+
+    @abstractmethod
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        """Cells made from tuples: the same as `lift` gives."""
+
+    @abstractmethod
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        """Cells that add nothing: a component over slices from before it was kept."""
+
+    def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
+        """The aggregate as a Spark user writes it: what answers are verified against."""
+        return f"{aggregate.function}({aggregate.arguments}){filter_sql(aggregate)}"
+
+    def scale_sql(self, aggregate: Aggregate) -> str:
+        """What an error of floating-point answers is relative to."""
+        return EXACT
+
+
+class ValueCard(Card):
+    """Of components whose cells hold values in a few columns."""
+
+    @abstractmethod
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        """The column of answers; `combined` holds the aggregate's components in order."""
+
+
+class ListCard(Card):
+    """Of components whose cells hold lists of (value, count), values in order; answers are asked of them by kernels."""
+
+    by_value = True
+    rule: ListRule
+
+    def value_type(self, planned: Planned) -> pa.DataType:
+        """Of the values in the lists."""
+        assert planned.argument_type is not None
+        return arrow_type(planned.argument_type)
+
+    def fields(self, planned: Planned) -> tuple[str, ...]:
+        return ("value", "count")
+
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        return (inputs[0], "count(1)")
+
+    def lift(self, planned: Planned, native: list[Column]) -> Listed:
+        return lift_lists(self.rule, self.value_type(planned), native)
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
+        ranked = cut.argument(read).ranked
+        lists = count_values(cut, cut.in_order(read), ranked.ranks)
+        if self.rule.most is not None:
+            lists = most_frequent(lists, self.rule.most)
+        return Listed(self.rule, lists, ranked.dictionary).without_unused()
+
+    def neutral(self, planned: Planned, count: int) -> Listed:
+        return no_lists(self.rule, self.value_type(planned), count)
+
+    @abstractmethod
+    def question(self, aggregate: Aggregate, asked: Asked) -> Question:
+        """What the kernels are to find in the lists."""
+
+    @abstractmethod
+    def answer(self, question: Any, listed: Listed, rows: slice) -> pa.Array:
+        """The column of answers for some rows, from what was found."""
+
+    def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
+        """Of approximate functions: does an answer keep what is promised of it? `truth` is that of `truth_sql`."""
+        return bool(truth == answer)
+
+
+def filter_sql(aggregate: Aggregate) -> str:
+    """Spark's FILTER, which unlike its WHERE does not take a bare NULL for a condition."""
+    return "" if aggregate.where is None else f" FILTER (WHERE CAST({aggregate.where.sql} AS BOOLEAN))"
+
+
+def argument_sql(aggregate: Aggregate) -> str:
+    """The argument, NULL where the filter is not satisfied."""
+    assert aggregate.argument is not None
+    if aggregate.where is None:
+        return aggregate.argument.sql
+    return f"CASE WHEN CAST({aggregate.where.sql} AS BOOLEAN) THEN {aggregate.argument.sql} END"
+
+
+def size_sql(aggregate: Aggregate) -> str:
+    """The size of the argument as a double, NULL where the filter is not satisfied."""
+    assert aggregate.argument is not None
+    size = f"abs(CAST({aggregate.argument.sql} AS DOUBLE))"
+    if aggregate.where is None:
+        return size
+    return f"CASE WHEN CAST({aggregate.where.sql} AS BOOLEAN) THEN {size} END"

@@ -1,0 +1,44 @@
+"""Counts: how many tuples, or how many values that are not NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.arrow import Column, as_integers
+from windloom.aggregates.card import Planned, Refuse, ValueCard, filter_sql
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.kernels.families import ADD_INT, AddInt, Family
+from windloom.model.aggregate import COUNT_STAR, Aggregate, Function
+from windloom.model.types import BIGINT, DataType
+from windloom.weave.cut import Cut, Read
+
+
+class Counts(ValueCard):
+    kinds = (COUNT_STAR.kind, "count")
+    functions = (Function("count", ("count",), lambda aggregate, argument: BIGINT),)
+
+    def family(self, planned: Planned) -> Family:
+        return ADD_INT
+
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        return (f"count({inputs[0] if inputs else '1'})",)
+
+    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+        return Lifted((AddInt(as_integers(native[0])),))
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        return Lifted((AddInt(cut.taken(cut.counts(read, read.argument))),))
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        return Lifted((AddInt(np.zeros(count, np.int64)),))
+
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        return pa.array(combined[0].parts[0].value)
+
+    def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
+        return f"count({aggregate.arguments or '1'}){filter_sql(aggregate)}"

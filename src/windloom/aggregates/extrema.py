@@ -1,0 +1,108 @@
+"""Extrema: the lowest and the highest value, in Spark's order, kept as 64-bit keys of the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import Column, arrow_type, with_nulls
+from windloom.aggregates.card import Planned, Refuse, ValueCard
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where, without_unused
+from windloom.aggregates.ranks import keys_of
+from windloom.errors import WindloomError
+from windloom.kernels.families import LOWEST, MAX_INT, AddInt, Family, MaxInt
+from windloom.kernels.float_keys import float_values
+from windloom.model.aggregate import Aggregate, Function
+from windloom.model.types import DataType, TypeKind
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import keep_largest, keep_smallest
+
+
+def _ordered(aggregate: Aggregate, argument: DataType) -> DataType:
+    aggregate.check_order(aggregate.argument, argument)
+    return argument
+
+
+def _boolean(aggregate: Aggregate, argument: DataType) -> DataType:
+    if argument.kind is not TypeKind.BOOLEAN:
+        raise WindloomError(
+            f"cannot take '{aggregate}'",
+            f"'{aggregate.argument}' is of type {argument}, which is not a boolean",
+            f"compare it with something, for example {aggregate.function}({aggregate.argument} IS NOT NULL)",
+        )
+    return argument
+
+
+class Extrema(ValueCard):
+    kinds = ("min", "max")
+    functions = (
+        Function("min", ("min",), _ordered),
+        Function("max", ("max",), _ordered),
+        Function("bool_and", ("min",), _boolean, {"every": ()}),
+        Function("bool_or", ("max",), _boolean, {"some": (), "any": ()}),
+    )
+
+    def family(self, planned: Planned) -> Family:
+        return MAX_INT
+
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        return (f"{planned.component.kind}({inputs[0]})",)
+
+    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+        keys, dictionary = keys_of(native[0])
+        return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind == "min")
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        column, valid = cut.argument(read), valid_where(cut.taken(cut.counts(read, read.argument)))
+        largest = np.full(len(cut.grid), LOWEST)
+        update = keep_smallest if planned.component.kind == "min" else keep_largest
+        update(*cut.where(read, read.argument), column.keys, largest)
+        keys = MaxInt(cut.taken(largest))
+        if not column.is_ranked:
+            return Lifted((keys,), valid)
+        return without_unused(Lifted((keys,), valid, column.ranked.dictionary))
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        return no_keys(count)
+
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        return lower_keys(combined[0], aggregate.result_type(argument), lowest=aggregate.components[0].kind == "min")
+
+
+def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | None, *, lowest: bool) -> Lifted:
+    """Cells of keys, where `known` is not NULL; reversed for the lowest, in a family that keeps the highest."""
+    keys, valid = ~keys if lowest else keys, valid_of(known)
+    if valid is not None:
+        keys[valid.value == 0] = LOWEST
+    return Lifted((MaxInt(keys),), valid, dictionary)
+
+
+def no_keys(count: int) -> Lifted:
+    """Cells that add nothing."""
+    return Lifted((MaxInt(np.full(count, LOWEST)),), AddInt(np.zeros(count, np.int64)))
+
+
+def lower_keys(found: Combined, kind: DataType, *, lowest: bool) -> pa.Array:
+    """The values that keys stand for."""
+    keys = ~found.parts[0].value if lowest else found.parts[0].value
+    if found.dictionary is not None:
+        values = found.dictionary
+        if pa.types.is_struct(values.type):
+            values = values.field("value")
+        return values.take(with_nulls(keys, found.valid)).cast(arrow_type(kind))
+    if found.valid is not None and not found.valid.any():
+        return pa.nulls(len(keys), arrow_type(kind))
+    if kind.kind is TypeKind.FLOAT:
+        return with_nulls(float_values(keys), found.valid).cast(arrow_type(kind), safe=False)
+    if found.valid is not None:
+        keys = np.where(found.valid, keys, 0)
+    if kind.kind is TypeKind.DATE:
+        return with_nulls(keys.astype(np.int32), found.valid).cast(pa.date32())
+    if kind.kind is TypeKind.BOOLEAN:
+        return with_nulls(keys.astype(np.bool_), found.valid)
+    return with_nulls(keys, found.valid).cast(arrow_type(kind))

@@ -1,0 +1,74 @@
+"""Sums of floats: double-double pairs, which are combined without ever subtracting.
+
+Spark sums a 24-bit head and the rest apart, so that equal magnitudes add up without rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.arrow import Column, as_floats, with_nulls
+from windloom.aggregates.card import Planned, Refuse, ValueCard, size_sql
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
+from windloom.kernels.families import ADD_FLOAT, AddFloat, AddInt, Family
+from windloom.model.aggregate import Aggregate
+from windloom.model.types import DataType, TypeKind
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import sum_floats
+
+#: Below this magnitude a double has a finite 24-bit head.
+_HEAD_LIMIT = "1e38D"
+
+
+class FloatSums(ValueCard):
+    """SUM and AVG are declared by `whole_sums`, for all numbers."""
+
+    kinds = ("sum",)
+
+    def keeps(self, planned: Planned) -> bool:
+        is_float = planned.argument_type is not None and planned.argument_type.kind is TypeKind.FLOAT
+        return super().keeps(planned) and is_float
+
+    def family(self, planned: Planned) -> Family:
+        return ADD_FLOAT
+
+    def fields(self, planned: Planned) -> tuple[str, ...]:
+        return ("high", "low")
+
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        argument = inputs[0]
+        double, head = f"CAST({argument} AS DOUBLE)", f"CAST(CAST({argument} AS FLOAT) AS DOUBLE)"
+        is_small = f"abs({argument}) < {_HEAD_LIMIT}"
+        return (
+            f"sum(if({is_small}, {head}, {double}))",
+            f"sum(if({is_small}, {double} - {head}, 0D))",
+        )
+
+    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+        return Lifted((AddFloat(as_floats(native[0]), as_floats(native[1])),), valid_of(native[0]))
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        high, low = cut.zeros(np.float64), cut.zeros(np.float64)
+        sum_floats(*cut.where(read, read.argument), cut.argument(read).floats, high, low)
+        valid = valid_where(cut.taken(cut.counts(read, read.argument)))
+        return Lifted((AddFloat(cut.taken(high), cut.taken(low)),), valid)
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        return Lifted((AddFloat(np.zeros(count), np.zeros(count)),), AddInt(np.zeros(count, np.int64)))
+
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        # A double-double as the nearest double; one cell alone is a head and a rest that were never added up.
+        pair, valid = combined[0].parts[0], combined[0].valid
+        total = pair.high + pair.low
+        if aggregate.function == "sum":
+            return with_nulls(total, valid)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return with_nulls(total / combined[1].parts[0].value, valid)
+
+    def scale_sql(self, aggregate: Aggregate) -> str:
+        return f"{aggregate.function}({size_sql(aggregate)})"

@@ -1,0 +1,163 @@
+"""Frequencies: how often each value occurs, which answers what no summary of fixed size can (source E §2.3.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.card import EXACT, Asked, ListCard, Planned, argument_sql, size_sql
+from windloom.aggregates.listed import Listed, ListRule
+from windloom.errors import WindloomError
+from windloom.kernels.families import FREQUENCIES, Family
+from windloom.kernels.lists import Distinct, Frequent, Lists, Question, Ranked, Top
+from windloom.kernels.memory import new_array
+from windloom.model.aggregate import Aggregate, Constant, Function
+from windloom.model.types import BIGINT, DOUBLE, DataType
+
+
+def check_order(aggregate: Aggregate, argument: DataType) -> None:
+    """Refuse values that cannot be listed."""
+    if not argument.is_ordered:
+        raise WindloomError(
+            f"cannot take '{aggregate}'",
+            f"'{aggregate.argument}' is of type {argument}, whose values cannot be told apart and ordered",
+            "use a number, string, date, timestamp or boolean",
+        )
+
+
+def counted(aggregate: Aggregate, argument: DataType) -> DataType:
+    check_order(aggregate, argument)
+    return BIGINT
+
+
+def ranked(aggregate: Aggregate, argument: DataType) -> DataType:
+    aggregate.check_number(argument)
+    return DOUBLE
+
+
+def items(aggregate: Aggregate, argument: DataType) -> DataType:
+    check_order(aggregate, argument)
+    return DataType.parse(f"array<struct<value:{argument.name},count:bigint>>")
+
+
+def _frequent(aggregate: Aggregate, argument: DataType) -> DataType:
+    return DataType.parse(f"struct<items:{items(aggregate, argument).name},threshold:bigint>")
+
+
+def _check_share(number: float) -> str | None:
+    return None if 0 <= number <= 1 else f"p is {number}; it must lie between 0 and 1"
+
+
+def check_count(number: float) -> str | None:
+    is_count = isinstance(number, int) and number >= 1
+    return None if is_count else f"k is {number}; it must be a whole number above 0"
+
+
+SHARE = Constant("p", False, "price, 0.95", _check_share)
+COUNT = Constant("k", True, "10, page", check_count)
+
+
+class Frequencies(ListCard):
+    kinds = ("frequencies",)
+    rule = ListRule("frequencies")
+    functions = (
+        Function("count_distinct", kinds, counted, is_distinct=True),
+        Function("quantile", kinds, ranked, {"median": (0.5,), "percentile": ()}, SHARE),
+        Function("top", kinds, items, constant=COUNT),
+        Function("frequent", kinds, _frequent, constant=COUNT, is_approximate=True),
+    )
+
+    def family(self, planned: Planned) -> Family:
+        return FREQUENCIES
+
+    def question(self, aggregate: Aggregate, asked: Asked) -> Question:
+        match aggregate.function:
+            case "count_distinct":
+                return Distinct(asked.codes, new_array(asked.rows, np.int64))
+            case "quantile":
+                return ask_rank(aggregate, asked)
+            case "top":
+                return Top(asked.codes, int(aggregate.parameters[0]))
+        k, threshold = int(aggregate.parameters[0]), new_array(asked.rows, np.int64)
+        return Frequent(asked.codes, k, asked.starts, asked.windows, threshold)
+
+    def answer(self, question: Any, listed: Listed, rows: slice) -> pa.Array:
+        match question:
+            case Distinct():
+                return pa.array(question.found[rows])
+            case Ranked():
+                return _quantiles(question, listed, rows)
+            case Top():
+                return found_items(question, listed, rows)
+        threshold = pa.array(question.threshold[rows])
+        return pa.StructArray.from_arrays(
+            [found_items(question, listed, rows), threshold], names=["items", "threshold"]
+        )
+
+    def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
+        argument = argument_sql(aggregate)
+        match aggregate.function:
+            case "count_distinct":
+                return f"count(DISTINCT {argument})"
+            case "quantile":
+                return f"percentile({argument}, {aggregate.parameters[0]})"
+            case "top":
+                return f"slice({frequencies_sql(argument)}, 1, {aggregate.parameters[0]})"
+        return frequencies_sql(argument)
+
+    def scale_sql(self, aggregate: Aggregate) -> str:
+        # Versions of Spark differ in how they go between two values.
+        return f"max({size_sql(aggregate)})" if aggregate.function == "quantile" else EXACT
+
+    def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
+        """Of FREQUENT: no false positives."""
+        counts = {str(one["value"]): one["count"] for one in truth}
+        return all(answer["threshold"] < one["count"] <= counts.get(str(one["value"]), 0) for one in answer["items"])
+
+
+def ask_rank(aggregate: Aggregate, asked: Asked) -> Ranked:
+    places = new_array(asked.rows, np.int32), new_array(asked.rows, np.int32)
+    return Ranked(asked.codes, float(aggregate.parameters[0]), new_array(asked.rows, np.int64), *places)
+
+
+def found_items(question: Top | Frequent, listed: Listed, rows: slice) -> pa.Array:
+    """Lists of (value, count), one for each row."""
+    found = question.items
+    assert isinstance(found, Lists)
+    bounds = found.bounds[rows.start : rows.stop + 1]
+    entries = slice(int(bounds[0]), int(bounds[-1]))
+    values = listed.dictionary.take(pa.array(found.codes[entries]))
+    pairs = pa.StructArray.from_arrays([values, pa.array(found.counts[entries])], names=["value", "count"])
+    return pa.ListArray.from_arrays(pa.array((bounds - bounds[0]).astype(np.int32)), pairs)
+
+
+def _quantiles(found: Ranked, listed: Listed, rows: slice) -> pa.Array:
+    """Between two values by where the place lies between their ranks, in Spark's order of operations."""
+    total = found.total[rows]
+    if not len(listed.dictionary):
+        return pa.nulls(len(total), pa.float64())
+    # As Spark casts: integers beyond 2^53 to the nearest double.
+    values = listed.dictionary.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    place = (total - 1) * found.share
+    below = np.floor(place)
+    lower, higher = values[found.lower[rows]], values[found.higher[rows]]
+    with np.errstate(invalid="ignore"):
+        between = lower + (place - below) * (higher - lower)
+    return pa.array(np.where(found.lower[rows] == found.higher[rows], lower, between), mask=total == 0)
+
+
+def frequencies_sql(argument: str) -> str:
+    """(value, count) of all values, the most frequent first, of equally frequent ones the smallest.
+
+    The variables have names that no column has: one of theirs would take the place of a column in `argument`.
+    """
+    values = f"collect_list({argument})"
+    counts = (
+        f"transform(array_distinct({values}), __one -> named_struct("
+        f"'value', __one, 'count', CAST(size(filter({values}, __each -> __each <=> __one)) AS BIGINT)))"
+    )
+    order = "CASE WHEN __l.count > __r.count THEN -1 WHEN __l.count < __r.count THEN 1"
+    order += " WHEN __l.value < __r.value THEN -1 WHEN __l.value > __r.value THEN 1 ELSE 0 END"
+    return f"array_sort({counts}, (__l, __r) -> {order})"

@@ -1,0 +1,161 @@
+"""Cells of a component over many slices and groups: columns that kernels combine, and what is done with all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import Column
+from windloom.aggregates.listed import SMALL_DICTIONARY, Listed
+from windloom.aggregates.ranks import ranks_of
+from windloom.kernels.families import LOWEST, AddInt, Columns, MaxInt
+from windloom.kernels.merge import merge_runs
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """One component over many cells.
+
+    `parts` are combined independently: an exact wide sum is several columns of 32-bit limbs. `valid` counts values
+    that were not NULL where there was any NULL; None says there was none. `dictionary` turns the keys of MIN and MAX
+    back into values where the keys are ranks: of strings and decimals, or of pairs (what was looked at, value).
+    """
+
+    parts: tuple[Columns, ...]
+    valid: AddInt | None = None
+    dictionary: pa.Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        columns = [column for part in self.parts for column in part]
+        columns += [] if self.valid is None else [self.valid.value]
+        held = 0 if self.dictionary is None else self.dictionary.nbytes
+        return int(held + sum(column.nbytes for column in columns))
+
+    def map_parts(self, change: Any) -> Lifted:
+        return replace(
+            self,
+            parts=tuple(change(part) for part in self.parts),
+            valid=None if self.valid is None else change(self.valid),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """One component over the rows of a shape: like `Lifted`, but with a row per window."""
+
+    parts: tuple[Columns, ...]
+    valid: NDArray[np.bool_] | None
+    dictionary: pa.Array | None
+
+
+#: What a component of either sort is over many cells.
+AnyLifted = Lifted | Listed
+
+
+def concat(left: AnyLifted, right: AnyLifted) -> AnyLifted:
+    """The cells of `left`, then those of `right`."""
+    if isinstance(left, Listed):
+        assert isinstance(right, Listed)
+        return left.concat(right)
+    assert isinstance(right, Lifted)
+    if left.dictionary is not None and right.dictionary is not None and not left.dictionary.equals(right.dictionary):
+        left, right = _one_dictionary(left, right)
+    valid = None
+    if left.valid is not None or right.valid is not None:
+        valid = AddInt(np.concatenate([valid_or_ones(left), valid_or_ones(right)]))
+    parts = tuple(
+        type(a)(*(np.concatenate(pair) for pair in zip(a, b, strict=True)))
+        for a, b in zip(left.parts, right.parts, strict=True)
+    )
+    # Neutral cells alone have no values, and so no dictionary yet.
+    return Lifted(parts, valid, right.dictionary if left.dictionary is None else left.dictionary)
+
+
+def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> Lifted:
+    """The same cells, where the mask does not hold with `nothing` in them, the component's neutral cells."""
+    assert isinstance(lifted, Lifted), "lists are filtered natively"
+    assert isinstance(nothing, Lifted)
+    parts = tuple(
+        type(part)(*(np.where(mask, column, empty) for column, empty in zip(part, none, strict=True)))
+        for part, none in zip(lifted.parts, nothing.parts, strict=True)
+    )
+    valid = None if nothing.valid is None else AddInt(np.where(mask, valid_or_ones(lifted), nothing.valid.value))
+    return replace(lifted, parts=parts, valid=valid)
+
+
+def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
+    """Only the wanted cells; values that none of them holds are forgotten once they are most."""
+    if isinstance(lifted, Listed):
+        return lifted.keep(wanted).without_unused()
+    return without_unused(lifted.map_parts(lambda part: type(part)(*(column[wanted] for column in part))))
+
+
+def without_unused(lifted: Lifted) -> Lifted:
+    """The same cells, with a dictionary of the values they hold once most of it is of cells that are gone."""
+    if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.parts[0][0]) + SMALL_DICTIONARY:
+        return lifted
+    keys = lifted.parts[0].value
+    held = keys[keys != LOWEST]
+    used = np.unique(np.where(held < 0, ~held, held))
+    place = np.zeros(len(lifted.dictionary), np.int64)
+    place[used] = np.arange(len(used))
+    return _ranked(lifted, place, lifted.dictionary.take(pa.array(used)))
+
+
+def merge(lifted: AnyLifted, order: NDArray[np.int64], runs: NDArray[np.int64]) -> AnyLifted:
+    """One cell for each run of cells in `order`."""
+    if isinstance(lifted, Listed):
+        return lifted.merge(order, runs)
+
+    def merged(part: Columns) -> Columns:
+        out = type(part)(*(np.empty(len(runs) - 1, column.dtype) for column in part))
+        merge_runs(part, order, runs, out)
+        return out
+
+    return lifted.map_parts(merged)
+
+
+def valid_of(column: Column) -> AddInt | None:
+    """Which cells hold a value; None if all of them do."""
+    if not column.null_count:
+        return None
+    return AddInt(np.asarray(column.is_valid(), dtype=np.int64))
+
+
+def valid_where(counts: NDArray[np.int64]) -> AddInt | None:
+    """The same of how many values each cell holds."""
+    return None if (counts > 0).all() else AddInt(counts)
+
+
+def valid_or_ones(lifted: Lifted) -> NDArray[np.int64]:
+    """How many values each cell counts as held."""
+    valid: NDArray[np.int64] = (
+        np.ones(len(lifted.parts[0][0]), np.int64) if lifted.valid is None else lifted.valid.value
+    )
+    return valid
+
+
+def _one_dictionary(left: Lifted, right: Lifted) -> tuple[Lifted, Lifted]:
+    """Rank both sides in the union of their values."""
+    assert left.dictionary is not None
+    assert right.dictionary is not None
+    place, union = ranks_of(pa.concat_arrays([left.dictionary, right.dictionary]))
+    of_left = len(left.dictionary)
+    return _ranked(left, place[:of_left], union), _ranked(right, place[of_left:], union)
+
+
+def _ranked(lifted: Lifted, place: NDArray[np.int64], dictionary: pa.Array) -> Lifted:
+    """Ranks in another sorted dictionary, in which `place` is the rank of each entry of the old one."""
+    keys = lifted.parts[0].value.copy()
+    ranks = keys != LOWEST
+    # MIN keeps ranks reversed (~rank), so all its keys are negative.
+    backwards = ranks & (keys < 0)
+    forwards = ranks & (keys >= 0)
+    keys[backwards] = ~place[~keys[backwards]]
+    keys[forwards] = place[keys[forwards]]
+    return replace(lifted, parts=(MaxInt(keys),), dictionary=dictionary)

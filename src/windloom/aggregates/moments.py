@@ -1,0 +1,78 @@
+"""Moments: count, mean and sum of squared deviations, merged as Chan, Golub and LeVeque do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.arrow import Column, as_floats, with_nulls
+from windloom.aggregates.card import Planned, Refuse, ValueCard, size_sql
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.kernels.families import MOMENTS, Family, Moments
+from windloom.model.aggregate import Aggregate, Function
+from windloom.model.types import DOUBLE, DataType
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import add_floats, add_squares
+
+
+def double(aggregate: Aggregate, argument: DataType) -> DataType:
+    """Of numbers of any type."""
+    aggregate.check_number(argument)
+    return DOUBLE
+
+
+class SecondMoments(ValueCard):
+    kinds = ("moments",)
+    functions = (
+        Function("var_pop", kinds, double),
+        Function("var_samp", kinds, double, {"variance": ()}),
+        Function("stddev_pop", kinds, double),
+        Function("stddev_samp", kinds, double, {"stddev": (), "std": ()}),
+    )
+
+    def family(self, planned: Planned) -> Family:
+        return MOMENTS
+
+    def fields(self, planned: Planned) -> tuple[str, ...]:
+        return ("count", "mean", "variance")
+
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        number = f"CAST({inputs[0]} AS DOUBLE)"
+        return (f"count({inputs[0]})", f"avg({number})", f"var_pop({number})")
+
+    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+        count = as_floats(native[0])
+        # Spark's variance of a slice and its count give the squared deviations back; NULL where nothing was counted.
+        return Lifted((Moments(count, as_floats(native[1]), as_floats(native[2]) * count),))
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        where, values = cut.where(read, read.argument), cut.argument(read).floats
+        count, mean, square = cut.counts(read, read.argument), cut.zeros(np.float64), cut.zeros(np.float64)
+        add_floats(*where, values, mean)
+        with np.errstate(invalid="ignore"):
+            mean /= np.maximum(count, 1)
+        add_squares(*where, values, mean, square)
+        return Lifted((Moments(cut.taken(count).astype(np.float64), cut.taken(mean), cut.taken(square)),))
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        return Lifted((Moments(*(np.zeros(count) for _ in Moments._fields)),))
+
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        count, square = combined[0].parts[0].count, combined[0].parts[0].square
+        less = 1.0 if aggregate.function.endswith("samp") else 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Rounding may leave a tiny negative sum of squares where all values are equal.
+            variance = np.where(square < 0.0, 0.0, square) / (count - less)
+            values = np.sqrt(variance) if aggregate.function.startswith("stddev") else variance
+        return with_nulls(values, count > less)
+
+    def scale_sql(self, aggregate: Aggregate) -> str:
+        size = size_sql(aggregate)
+        scale = f"avg({size} * {size})"
+        if aggregate.function.endswith("samp"):
+            scale = f"sum({size} * {size}) / greatest(count({size}) - 1, 1)"
+        return f"sqrt({scale})" if aggregate.function.startswith("stddev") else scale

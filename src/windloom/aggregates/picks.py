@@ -1,0 +1,90 @@
+"""Picks: the argument of one tuple, picked by the order of something else; the argument decides ties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.arrow import Column
+from windloom.aggregates.card import Planned, Refuse, ValueCard, filter_sql
+from windloom.aggregates.extrema import lift_keys, lower_keys, no_keys
+from windloom.aggregates.lifted import AnyLifted, Combined
+from windloom.aggregates.ranks import pick_keys
+from windloom.kernels.families import MAX_INT, Family
+from windloom.model.aggregate import Aggregate, Component, Function
+from windloom.model.types import DataType
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import pick_rows
+
+#: Kinds that keep the tuple that is lowest in order.
+_LOWEST = ("min_by", "first")
+
+
+def _ordered(aggregate: Aggregate, argument: DataType) -> DataType:
+    aggregate.check_order(aggregate.argument, argument)
+    return argument
+
+
+class Picks(ValueCard):
+    kinds = ("min_by", "max_by", "first", "last")
+    functions = (
+        Function("min_by", ("min_by",), _ordered, arguments=2),
+        Function("max_by", ("max_by",), _ordered, arguments=2),
+        # By event time.
+        Function("first", ("first",), _ordered, {"first_value": ()}, picks_nulls=True),
+        Function("last", ("last",), _ordered, {"last_value": ()}, picks_nulls=True),
+    )
+
+    by_tick = ("first", "last")
+
+    def family(self, planned: Planned) -> Family:
+        return MAX_INT
+
+    def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
+        return (*super().inputs(component, tick), tick if component.by is None else component.by.sql)
+
+    def fields(self, planned: Planned) -> tuple[str, ...]:
+        return ("by", "value")
+
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        picked = pick_sql(inputs[0], inputs[1], lowest=planned.component.kind in _LOWEST)
+        return (f"{picked}.y", f"{picked}.x")
+
+    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+        keys, dictionary = pick_keys(native[0], native[1])
+        return lift_keys(keys, native[0], dictionary, lowest=planned.component.kind in _LOWEST)
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        assert read.by is not None
+        by, value = cut.tuples.column(read.by), cut.argument(read)
+        picked = np.full(len(cut.grid), -1, np.int64)
+        known = np.empty(0, np.bool_) if value.valid is None else value.valid
+        lowest = planned.component.kind in _LOWEST
+        pick_rows(*cut.where(read, read.by), by.equal_keys, known, value.keys, lowest, picked)
+        rows = cut.taken(picked)
+        places = pa.array(rows, mask=rows < 0)
+        return self.lift(planned, [by.column.take(places), value.column.take(places)])
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        return no_keys(count)
+
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        return lower_keys(combined[0], aggregate.result_type(argument), lowest=aggregate.function in _LOWEST)
+
+    def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
+        assert aggregate.argument is not None
+        by = tick if aggregate.by is None else aggregate.by.sql
+        picked = pick_sql(aggregate.argument.sql, by, lowest=aggregate.function in _LOWEST)
+        return f"({picked}{filter_sql(aggregate)}).x"
+
+
+def pick_sql(argument: str, by: str, *, lowest: bool) -> str:
+    """The struct (y: `by`, x: `argument`) of the tuple whose `by` is lowest or highest; the argument decides ties.
+
+    Spark's own `max_by` leaves ties to the order in which it meets the tuples.
+    """
+    return f"{'min' if lowest else 'max'}(CASE WHEN {by} IS NOT NULL THEN named_struct('y', {by}, 'x', {argument}) END)"

@@ -1,0 +1,58 @@
+"""A component with the type of its argument, and what its card does with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windloom.aggregates.arrow import Column
+from windloom.aggregates.card import Card, Refuse, ValueCard
+from windloom.aggregates.lifted import AnyLifted, Combined
+from windloom.aggregates.registry import card_of
+from windloom.kernels.families import Family
+from windloom.model.aggregate import Aggregate, Component
+from windloom.model.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedComponent:
+    """A component with the type of its argument, which decides how it is kept."""
+
+    component: Component
+    argument_type: DataType | None
+
+    @property
+    def card(self) -> Card:
+        return card_of(self)
+
+    @property
+    def family(self) -> Family:
+        return self.card.family(self)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The native columns that Spark computes for each slice and group for this component, in order."""
+        return self.card.fields(self)
+
+
+def lift(planned: PlannedComponent, native: list[Column]) -> AnyLifted:
+    """Cells of native columns; `native` holds the component's fields in order."""
+    return planned.card.lift(planned, native)
+
+
+def neutral(planned: PlannedComponent, count: int) -> AnyLifted:
+    """Cells that add nothing: a component over slices from before it was kept."""
+    return planned.card.neutral(planned, count)
+
+
+def card_for(aggregate: Aggregate, argument: DataType | None) -> Card:
+    """The card that answers an aggregate: that of its first component."""
+    return PlannedComponent(aggregate.components[0], argument).card
+
+
+def lower(aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse) -> pa.Array:
+    """The column of answers; `combined` holds the aggregate's components in order."""
+    card = card_for(aggregate, argument)
+    assert isinstance(card, ValueCard), "lists are asked, not lowered"
+    return card.lower(aggregate, argument, combined, refuse)

@@ -1,0 +1,70 @@
+"""Order-preserving 64-bit keys: of values that fit, the values; of others, their ranks in a sorted dictionary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import Column, as_array, as_floats, as_integers
+from windloom.kernels.float_keys import KEY_OF_MINUS_ZERO, float_keys
+
+
+def keys_of(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:
+    """64-bit keys in the order of the values, NaN above everything as in Spark; ranks where values do not fit."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return float_keys(as_floats(column)), None
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return as_integers(column.cast(pa.int64())), None
+    if pa.types.is_date32(kind):
+        return as_integers(column.cast(pa.int32())), None
+    if pa.types.is_timestamp(kind):
+        return as_integers(column.cast(pa.int64())), None
+    return ranks_of(as_array(column))
+
+
+def ranks_of(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """The place of each value among the distinct ones, and these in order."""
+    if pa.types.is_struct(values.type):
+        return _ranks_of_pairs(values)
+    encoded = values.dictionary_encode()
+    order = pc.array_sort_indices(encoded.dictionary)
+    rank = np.empty(len(order), np.int64)
+    rank[order.to_numpy()] = np.arange(len(order))
+    codes = as_integers(encoded.indices)
+    keys = rank[codes] if len(rank) else np.zeros(len(codes), np.int64)
+    return keys, encoded.dictionary.take(order)
+
+
+def pick_keys(by: Column, value: Column) -> tuple[NDArray[np.int64], pa.Array]:
+    """Ranks of the pairs (by, value); what is looked at is kept as a key where it has one, 0.0 and -0.0 as one."""
+    keys, ranked = keys_of(by)
+    if pa.types.is_floating(by.type):
+        keys[keys == KEY_OF_MINUS_ZERO] = 0
+    if pa.types.is_timestamp(value.type) and value.type.tz is not None:
+        # Spark writes the session's zone, which need not be the same when a stream is started again.
+        value = value.cast(pa.timestamp("us", tz="UTC"))
+    pairs = pa.StructArray.from_arrays(
+        [pa.array(keys) if ranked is None else as_array(by), as_array(value)], names=["by", "value"]
+    )
+    if not by.null_count:
+        return ranks_of(pairs)
+    known = as_array(by).is_valid()
+    ranks = np.zeros(len(pairs), np.int64)
+    ranks[np.asarray(known, dtype=np.bool_)], dictionary = ranks_of(pairs.filter(known))
+    return ranks, dictionary
+
+
+def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]:
+    """In Spark's order of structs: the second decides where the first is equal, NULL is lowest."""
+    (first, _), (second, _) = keys_of(pairs.field(0)), keys_of(pairs.field(1))
+    known = np.asarray(pairs.field(1).is_valid(), dtype=np.bool_)
+    second[~known] = 0
+    order = np.lexsort((second, known, first))
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = np.any([np.diff(one[order]) != 0 for one in (first, known, second)], axis=0)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(is_new) - 1
+    return ranks, pairs.take(pa.array(order[is_new]))

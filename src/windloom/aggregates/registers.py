@@ -1,0 +1,74 @@
+"""Registers: the largest rank of a hash in each register, which counts different values nearly (HyperLogLog)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
+from windloom.aggregates.frequencies import counted
+from windloom.aggregates.listed import Listed, ListRule
+from windloom.kernels.families import REGISTERS, Family
+from windloom.kernels.lists import Question, Registered
+from windloom.kernels.memory import new_array
+from windloom.model.aggregate import Aggregate, Function
+from windloom.model.approximate import PACKED_RANK_BITS, RANK_BITS, STANDARD_ERROR
+from windloom.model.approximate import REGISTERS as COUNT
+from windloom.weave.cut import Cut, Read
+from windloom.weave.lists import largest_ranks
+
+#: Verification takes an estimate for wrong where it is off by more standard errors: one in two million is.
+_STANDARD_ERRORS = 5
+
+
+class Registers(ListCard):
+    kinds = ("registers",)
+    rule = ListRule("registers", largest=True)
+    functions = (Function("approx_count_distinct", kinds, counted, is_approximate=True),)
+
+    def family(self, planned: Planned) -> Family:
+        return REGISTERS
+
+    def value_type(self, planned: Planned) -> pa.DataType:
+        return pa.int64()
+
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        known = f"if({inputs[0]} IS NOT NULL, {register_sql(inputs[0])}, NULL)"
+        return (known, f"max({rank_sql(inputs[0])})")
+
+    def woven_sql(self, argument: str) -> str:
+        """Register and rank in one number, the rank in the lowest bits; NULL for NULL."""
+        packed = f"shiftleft({register_sql(argument)}, {PACKED_RANK_BITS}) | {rank_sql(argument)}"
+        return f"if(({argument}) IS NOT NULL, {packed}, NULL)"
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
+        ranked = cut.argument(read).ranked
+        packed = np.array(ranked.dictionary.to_numpy(zero_copy_only=False), np.int64)
+        lists = largest_ranks(cut, cut.in_order(read), ranked.ranks, packed, PACKED_RANK_BITS)
+        return Listed(self.rule, lists, pa.array(np.arange(COUNT))).without_unused()
+
+    def question(self, aggregate: Aggregate, asked: Asked) -> Question:
+        return Registered(asked.codes, new_array(asked.rows, np.int64))
+
+    def answer(self, question: Any, listed: Listed, rows: slice) -> pa.Array:
+        return pa.array(question.found[rows])
+
+    def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
+        return f"count(DISTINCT {argument_sql(aggregate)})"
+
+    def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
+        return bool(abs(answer - truth) <= _STANDARD_ERRORS * STANDARD_ERROR * truth + 1)
+
+
+def register_sql(argument: str) -> str:
+    """The lowest bits of the hash."""
+    return f"(xxhash64({argument}) & {COUNT - 1}L)"
+
+
+def rank_sql(argument: str) -> str:
+    """Zeros at the end of the other bits, and one more; all of them zero is the largest rank."""
+    rest = f"(shiftrightunsigned(xxhash64({argument}), {64 - RANK_BITS}) | {1 << RANK_BITS}L)"
+    return f"CAST(bit_count({rest} ^ ({rest} - 1L)) AS BIGINT)"

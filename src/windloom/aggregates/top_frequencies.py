@@ -1,0 +1,52 @@
+"""Top frequencies: how often the most frequent values occur, in lists of bounded length (Misra and Gries)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
+from windloom.aggregates.frequencies import check_count, found_items, frequencies_sql, items
+from windloom.aggregates.listed import Listed, ListRule
+from windloom.kernels.families import FREQUENCIES, Family
+from windloom.kernels.lists import Question, Top
+from windloom.model.aggregate import Aggregate, Constant, Function
+from windloom.model.approximate import MOST_ENTRIES, TOP_ERROR
+
+
+def _check_few(number: float) -> str | None:
+    return f"k is {number}; a slice keeps {MOST_ENTRIES:,} values" if number > MOST_ENTRIES else check_count(number)
+
+
+class TopFrequencies(ListCard):
+    kinds = ("top_frequencies",)
+    rule = ListRule("top_frequencies", most=MOST_ENTRIES)
+    functions = (
+        Function("approx_top", kinds, items, constant=Constant("k", True, "10, page", _check_few), is_approximate=True),
+    )
+
+    def family(self, planned: Planned) -> Family:
+        return FREQUENCIES
+
+    def question(self, aggregate: Aggregate, asked: Asked) -> Question:
+        return Top(asked.codes, int(aggregate.parameters[0]))
+
+    def answer(self, question: Any, listed: Listed, rows: slice) -> pa.Array:
+        return found_items(question, listed, rows)
+
+    def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
+        return frequencies_sql(argument_sql(aggregate))
+
+    def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
+        """`truth` is every value with its count, the most frequent first."""
+        k = int(aggregate.parameters[0])
+        counts = {str(one["value"]): one["count"] for one in truth}
+        slack = TOP_ERROR * sum(counts.values())
+        found = {str(one["value"]): one["count"] for one in answer}
+        least = min(found.values()) if len(found) == k else 0
+        return (
+            len(found) == len(answer) <= k
+            and all(counts.get(value, 0) - slack <= count <= counts.get(value, 0) for value, count in found.items())
+            and all(count <= least + slack for value, count in counts.items() if value not in found)
+        )

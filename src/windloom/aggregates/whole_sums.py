@@ -1,0 +1,208 @@
+"""Sums of integers and decimals, exact: in pieces that no number of tuples makes overflow unseen.
+
+64-bit integers are summed in halves of 32 bits; decimals as four limbs of 32 bits. Decimals whose sum may pass Spark's
+38 digits bring the count of their values, which tells an overflow from a slice without values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import Column, as_array, as_integers, with_nulls
+from windloom.aggregates.card import Planned, Refuse, ValueCard, size_sql
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
+from windloom.kernels.families import ADD_INT, AddInt, Family
+from windloom.model.aggregate import Aggregate, Function
+from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import sum_halves, sum_integers, sum_limbs
+
+#: Spark sums decimals of up to this many digits in ten more, which no number of tuples in a slice fills.
+SAFE_DECIMAL_DIGITS = 28
+
+#: Top limb of a slice whose decimal sum passed 38 digits: no sum of real limbs brings it back into range.
+OVERFLOWED_LIMB = 1 << 52
+
+_LIMBS = 4
+
+
+def summed_type(aggregate: Aggregate, argument: DataType) -> DataType:
+    """Spark's type of SUM and AVG, of all numbers; decimals gain digits up to 38."""
+    aggregate.check_number(argument)
+    is_sum = aggregate.function == "sum"
+    if argument.kind is not TypeKind.DECIMAL:
+        return BIGINT if is_sum and argument.kind is TypeKind.INTEGER else DOUBLE
+    extra_digits, extra_scale = (10, 0) if is_sum else (4, 4)
+    precision, scale = min(38, argument.precision + extra_digits), min(38, argument.scale + extra_scale)
+    return DataType.parse(f"decimal({precision},{scale})")
+
+
+class WholeSums(ValueCard):
+    kinds = ("sum",)
+    functions = (
+        Function("sum", ("sum",), summed_type),
+        Function("avg", ("sum", "count"), summed_type, {"mean": ()}),
+    )
+
+    def keeps(self, planned: Planned) -> bool:
+        return super().keeps(planned) and not _is_of(planned, TypeKind.FLOAT)
+
+    def family(self, planned: Planned) -> Family:
+        return ADD_INT
+
+    def parts(self, planned: Planned) -> int:
+        return _LIMBS if _is_of(planned, TypeKind.DECIMAL) else len(self.fields(planned))
+
+    def fields(self, planned: Planned) -> tuple[str, ...]:
+        argument = planned.argument_type
+        if argument is None:
+            return ("value",)
+        if argument.kind is TypeKind.DECIMAL:
+            return ("value", "count") if argument.precision > SAFE_DECIMAL_DIGITS else ("value",)
+        return ("high", "low") if argument.kind is TypeKind.INTEGER and argument.bits == 64 else ("value",)
+
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        argument = inputs[0]
+        if len(self.fields(planned)) == 1:
+            return (f"sum({argument})",)
+        if _is_of(planned, TypeKind.DECIMAL):
+            return (f"try_sum({argument})", f"count({argument})")
+        return (f"sum(shiftright({argument}, 32))", f"sum({argument} & 4294967295L)")
+
+    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+        valid = valid_of(native[0])
+        if not pa.types.is_decimal(native[0].type):
+            return Lifted(tuple(AddInt(as_integers(column)) for column in native), valid)
+        limbs = _limbs(native[0])
+        if len(native) == 2:
+            # Values but no sum: the slice itself overflowed, and so must every window that holds it.
+            overflowed = (as_integers(native[1]) > 0) & np.asarray(native[0].is_null(), dtype=np.bool_)
+            limbs[3][overflowed] = OVERFLOWED_LIMB
+            valid = AddInt((as_integers(native[1]) > 0).astype(np.int64))
+        return Lifted(tuple(AddInt(limb) for limb in limbs), valid)
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        where, column = cut.where(read, read.argument), cut.argument(read)
+        parts = [cut.zeros(np.int64) for _ in range(self.parts(planned))]
+        match len(parts):
+            case 1:
+                sum_integers(*where, column.integers, *parts)
+            case 2:
+                sum_halves(*where, column.integers, *parts)
+            case _:
+                sum_limbs(*where, column.limbs, *parts)
+        valid = valid_where(cut.taken(cut.counts(read, read.argument)))
+        return Lifted(tuple(AddInt(cut.taken(part)) for part in parts), valid)
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        zeros = tuple(AddInt(np.zeros(count, np.int64)) for _ in range(self.parts(planned)))
+        return Lifted(zeros, AddInt(np.zeros(count, np.int64)))
+
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        kind = aggregate.result_type(argument)
+        if aggregate.function == "sum":
+            return _sum(combined[0], kind, refuse)
+        scale = argument.scale if argument is not None else 0
+        return _average(combined[0], combined[1].parts[0].value, kind, scale, refuse)
+
+    def scale_sql(self, aggregate: Aggregate) -> str:
+        return f"{aggregate.function}({size_sql(aggregate)})"
+
+
+def _is_of(planned: Planned, kind: TypeKind) -> bool:
+    return planned.argument_type is not None and planned.argument_type.kind is kind
+
+
+def _limbs(column: Column) -> list[NDArray[np.int64]]:
+    """A decimal's unscaled value as four limbs of 32 bits, the highest signed: limbs add up without carrying."""
+    filled = as_array(pc.fill_null(column, 0) if column.null_count else column)
+    wide = filled.cast(pa.decimal128(38, column.type.scale))
+    words = np.frombuffer(wide.buffers()[1], dtype="<u4")[4 * wide.offset : 4 * (wide.offset + len(wide))]
+    quads = words.reshape(-1, 4)
+    low = [quads[:, i].astype(np.int64) for i in range(3)]
+    return [*low, quads[:, 3].copy().view(np.int32).astype(np.int64)]
+
+
+def _sum(summed: Combined, kind: DataType, refuse: Refuse) -> pa.Array:
+    if kind.kind is TypeKind.DECIMAL:
+        words = _carried([part.value for part in summed.parts], kind, refuse)
+        return _decimal_array(words, kind, summed.valid)
+    if len(summed.parts) == 1:
+        return with_nulls(summed.parts[0].value, summed.valid)
+    high, low = summed.parts[0].value, summed.parts[1].value
+    head = high + (low >> 32)
+    beyond = np.flatnonzero((head < -(2**31)) | (head >= 2**31))
+    if len(beyond):
+        refuse(int(beyond[0]), str((int(head[beyond[0]]) << 32) + (int(low[beyond[0]]) & 0xFFFFFFFF)))
+    return with_nulls((head << 32) | (low & 0xFFFFFFFF), summed.valid)
+
+
+def _average(summed: Combined, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse) -> pa.Array:
+    if kind.kind is TypeKind.DECIMAL:
+        return _decimal_average(summed, count, kind, scale, refuse)
+    parts = summed.parts
+    if len(parts) == 2:
+        # Carry first: halves of opposite sign would cancel in floats.
+        total = (parts[0].value + (parts[1].value >> 32)) * float(2**32) + (parts[1].value & 0xFFFFFFFF)
+    else:
+        total = parts[0].value.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return with_nulls(total / count, summed.valid)
+
+
+def _carried(limbs: list[NDArray[np.int64]], kind: DataType, refuse: Refuse) -> NDArray[np.uint32]:
+    """Four summed limbs as the words of a 128-bit integer; refuses what the type's precision cannot hold."""
+    words = np.empty((len(limbs[0]), 4), np.uint32)
+    carry = np.zeros(len(limbs[0]), np.int64)
+    for i in range(4):
+        total = limbs[i] + carry
+        words[:, i] = (total & 0xFFFFFFFF).astype(np.uint32)
+        carry = total >> 32
+    # The carry out of the top limb is its sign when the value fits 128 bits; the magnitude decides the rest.
+    rough = limbs[3] * 2.0**96 + limbs[2] * 2.0**64 + limbs[1] * 2.0**32 + limbs[0]
+    for row in np.flatnonzero(np.abs(rough) >= 10.0**kind.precision * (1 - 1e-9)):
+        exact = sum(int(limb[row]) << (32 * i) for i, limb in enumerate(limbs))
+        if abs(exact) >= 2**127:
+            refuse(int(row), "a sum of more than 38 digits")  # of one slice already: see OVERFLOWED_LIMB
+        if abs(exact) >= 10**kind.precision:
+            refuse(int(row), str(Decimal(exact).scaleb(-kind.scale)))
+    return words
+
+
+def _decimal_array(words: NDArray[np.uint32], kind: DataType, valid: NDArray[np.bool_] | None) -> pa.Array:
+    bitmap, nulls = None, 0
+    if valid is not None:
+        bitmap = pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
+        nulls = int(np.count_nonzero(~valid))
+    return pa.Array.from_buffers(
+        pa.decimal128(kind.precision, kind.scale), len(words), [bitmap, pa.py_buffer(words.tobytes())], nulls
+    )
+
+
+def _decimal_average(
+    summed: Combined, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse
+) -> pa.Array:
+    """Sum over count, rounded half up as Spark does; exact through Python's integers (wide decimals are rare)."""
+    limbs = [part.value.astype(object) for part in summed.parts]
+    total = limbs[0] + (limbs[1] << 32) + (limbs[2] << 64) + (limbs[3] << 96)
+    # The sum has the argument's scale; AVG has four digits more unless that would pass 38.
+    scaled = abs(total) * 10 ** (kind.scale - scale)
+    whole = count.astype(object)
+    whole[count == 0] = 1
+    rounded = (2 * scaled + whole) // (2 * whole)
+    too_large = np.flatnonzero(rounded >= 10**kind.precision)
+    if len(too_large):
+        refuse(int(too_large[0]), str(Decimal(int(rounded[too_large[0]])).scaleb(-kind.scale)))
+    signed = np.where(total < 0, -rounded, rounded)
+    words = np.empty((len(signed), 4), np.uint32)
+    for i in range(4):
+        words[:, i] = ((signed >> (32 * i)) & 0xFFFFFFFF).astype(np.uint32)
+    return _decimal_array(words, kind, summed.valid)

@@ -1,0 +1,69 @@
+"""Frontiers: how far the time of each stream has come, and so up to where windows over it are closed.
+
+The frontier of a stream is its largest event tick so far, less its delay; it never runs backwards. A window is closed
+once the least frontier of the streams that its query reads has passed its end: that least frontier is the query's
+watermark. So a silent stream holds back the queries that read it, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.plan.physical import PartialSet
+
+#: The streams that a set or a query reads, in the order in which it names them.
+Inputs = tuple[str, ...]
+
+
+def inputs_of(one: PartialSet | Query) -> Inputs:
+    """The streams that decide when its windows close."""
+    return (one.stream,)
+
+
+def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = ()) -> int:
+    """The watermark of a query that reads `inputs`; a stream without a frontier has not come anywhere yet.
+
+    Idle streams do not count beside others. Where all are idle none holds back another, and the furthest one counts.
+
+    >>> least({"a": 50, "b": 30}, ("a", "b")), least({"a": 50}, ("a", "b")) == TICK_MIN
+    (30, True)
+    >>> least({"a": 50, "b": 30}, ("a", "b"), {"b"}), least({"b": 30}, ("b",), {"b"})
+    (50, 30)
+    """
+    ticks = {stream: frontiers.get(stream, TICK_MIN) for stream in inputs}
+    counting = [tick for stream, tick in ticks.items() if stream not in idle]
+    return min(counting) if counting else max(ticks.values())
+
+
+def advanced(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """Frontiers when a round has brought `after`: one that lies behind where it was closes nothing, and is ignored.
+
+    >>> advanced({"a": 5, "b": 9}, {"b": 7, "c": 1})
+    {'a': 5, 'b': 9, 'c': 1}
+    """
+    together = {**before, **after}
+    return {stream: max(before.get(stream, tick), tick) for stream, tick in together.items()}
+
+
+def ahead_of_idle(
+    frontiers: Mapping[str, int], every: Iterable[Inputs], idle: Collection[str], before: Mapping[Inputs, int]
+) -> dict[Inputs, int]:
+    """Of sets that read several streams: up to where they are closed, where that is ahead of their least frontier.
+
+    They get there while a stream is idle, and stay there when it comes back.
+
+    >>> ahead_of_idle({"a": 50, "b": 30}, [("a", "b"), ("a",)], {"b"}, {})
+    {('a', 'b'): 50}
+    >>> ahead_of_idle({"a": 60, "b": 40}, [("a", "b")], {}, {("a", "b"): 50})
+    {('a', 'b'): 50}
+    """
+    found = {inputs: max(before.get(inputs, TICK_MIN), least(frontiers, inputs, idle)) for inputs in every}
+    return {inputs: tick for inputs, tick in found.items() if tick > least(frontiers, inputs)}
+
+
+def all_closed(streams: Iterable[Stream]) -> dict[str, int]:
+    """Frontiers of streams that have ended: every window is closed."""
+    return {stream.name: TICK_MAX for stream in streams}

@@ -1,0 +1,50 @@
+"""The one thing Spark does for the woven intake: scan, drop what no query wants, evaluate each expression once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from windloom.model.expression import Expression
+from windloom.model.stream import Stream
+from windloom.plan.woven import Projected, WovenScan
+from windloom.spark.native import signature_sql, tick_sql
+from windloom.spark.positions import POSITION
+from windloom.weave.tuples import SIGNATURE_BITS
+
+
+def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
+    """`tick`, the position where tuples are counted, `s0…` (signature), `x0…`: what `weave.tuples` reads.
+
+    Tuples without a usable time pass every condition, so that they are seen and counted.
+    """
+    tick = tick_sql(stream)
+    if scan.where is not None:
+        frame = frame.where(f"({scan.where.sql}) OR {tick} IS NULL")
+    words = signature_sql(scan.predicates)
+    found = frame.selectExpr(
+        f"{tick} AS tick",
+        *([] if scan.counted_by is None else [f"{POSITION} AS position"]),
+        *(f"{word} AS s{i}" for i, word in enumerate(words)),
+        *(f"{_column_sql(one, scan.predicates)} AS x{i}" for i, one in enumerate(scan.columns)),
+    )
+    if scan.only_signed:
+        wanted = [f"(s{i} & {bits}L) <> 0L" for i, bits in enumerate(_wanting(scan)) if bits]
+        found = found.where(" OR ".join(["tick IS NULL", *wanted]))
+    return found
+
+
+def _wanting(scan: WovenScan) -> list[int]:
+    """By word of the signature: the bits of predicates that sets have; those of filters alone make no tuple wanted."""
+    words = [0] * scan.words
+    for bit in range(scan.wanting):
+        words[bit // SIGNATURE_BITS] |= 1 << bit % SIGNATURE_BITS
+    return words
+
+
+def _column_sql(one: Projected, predicates: Sequence[Expression]) -> str:
+    if one.guards is None:
+        return one.sql
+    satisfied = " OR ".join(" AND ".join(f"({predicates[bit].sql})" for bit in bits) for bits in one.guards)
+    return f"CASE WHEN {satisfied} THEN {one.sql} END"

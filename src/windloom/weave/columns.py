@@ -1,0 +1,235 @@
+"""A projected column over the tuples of a block: its numbers, ordered keys and codes, each made once, when needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.kernels.compiled import compiled
+from windloom.kernels.float_keys import KEY_OF_MINUS_ZERO, float_keys
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+Number = TypeVar("Number", bound=np.generic)
+
+#: Integers that span no more values than this, or twice the tuples, are codes by subtraction.
+SMALL_SPAN = 1 << 16
+MOST_SPAN = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A number for every tuple's value, and the values by number; NULL is a value like any other."""
+
+    codes: Codes
+    dictionary: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The place of every tuple's value among the distinct ones, these in order, and the tuples in order of value.
+
+    Tuples without a value have no place, and are not in `order`.
+    """
+
+    ranks: Codes
+    dictionary: pa.Array
+    order: Codes
+
+
+class Column:
+    """One column of a block. Tuples without a value have an undefined number, key or rank."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        if pa.types.is_timestamp(column.type) and column.type.tz not in (None, "UTC"):
+            # Spark writes the session's zone, which says nothing about the instants.
+            column = column.cast(pa.timestamp("us", tz="UTC"))
+        self.column = column
+        self.type: pa.DataType = column.type
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    @cached_property
+    def valid(self) -> Mask | None:
+        """Which tuples have a value; None if all of them do."""
+        if not self.column.null_count:
+            return None
+        return np.concatenate([chunk.is_valid().to_numpy(zero_copy_only=False) for chunk in self.column.chunks])
+
+    @cached_property
+    def floats(self) -> NDArray[np.float64]:
+        """Numbers as doubles."""
+        if pa.types.is_floating(self.type) or pa.types.is_integer(self.type):
+            return _filled(self.column, _WIDTHS[self.type], np.float64)
+        filled = pc.fill_null(self.column, 0) if self.column.null_count else self.column
+        return _filled(filled.cast(pa.float64()), np.float64, np.float64)
+
+    @cached_property
+    def integers(self) -> Ints:
+        """Integers, days, microseconds and booleans as 64-bit integers."""
+        if pa.types.is_boolean(self.type):
+            filled = pc.fill_null(self.column, False) if self.column.null_count else self.column
+            return _filled(filled.cast(pa.int8()), np.int8, np.int64)
+        return _filled(self.column, _WIDTHS.get(self.type, np.int64), np.int64)
+
+    @cached_property
+    def limbs(self) -> NDArray[np.uint32]:
+        """Decimals as four words of 32 bits each, the lowest first; the highest is signed."""
+        out = np.empty((len(self), 4), np.uint32)
+        begin = 0
+        for chunk in self.column.chunks:
+            if len(chunk):
+                wide = chunk if chunk.type.bit_width == 128 else chunk.cast(pa.decimal128(38, chunk.type.scale))
+                words = np.frombuffer(wide.buffers()[1], "<u4")[4 * wide.offset : 4 * (wide.offset + len(wide))]
+                out[begin : begin + len(wide)] = words.reshape(-1, 4)
+            begin += len(chunk)
+        return out
+
+    @cached_property
+    def is_ranked(self) -> bool:
+        """Values have no key of 64 bits: they are known by their rank, and found in `ranked.dictionary`."""
+        kind = self.type
+        fits = pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind)
+        return not (fits or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+
+    @cached_property
+    def keys(self) -> Ints:
+        """64-bit keys in the order of the values, NaN above everything, as Spark orders."""
+        if pa.types.is_floating(self.type):
+            return float_keys(self.floats)
+        return self.ranked.ranks.astype(np.int64) if self.is_ranked else self.integers
+
+    @cached_property
+    def equal_keys(self) -> Ints:
+        """The same, where 0.0 and -0.0 count as one."""
+        keys = self.keys
+        if pa.types.is_floating(self.type) and (keys == KEY_OF_MINUS_ZERO).any():
+            return np.where(keys == KEY_OF_MINUS_ZERO, 0, keys)
+        return keys
+
+    @cached_property
+    def coded(self) -> Coded:
+        """Codes as Spark groups: 0.0 and -0.0 are one value, and so are all NaN."""
+        if pa.types.is_integer(self.type) and not self.column.null_count and len(self):
+            by_offset = self._by_offset()
+            if by_offset is not None:
+                return by_offset
+        return _encoded(self._grouped)
+
+    @cached_property
+    def ranked(self) -> Ranked:
+        """Ranks as Spark orders; 0.0 and -0.0 are one value."""
+        if pa.types.is_null(self.type):
+            return Ranked(np.zeros(len(self), np.int32), pa.array([], self.type), np.empty(0, np.int32))
+        coded = self.coded
+        codes, values = coded.codes, coded.dictionary
+        if pa.types.is_boolean(values.type):
+            order = pc.array_sort_indices(values.cast(pa.int8()))
+        else:
+            order = pc.array_sort_indices(values)  # NaN behind all numbers, NULL behind everything
+        places = order.to_numpy()
+        rank = np.empty(len(places), np.int32)
+        rank[places] = np.arange(len(places), dtype=np.int32)
+        ranks = np.empty(len(codes), np.int32)
+        known = len(values) - values.null_count
+        by_value = np.empty(len(codes), np.int32)
+        held = _rank_rows(codes, rank, known, ranks, by_value)
+        return Ranked(ranks, values.take(order.slice(0, known)), by_value[:held])
+
+    @property
+    def _grouped(self) -> pa.ChunkedArray:
+        if not pa.types.is_floating(self.type):
+            return self.column
+        # A sum with 0.0 makes 0.0 of -0.0; NaN can have many bits.
+        plain = pc.add(self.column, pa.scalar(0.0, self.type))
+        is_nan = pc.is_nan(plain)
+        return pc.if_else(is_nan, pa.scalar(float("nan"), self.type), plain) if pc.any(is_nan).as_py() else plain
+
+    def _by_offset(self) -> Coded | None:
+        values = self.integers
+        low, high = _span(values)
+        span = int(high) - int(low) + 1
+        if span > max(SMALL_SPAN, 2 * len(values)) or span > MOST_SPAN:
+            return None
+        codes = np.empty(len(values), np.int32)
+        _subtract(values, low, codes)
+        return Coded(codes, pa.array(np.arange(low, high + 1, dtype=np.int64)).cast(self.type))
+
+
+_WIDTHS: dict[pa.DataType, type[np.generic]] = {
+    pa.int8(): np.int8,
+    pa.int16(): np.int16,
+    pa.int32(): np.int32,
+    pa.int64(): np.int64,
+    pa.float32(): np.float32,
+    pa.float64(): np.float64,
+    pa.date32(): np.int32,
+}
+
+
+def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[Number]) -> NDArray[Number]:
+    """The values in one array of our own: Arrow's memory is read-only, for which Numba would compile kernels anew."""
+    out = np.empty(len(column), kind)
+    begin = 0
+    for chunk in column.chunks:
+        if len(chunk):
+            values = np.frombuffer(chunk.buffers()[1], width)[chunk.offset : chunk.offset + len(chunk)]
+            out[begin : begin + len(chunk)] = values
+        begin += len(chunk)
+    return out
+
+
+def _encoded(column: pa.ChunkedArray) -> Coded:
+    if not column.num_chunks or not len(column):
+        return Coded(np.empty(0, np.int32), pa.array([], column.type))
+    # Arrow gives all chunks of a column one dictionary.
+    encoded = column.dictionary_encode(null_encoding="encode")
+    codes = np.empty(len(column), np.int32)
+    begin = 0
+    for chunk in encoded.chunks:
+        codes[begin : begin + len(chunk)] = chunk.indices.to_numpy(zero_copy_only=False)
+        begin += len(chunk)
+    return Coded(codes, encoded.chunk(0).dictionary)
+
+
+@compiled
+def _span(values):  # type: ignore[no-untyped-def]
+    low = values[0]
+    high = values[0]
+    for i in range(1, len(values)):
+        low = min(low, values[i])
+        high = max(high, values[i])
+    return low, high
+
+
+@compiled
+def _subtract(values, low, codes):  # type: ignore[no-untyped-def]
+    for i in range(len(values)):
+        codes[i] = values[i] - low
+
+
+@compiled
+def _rank_rows(codes, rank, known, ranks, by_value):  # type: ignore[no-untyped-def]
+    """Ranks of all rows, and the rows that have a value in order of rank (a counting sort); how many these are."""
+    places = np.zeros(len(rank) + 1, np.int64)
+    for i in range(len(codes)):
+        r = rank[np.uint32(codes[i])]
+        ranks[i] = r
+        places[r + 1] += 1
+    for r in range(len(rank)):
+        places[r + 1] += places[r]
+    held = places[known]
+    for i in range(len(codes)):
+        r = ranks[i]
+        if r < known:
+            by_value[places[r]] = i
+            places[r] += 1
+    return held

@@ -1,0 +1,173 @@
+"""The grid of a slicing and a grouping: a number for every (slice, group) that holds a tuple of the block.
+
+Tuples are numbered slice by slice, so that the latest cell of each group tells whether a tuple begins a new one: time
+and memory follow the tuples and the groups, never slices × groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.kernels.compiled import compiled
+from windloom.weave.columns import Coded
+from windloom.weave.slices import Slices, Slicing
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+
+#: Combinations of grouping values that are numbered as a product; beyond that, or more than so many per tuple, only
+#: those that occur are.
+SMALL_PRODUCT = 1 << 20
+PER_TUPLE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The group of every tuple, below `count`; some numbers may be of no tuple."""
+
+    columns: tuple[Coded, ...]
+    codes: Codes
+    count: int
+
+
+def group_tuples(columns: Sequence[Coded], tuples: int) -> Grouping:
+    """Number the combinations of the columns' values."""
+    if not columns:
+        return Grouping((), np.empty(0, np.int32), 1)
+    codes, count = columns[0].codes, max(1, len(columns[0].dictionary))
+    for one in columns[1:]:
+        size = max(1, len(one.dictionary))
+        product = np.empty(tuples, np.int64)
+        _multiply(codes, size, one.codes, product)
+        count *= size
+        if count <= max(SMALL_PRODUCT, PER_TUPLE * tuples):
+            codes = product.astype(np.int32)
+        else:
+            encoded = pa.array(product).dictionary_encode()
+            codes = np.array(encoded.indices.to_numpy(zero_copy_only=False), np.int32)
+            count = max(1, len(encoded.dictionary))
+    return Grouping(tuple(columns), codes, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Cells of a grid that hold something, in order of group and slice: their numbers, and the groups' bounds."""
+
+    cells: Ints
+    bounds: Ints
+
+
+class Grid:
+    """`cells` has the cell of every tuple; `slice_of`, `group_of` and `row_of` a cell's slice, group and a tuple."""
+
+    def __init__(self, slices: Slices, slicing: Slicing, grouping: Grouping) -> None:
+        self.starts, self.grouping = slicing.starts, grouping
+        tuples = len(slices.of_tuple)
+        self.cells = np.empty(tuples, np.int32)
+        slice_of, group_of, row_of = (np.empty(tuples, np.int32) for _ in range(3))
+        count = _number_cells(
+            slices.rows,
+            slices.of_tuple,
+            slicing.of_fine,
+            grouping.codes,
+            grouping.count,
+            self.cells,
+            slice_of,
+            group_of,
+            row_of,
+        )
+        self.slice_of, self.group_of, self.row_of = (one[:count].copy() for one in (slice_of, group_of, row_of))
+
+    def __len__(self) -> int:
+        return len(self.slice_of)
+
+    @cached_property
+    def every(self) -> Kept:
+        """All cells."""
+        order, bounds = np.empty(len(self), np.int64), np.empty(self.grouping.count + 1, np.int64)
+        _order_by_group(self.group_of, order, bounds)
+        return self._used(order, bounds, np.ones(0, np.int64))
+
+    def holding(self, counts: Ints) -> Kept:
+        """Cells whose count is not zero."""
+        every = self.every
+        return self._used(every.cells, every.bounds, counts)
+
+    def _used(self, order: Ints, bounds: Ints, counts: Ints) -> Kept:
+        kept, kept_bounds = np.empty(len(order), np.int64), np.empty(len(bounds), np.int64)
+        cells, groups = _keep(order, bounds, counts, kept, kept_bounds)
+        return Kept(kept[:cells], kept_bounds[: groups + 1])
+
+    def keys(self, kept: Kept) -> list[pa.Array]:
+        """The groups' values, one array per grouping column."""
+        rows = self.row_of[kept.cells[kept.bounds[:-1]]]
+        return [one.dictionary.take(pa.array(one.codes[rows])) for one in self.grouping.columns]
+
+    def starts_of(self, kept: Kept) -> Ints:
+        """Where the slice of each kept cell begins."""
+        found: Ints = self.starts[self.slice_of[kept.cells]]
+        return found
+
+
+@compiled
+def _multiply(codes, size, others, product):  # type: ignore[no-untyped-def]
+    for i in range(len(codes)):
+        product[i] = np.int64(codes[i]) * size + others[i]
+
+
+@compiled
+def _number_cells(rows, fine, of_fine, codes, groups, cells, slice_of, group_of, row_of):  # type: ignore[no-untyped-def]
+    last_slice = np.full(groups, -1, np.int32)
+    last_cell = np.zeros(groups, np.int32)
+    count = 0
+    for k in range(len(fine)):
+        i = np.int64(rows[k]) if len(rows) else k
+        part = of_fine[np.uint32(fine[i])]
+        group = np.uint32(codes[i]) if len(codes) else np.uint32(0)
+        if last_slice[group] != part:
+            last_slice[group] = part
+            last_cell[group] = count
+            slice_of[count] = part
+            group_of[count] = group
+            row_of[count] = i
+            count += 1
+        cells[i] = last_cell[group]
+    return count
+
+
+@compiled
+def _order_by_group(group_of, order, bounds):  # type: ignore[no-untyped-def]
+    """A stable counting sort: cells come in order of their slices."""
+    bounds[:] = 0
+    for cell in range(len(group_of)):
+        bounds[group_of[cell] + 1] += 1
+    for group in range(len(bounds) - 1):
+        bounds[group + 1] += bounds[group]
+    place = bounds[:-1].copy()
+    for cell in range(len(group_of)):
+        order[place[group_of[cell]]] = cell
+        place[group_of[cell]] += 1
+
+
+@compiled
+def _keep(order, bounds, counts, kept, kept_bounds):  # type: ignore[no-untyped-def]
+    """Cells with a count, and groups with such a cell; no counts: all cells."""
+    cells = 0
+    groups = 0
+    for group in range(len(bounds) - 1):
+        first = cells
+        for j in range(bounds[group], bounds[group + 1]):
+            if not len(counts) or counts[order[j]]:
+                kept[cells] = order[j]
+                cells += 1
+        if cells > first:
+            kept_bounds[groups] = first
+            groups += 1
+    kept_bounds[groups] = cells
+    return cells, groups

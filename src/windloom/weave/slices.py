@@ -1,0 +1,121 @@
+"""Slices of a block: every tuple's finest slice, and for each slicing the slices these are part of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.compiled import compiled
+from windloom.slicing.edges import EdgeSet
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+
+#: One tuple in so many may be earlier than the one before it: beyond that, ticks are sorted before they are sliced.
+ORDERED_SHARE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Slicing:
+    """The slices of one edge set: `of_fine` is the slice of every finest slice, `starts` where each begins."""
+
+    of_fine: Codes
+    starts: Ints
+
+
+class Slices:
+    """The finest slices of a block's ticks, between the edges of all its sets; only those that hold a tuple.
+
+    `of_tuple` numbers them in order of time.
+    """
+
+    def __init__(self, ticks: Ints, edges: EdgeSet) -> None:
+        self.of_tuple, self.starts, self.is_ordered = _sliced(ticks, edges)
+        self._slicings: dict[EdgeSet, Slicing] = {}
+
+    def slicing(self, edges: EdgeSet) -> Slicing:
+        """The slices of fewer edges."""
+        if edges not in self._slicings:
+            starts = edges.last_edge(self.starts)
+            is_new = np.ones(len(starts), np.bool_)
+            is_new[1:] = starts[1:] != starts[:-1]
+            self._slicings[edges] = Slicing((np.cumsum(is_new) - 1).astype(np.int32), starts[is_new])
+        return self._slicings[edges]
+
+    @cached_property
+    def rows(self) -> Codes:
+        """Tuples in order of their slices; none where they come so."""
+        if self.is_ordered:
+            return np.empty(0, np.int32)
+        rows = np.empty(len(self.of_tuple), np.int32)
+        _sorted_rows(self.of_tuple, len(self.starts), rows)
+        return rows
+
+
+def _sliced(ticks: Ints, edges: EdgeSet) -> tuple[Codes, Ints, bool]:
+    periods = np.array([one.period for one in edges.classes], np.int64)
+    residues = np.array([one.residue for one in edges.classes], np.int64)
+    runs, starts = np.empty(len(ticks), np.int32), np.empty(len(ticks), np.int64)
+    order = np.empty(0, np.int64)
+    if _steps_back(ticks) > len(ticks) // ORDERED_SHARE:
+        order = np.argsort(ticks, kind="stable")
+    count = _slice_runs(ticks, order, periods, residues, runs, starts)
+    starts = starts[:count].copy()
+    if len(order) or (starts[1:] > starts[:-1]).all():
+        return runs, starts, not len(order)
+    # A slice that tuples came back to is several runs.
+    distinct, number = np.unique(starts, return_inverse=True)
+    _renumber(runs, number.astype(np.int32))
+    return runs, distinct, False
+
+
+@compiled
+def _steps_back(ticks):  # type: ignore[no-untyped-def]
+    count = 0
+    for i in range(1, len(ticks)):
+        count += ticks[i] < ticks[i - 1]
+    return count
+
+
+@compiled
+def _slice_runs(ticks, order, periods, residues, runs, starts):  # type: ignore[no-untyped-def]
+    """Number the runs of tuples in one slice; a slice is found anew only where a tick leaves the last one."""
+    count = 0
+    begin = np.int64(1)
+    end = np.int64(0)
+    for k in range(len(ticks)):
+        i = order[k] if len(order) else k
+        tick = ticks[i]
+        if tick < begin or tick >= end:
+            begin = np.int64(-(2**63))
+            end = np.int64(2**63 - 1)
+            for j in range(len(periods)):
+                edge = tick - (tick - residues[j]) % periods[j]
+                begin = max(begin, edge)
+                end = min(end, edge + periods[j])
+            starts[count] = begin
+            count += 1
+        runs[i] = count - 1
+    return count
+
+
+@compiled
+def _renumber(runs, number):  # type: ignore[no-untyped-def]
+    for i in range(len(runs)):
+        runs[i] = number[runs[i]]
+
+
+@compiled
+def _sorted_rows(numbers, count, rows):  # type: ignore[no-untyped-def]
+    """A stable counting sort."""
+    places = np.zeros(count + 1, np.int64)
+    for i in range(len(numbers)):
+        places[numbers[i] + 1] += 1
+    for one in range(count):
+        places[one + 1] += places[one]
+    for i in range(len(numbers)):
+        rows[places[numbers[i]]] = i
+        places[numbers[i]] += 1

@@ -1,0 +1,175 @@
+"""Projected tuples, and what the sets that are made from them share: columns, slices, groupings, grids, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.kernels.compiled import compiled
+from windloom.slicing.edges import EdgeSet
+from windloom.weave.columns import Column
+from windloom.weave.grid import Grid, Grouping, group_tuples
+from windloom.weave.slices import Slices
+from windloom.weave.updates import count_rows
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Made = TypeVar("Made")
+
+#: The signature bits that a tuple must have, in ascending order.
+Bits = tuple[int, ...]
+
+#: Predicates that one word of a signature tells apart: the bits of a bigint without its sign.
+SIGNATURE_BITS = 63
+
+#: In place of a column's position: the event time of the tuple.
+TICK = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Tuples of a block: those in `rows`, in ascending order, or every one."""
+
+    rows: Codes
+    every: bool
+
+    def count(self, tuples: int) -> int:
+        return tuples if self.every else len(self.rows)
+
+
+_EVERY = Chosen(np.empty(0, np.int32), True)
+
+
+class Tuples:
+    """Tuples as columns; each has a tick.
+
+    `place` is what slices are of, the tick or a position. `words` are the columns of the signature. What several sets
+    need is made by the first that asks for it; threads that ask at the same time wait.
+    """
+
+    def __init__(
+        self, tick: Column, place: Column, words: Sequence[Column], columns: Sequence[Column], edges: EdgeSet
+    ) -> None:
+        self.tick, self._place, self._words, self._columns, self._edges = tick, place, words, columns, edges
+        self._made: dict[Hashable, object] = {}
+        self._locks: dict[Hashable, Lock] = {}
+        self._lock = Lock()
+
+    @classmethod
+    def of(cls, table: pa.Table, words: int, edges: EdgeSet, *, has_positions: bool = False) -> Tuples:
+        """`table` has the columns `tick`, with `has_positions` the position, `s0…` (signature), then any others."""
+        columns = [Column(one) for one in table.columns]
+        tick, place = columns[0], columns[1 if has_positions else 0]
+        rest = columns[2 if has_positions else 1 :]
+        return cls(tick, place, rest[:words], rest[words:], edges)
+
+    def __len__(self) -> int:
+        return len(self.tick)
+
+    def column(self, position: int) -> Column:
+        return self.tick if position == TICK else self._columns[position]
+
+    def word(self, number: int) -> Ints:
+        return self._once(("word", number), lambda: self._words[number].integers)
+
+    @property
+    def slices(self) -> Slices:
+        return self._once("slices", lambda: Slices(self._place.integers, self._edges))
+
+    def grid(self, groups: tuple[int, ...], edges: EdgeSet) -> Grid:
+        """The cells of a grouping (positions of columns) and a slicing."""
+
+        def make() -> Grid:
+            return Grid(self.slices, self.slices.slicing(edges), self.grouping(groups))
+
+        return self._once((groups, edges), make)
+
+    def grouping(self, groups: tuple[int, ...]) -> Grouping:
+        def make() -> Grouping:
+            coded = [self._once(("coded", one), lambda one=one: self.column(one).coded) for one in groups]  # type: ignore[misc]
+            return group_tuples(coded, len(self))
+
+        return self._once(("grouping", groups), make)
+
+    def chosen(self, bits: Bits, known: int | None = None) -> Chosen:
+        """Tuples that have all these bits of the signature and, with `known`, a value in that column."""
+        if known is not None and self.column(known).valid is None:
+            known = None
+        return self._once(("chosen", bits, known), lambda: self._choose(bits, known))
+
+    def in_order(self, bits: Bits, column: int) -> Codes:
+        """The same tuples in order of the column's values."""
+        ranked = self._once(("ranked", column), lambda: self.column(column).ranked)
+        return self._once(("in order", bits, column), lambda: self._filter(ranked.order, bits))
+
+    def counts(self, grid: Grid, bits: Bits, known: int | None = None) -> Ints:
+        """Per cell of a grid, how many of the chosen tuples it has."""
+        chosen = self.chosen(bits, known)
+
+        def make() -> Ints:
+            count = np.zeros(len(grid), np.int64)
+            count_rows(grid.cells, chosen.rows, chosen.every, count)
+            return count
+
+        return self._once(("counts", id(grid), id(chosen)), make)
+
+    def _choose(self, bits: Bits, known: int | None) -> Chosen:
+        if known is None and not bits:
+            return _EVERY
+        if known is not None:
+            valid = self.column(known).valid
+            assert valid is not None
+            before = self.chosen(bits)
+            rows = np.empty(before.count(len(self)), np.int32)
+            return Chosen(rows[: _with_value(before.rows, before.every, valid, rows)], False)
+        before = self.chosen(bits[:-1])
+        rows = np.empty(before.count(len(self)), np.int32)
+        word, mask = self._bit(bits[-1])
+        return Chosen(rows[: _with_bit(before.rows, before.every, word, mask, rows)], False)
+
+    def _filter(self, rows: Codes, bits: Bits) -> Codes:
+        for bit in bits:
+            word, mask = self._bit(bit)
+            kept = np.empty(len(rows), np.int32)
+            rows = kept[: _with_bit(rows, False, word, mask, kept)]
+        return rows
+
+    def _bit(self, bit: int) -> tuple[Ints, np.int64]:
+        return self.word(bit // SIGNATURE_BITS), np.int64(1 << bit % SIGNATURE_BITS)
+
+    def _once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        found = self._made.get(key)
+        if found is None:
+            with self._lock:
+                lock = self._locks.setdefault(key, Lock())
+            with lock:
+                found = self._made.get(key)
+                if found is None:
+                    found = self._made[key] = make()
+        return found  # type: ignore[return-value]
+
+
+@compiled
+def _with_bit(rows, every, word, mask, kept):  # type: ignore[no-untyped-def]
+    count = 0
+    for k in range(len(word) if every else len(rows)):
+        i = np.int32(k) if every else rows[k]
+        kept[count] = i
+        count += (word[np.uint32(i)] & mask) != 0
+    return count
+
+
+@compiled
+def _with_value(rows, every, valid, kept):  # type: ignore[no-untyped-def]
+    count = 0
+    for k in range(len(valid) if every else len(rows)):
+        i = np.int32(k) if every else rows[k]
+        kept[count] = i
+        count += valid[np.uint32(i)]
+    return count
