@@ -17,6 +17,7 @@ from windloom.model.time import INTEGER_UNITS
 #: Answers of floating-point numbers agree to this, relative to themselves or to the largest value that went into them.
 TOLERANCE = 1e-9
 _MOMENTS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
+_PICKS = {"min_by": "min", "first": "min", "max_by": "max", "last": "max"}
 _ROUNDED = ("sum", "avg", "quantile", *_MOMENTS)
 #: Sketches, and lists of values: DuckDB has others.
 WITHOUT_EQUAL = ("approx_count_distinct", "approx_quantile", "approx_top", "frequent", "top")
@@ -86,15 +87,14 @@ def _aggregate(aggregate: Aggregate) -> str:
     if aggregate.argument is None:
         return f"count(*){where}"
     argument = _duck(aggregate.argument)
-    kind = aggregate.components[0].kind
-    if kind.is_pick:
+    if aggregate.function in _PICKS:
         by = "__tick" if aggregate.by is None else _duck(aggregate.by)
         condition = f"({by}) IS NOT NULL"
         if aggregate.where is not None:
             condition += f" AND CAST({_duck(aggregate.where)} AS BOOLEAN)"
         # Of tuples that tie, the least or greatest value is picked, and NULL is the least of all: not so in DuckDB.
         ordered = f"{{'y': {by}, 'known': ({argument}) IS NOT NULL, 'x': {argument}}}"
-        return f"struct_extract({'min' if kind.is_lowest else 'max'}({ordered}) FILTER (WHERE {condition}), 'x')"
+        return f"struct_extract({_PICKS[aggregate.function]}({ordered}) FILTER (WHERE {condition}), 'x')"
     match aggregate.function:
         case "count_distinct":
             return f"count(DISTINCT {argument}){where}"
