@@ -18,6 +18,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from windloom.spark.round_job import Taken
+from windloom.spark.row_job import TakenRows
 
 from support.catalogs import STREAMS, TYPES
 from support.native import partials_of_plan
@@ -42,8 +44,6 @@ from windloom.rounds.positions import counted_scans
 from windloom.rounds.shards.files import ShardFiles
 from windloom.rounds.shards.notes import ShardNote
 from windloom.rounds.shards.run import ShardRound, run_shard
-from windloom.spark.round_job import Taken
-from windloom.spark.row_job import TakenRows
 from windloom.spark.shard_job import Gathered
 
 Row = dict[str, Any]

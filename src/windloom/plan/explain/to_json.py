@@ -6,8 +6,8 @@
     cost             {operations_per_second, read, combine, exact}
     counts           {queries, streams, scans, sets, trees}
     streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "assumed", windows_per_tuple}
-    scans[]          {number, stream, where, predicates[], group_by[], components[], edges_per_second,
-                      feeds[] {set, bit | null, via | null}}: `via` is the set whose cells are rolled up
+    scans[]          {number, stream, intake: "woven" | "native", why, where, predicates[], feeds[] {set, bit | null}},
+                      woven: columns[]; native: group_by[], components[], edges_per_second
     sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
                       edges, slice_id, trees[]}
       components[]     {name, kind, argument, by, where, type, family, asked_by}
