@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, make_query
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from windloom.aggregates import card_for
 from windloom.aggregates.card import ListCard
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
-from windloom.rounds import State, step
+from windloom.rounds import RoundInput, State, step
 from windloom.rounds.encoding import decode, encode
 from windloom.slicing import SLICINGS
 from windloom.testing.holistic import frequencies, frequent, most_frequent
@@ -54,11 +54,13 @@ def answers_of(
     ordered = sorted(rows, key=lambda row: row["tick"])
     state, blocks = State(), []
     for first, last in pairwise([0, *sorted(cuts or []), len(ordered)]):
-        watermark = max((row["tick"] for row in ordered[:last]), default=state.closed)
-        state, answers, _ = step(state, partials_of_plan(plan, ordered[first:last]), watermark, plan)
+        watermark = max((row["tick"] for row in ordered[:last]), default=state.closed_over(("s",)))
+        state, answers, _ = step(
+            state, RoundInput(taken_of_plan(plan, ordered[first:last], state), {"s": watermark}), plan
+        )
         blocks += list(answers.blocks())
         state = decode(encode(state))
-    blocks += list(step(state, {}, TICK_MAX, plan)[1].blocks())
+    blocks += list(step(state, RoundInput(frontiers={"s": TICK_MAX}), plan)[1].blocks())
     found = {query.name: rows_of(blocks, query) for query in queries}
     return {name: sorted(rows, key=lambda row: (row["window_start"], str(row["k"]))) for name, rows in found.items()}
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, aggregates, landmark_catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.rounds import first_of
 from windloom.model import Aggregate, Expression, Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
-from windloom.rounds import State, step
+from windloom.rounds import RoundInput, State, step
 from windloom.rounds.encoding import decode, encode
 from windloom.slicing import SLICINGS
 
@@ -64,7 +64,7 @@ def test_one_step_answers_what_the_oracle_answers(
     strategy: str, slicing: str, queries: list[Query], rows: list[Row]
 ) -> None:
     plan = plan_of(queries, strategy, slicing)
-    _, answers, _ = step(State(), partials_of_plan(plan, rows), TICK_MAX, plan)
+    _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
     blocks = list(answers.blocks())
     for query in queries:
         assert_equal_answers(query, wanted(query, rows), rows_of(blocks, query))
@@ -79,7 +79,7 @@ def test_running_counts_are_recounted_ones(chosen: list[Aggregate], windows: lis
     found = []
     for technique in ("running_counts", "recalculate"):
         plan = plan_of(queries, technique=technique)
-        _, answers, _ = step(State(), partials_of_plan(plan, rows), TICK_MAX, plan)
+        _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
         found.append([block.table for block in answers.blocks(rows=7)])
     assert [str(table.to_pylist()) for table in found[0]] == [str(table.to_pylist()) for table in found[1]]
 
@@ -94,11 +94,13 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
     ordered = sorted(rows, key=lambda row: row["tick"])
     state, blocks = State(), []
     for first, last in pairwise([0, *sorted(cuts), len(ordered)]):
-        watermark = max((row["tick"] for row in ordered[:last]), default=state.closed)
-        state, answers, _ = step(state, partials_of_plan(plan, ordered[first:last]), watermark, plan)
+        watermark = max((row["tick"] for row in ordered[:last]), default=state.closed_over(("s",)))
+        state, answers, _ = step(
+            state, RoundInput(taken_of_plan(plan, ordered[first:last], state), {"s": watermark}), plan
+        )
         blocks += list(answers.blocks())
         state = decode(encode(state))
-    _, answers, _ = step(state, {}, TICK_MAX, plan)
+    _, answers, _ = step(state, RoundInput(frontiers={"s": TICK_MAX}), plan)
     blocks += list(answers.blocks())
     for query in queries:
         assert_equal_answers(query, wanted(query, rows), rows_of(blocks, query))
@@ -115,11 +117,11 @@ def test_landmark_windows_hold_every_value_since_the_landmark(
     for first, last in pairwise([0, *sorted(cuts), len(ordered)]):
         batch = ordered[first:last]
         seen = {"s": max(row["tick"] for row in ordered[:last])} if ordered[:last] else {}
-        watermark = seen.get("s", state.closed)
-        native = partials_of_plan(plan, batch)
-        state, answers, _ = step(state, native, watermark, plan, seen=seen, first=first_of(batch))
+        watermark = seen.get("s", state.closed_over(("s",)))
+        native = taken_of_plan(plan, batch)
+        state, answers, _ = step(state, RoundInput(native, {"s": watermark}, seen=seen, first=first_of(batch)), plan)
         blocks += list(answers.blocks())
         state = decode(encode(state))
-    blocks += list(step(state, {}, TICK_MAX, plan)[1].blocks())
+    blocks += list(step(state, RoundInput(frontiers={"s": TICK_MAX}), plan)[1].blocks())
     for query in queries:
         assert_equal_answers(query, rows, rows_of(blocks, query))

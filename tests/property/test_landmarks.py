@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, aggregates, landmark_catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.rounds import first_of
 from windloom.kernels import TECHNIQUES, permits
 from windloom.model import Aggregate, Expression, Query, Window
@@ -19,7 +19,7 @@ from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
-from windloom.rounds import Block, State, step
+from windloom.rounds import Block, RoundInput, State, step
 from windloom.slicing import SLICINGS
 
 Row = dict[str, Any]
@@ -44,14 +44,14 @@ def run(plan: Plan, rounds: list[list[Row]]) -> tuple[State, list[Block], list[S
     seen: dict[str, int] = {}
     for rows in rounds:
         seen = {"s": max([row["tick"] for row in rows], default=seen.get("s", 0))} if rows or seen else {}
-        watermark = seen.get("s", state.closed)
+        watermark = seen.get("s", state.closed_over(("s",)))
         state, answers, counts = step(
-            state, partials_of_plan(plan, rows), watermark, plan, seen=seen, first=first_of(rows)
+            state, RoundInput(taken_of_plan(plan, rows, state), {"s": watermark}, seen=seen, first=first_of(rows)), plan
         )
         assert all(late.partly == late.dropped == 0 for late in counts.late.values())
         blocks += list(answers.blocks())
         states.append(state)
-    state, answers, _ = step(state, {}, TICK_MAX, plan)
+    state, answers, _ = step(state, RoundInput(frontiers={"s": TICK_MAX}), plan)
     return state, blocks + list(answers.blocks()), states
 
 
@@ -64,7 +64,9 @@ def test_one_step_answers_what_the_oracle_answers(
 ) -> None:
     plan = plan_of(queries, strategy, slicing)
     seen = {"s": max(row["tick"] for row in rows)} if rows else {}
-    _, answers, _ = step(State(), partials_of_plan(plan, rows), TICK_MAX, plan, seen=seen, first=first_of(rows))
+    _, answers, _ = step(
+        State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}, seen=seen, first=first_of(rows)), plan
+    )
     blocks = list(answers.blocks())
     for query in queries:
         assert_equal_answers(query, rows, rows_of(blocks, query))

@@ -7,15 +7,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from support.durable import answers_in, make_rounds, run_stream
+from support.durable import make_batches, reported, run_stream
+from support.micro_batches import CrashError, crash_after, crash_at
 from windloom.rounds.encoding import encode
 from windloom.rounds.faults import FAULT_POINTS, watched
 
@@ -23,29 +22,11 @@ TESTS = Path(__file__).resolve().parents[1]
 ROUNDS = 12
 
 
-class CrashError(BaseException):
-    """Nothing catches it, as nothing catches kill -9."""
-
-
-@contextmanager
-def crash_after(passes: int) -> Iterator[None]:
-    left = passes
-
-    def count(_: str) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise CrashError
-
-    with watched(count):
-        yield
-
-
 @lru_cache(maxsize=32)
-def undisturbed(seed: int) -> tuple[dict[str, object], bytes]:
+def undisturbed(seed: int) -> tuple[dict[int, dict[str, list[str]]], bytes]:
     with tempfile.TemporaryDirectory() as folder:
-        state = run_stream(Path(folder), make_rounds(seed, ROUNDS))
-        return answers_in(Path(folder)), encode(state)
+        state = run_stream(Path(folder), make_batches(seed, ROUNDS))
+        return reported(Path(folder)), encode(state)
 
 
 @settings(max_examples=25, deadline=None)
@@ -59,7 +40,7 @@ def undisturbed(seed: int) -> tuple[dict[str, object], bytes]:
 def test_any_crashes_and_torn_last_files_change_no_answer(
     seed: int, crashes: list[int], torn: list[str], cut: int
 ) -> None:
-    rounds = make_rounds(seed, ROUNDS)
+    rounds = make_batches(seed, ROUNDS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for crash, tear in zip(crashes, torn + [""] * len(crashes), strict=False):
@@ -71,7 +52,7 @@ def test_any_crashes_and_torn_last_files_change_no_answer(
                 tear_last(folder / "checkpoint", tear, cut, before)
         state = run_stream(folder, rounds)
         answers, bytes_ = undisturbed(seed)
-        assert answers_in(folder) == answers
+        assert reported(folder) == answers
         assert encode(state) == bytes_
 
 
@@ -91,24 +72,19 @@ def tear_last(checkpoint: Path, folder: str, cut: int, before: set[Path]) -> Non
 def test_every_fault_point_is_passed_and_survived(tmp_path: Path) -> None:
     passed: list[str] = []
     with watched(passed.append):
-        run_stream(tmp_path / "whole", make_rounds(1, ROUNDS))
+        run_stream(tmp_path / "whole", make_batches(1, ROUNDS))
     assert set(passed) == set(FAULT_POINTS)
     for point in FAULT_POINTS:
         folder = tmp_path / point
-
-        def crash(name: str, wanted: str = point) -> None:
-            if name == wanted:
-                raise CrashError
-
         # Once a start, until it comes no further.
         for _ in range(2):
             try:
-                with watched(crash):
-                    run_stream(folder, make_rounds(1, ROUNDS))
+                with crash_at(point):
+                    run_stream(folder, make_batches(1, ROUNDS))
             except CrashError:
                 pass
-        run_stream(folder, make_rounds(1, ROUNDS))
-        assert answers_in(folder) == undisturbed(1)[0]
+        run_stream(folder, make_batches(1, ROUNDS))
+        assert reported(folder) == undisturbed(1)[0]
 
 
 def test_a_killed_process_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -118,4 +94,4 @@ def test_a_killed_process_goes_on_where_it_was(tmp_path: Path) -> None:
         killed = subprocess.run(command, env=environment | {"WINDLOOM_FAULT": fault}, check=False)
         assert killed.returncode == -signal.SIGKILL
     assert subprocess.run(command, env=environment, check=False).returncode == 0
-    assert answers_in(tmp_path) == undisturbed(7)[0]
+    assert reported(tmp_path) == undisturbed(7)[0]

@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, aggregates, make_query
 from support.compare import assert_equal_rows, rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.positions import full, take_rows, watermark_of
 from support.rounds import in_order
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
-from windloom.rounds import State, carry, step
+from windloom.rounds import RoundInput, State, carry, step
 from windloom.rounds.checkpoint import RoundLog
 from windloom.rounds.encoding import decode, encode
+from windloom.rounds.frontiers import advanced
 from windloom.rounds.positions import counted_scans
 from windloom.slicing import SLICINGS
 from windloom.testing import answer
@@ -56,12 +57,13 @@ def plan_of(queries: Sequence[Query], slicing: str = "pairs") -> Plan:
 def one_round(state: State, plan: Plan, rows: Sequence[Row], watermark: int) -> tuple[State, list[Any], Any]:
     """A step through its log, and a state through its bytes: as after a crash."""
     counted = {one.number for one in counted_scans(plan)}
-    partials = {number: table for number, table in partials_of_plan(plan, rows).items() if number not in counted}
-    taken, intake = take_rows(plan, rows, state.positions, state.closed, max(watermark, state.closed))
+    partials = {number: table for number, table in taken_of_plan(plan, rows).items() if number not in counted}
+    frontiers = advanced(state.frontiers, {"s": watermark})
+    taken, intake = take_rows(plan, {"s": rows}, state, frontiers)
     seen = {"s": max([row["tick"] for row in rows] + list(state.seen.values()))} if rows or state.seen else {}
-    log = RoundLog(0, 0, watermark, seen, {**partials, **taken}, rows=intake)
+    log = RoundLog(0, 0, RoundInput({**partials, **taken}, frontiers, seen, rows=intake))
     log = RoundLog.from_bytes("log", log.to_bytes())
-    state, answers, counts = step(state, log.partials, log.watermark, plan, seen=log.seen, rows=log.rows)
+    state, answers, counts = step(state, log.input, plan)
     again = decode(encode(state))
     assert encode(again) == encode(state)
     return again, list(answers.blocks()), counts
@@ -112,8 +114,8 @@ def test_a_tuple_behind_the_watermark_is_counted_as_late_and_has_no_position(
     for rows, delay in rounds:
         rows = [full(row) for row in rows]
         arrived += rows
-        stream += [row for row in rows if row["tick"] >= state.closed]
-        dropped.append([row for row in rows if row["tick"] < state.closed])
+        stream += [row for row in rows if row["tick"] >= state.closed_over(("s",))]
+        dropped.append([row for row in rows if row["tick"] < state.closed_over(("s",))])
         state, made, counts = one_round(state, plan, rows, watermark_of(arrived, delay))
         blocks += made
         for one in counted_scans(plan):

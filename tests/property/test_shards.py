@@ -3,56 +3,35 @@
 from __future__ import annotations
 
 import tempfile
-import zlib
-from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.catalogs import ROWS, catalogs, landmark_catalogs
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.micro_batches import RowJobs
+from support.native import taken_of_plan
 from support.rounds import first_of, plan_of
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import scans_by_grouping
 from windloom.plan import Plan
-from windloom.rounds import Block, State, carry, step
+from windloom.rounds import Block, RoundInput, State, carry, step
 from windloom.rounds.shards.blocks import joined, read_blocks
 from windloom.rounds.shards.files import ShardFiles
-from windloom.rounds.shards.notes import ShardNote, counts_of, kept_from_of
-from windloom.rounds.shards.run import ShardRound, run_shard, shard_state
+from windloom.rounds.shards.notes import counts_of, kept_from_of
+from windloom.rounds.shards.run import ShardRound, shard_state
+from windloom.spark.shard_job import Gathered
 
 Row = dict[str, Any]
 
 ROUNDS = st.lists(st.tuples(ROWS, st.integers(0, 30), st.booleans()), min_size=1, max_size=5)
 
 
-def of_shard(plan: Plan, partials: Mapping[int, pa.Table], shard: int, shards: int) -> dict[int, pa.Table]:
-    found = {}
-    for scan in plan.scans:
-        table = partials[scan.number]
-        columns = table.columns[1 + scan.words : 1 + len(scan.key_types)]
-        keys = zip(*(column.to_pylist() for column in columns), strict=True)
-        hashes = [zlib.crc32(repr(key).encode()) % shards for key in keys] if columns else [0] * table.num_rows
-        mine = table.filter(pa.array([number == shard for number in hashes], pa.bool_()))
-        if mine.num_rows:
-            found[scan.number] = mine
-    return found
-
-
 def reported(blocks: list[Block], queries: list[Query]) -> list[list[str]]:
     return [sorted(map(repr, rows_of(blocks, query))) for query in queries]
-
-
-def run_all(told: ShardRound, partials: Mapping[int, pa.Table], shards: int) -> list[ShardNote]:
-    """Every shard, and the first one twice: what another attempt wrote does not matter."""
-    run_shard(told, 0, of_shard(told.plan, partials, 0, shards))
-    notes = [run_shard(told, shard, of_shard(told.plan, partials, shard, shards)) for shard in range(shards)]
-    return [ShardNote.from_json(note.to_json()) for note in notes]
 
 
 @settings(max_examples=60, deadline=None)
@@ -80,15 +59,15 @@ def test_shards_together_are_one_step(
             seen = {"s": max(largest, facts.seen.get("s", largest))}
             other = previous if previous is not None and previous != plan else None
             smallest = first_of(rows)
-            told = ShardRound(number, plan, watermark, seen, history_ticks, facts, other, states, files, smallest)
-            partials = partials_of_plan(plan, rows)
-            notes = run_all(told, partials, shards)
+            given = RoundInput(frontiers={"s": watermark}, seen=seen, first=smallest)
+            told = ShardRound(number, plan, given, history_ticks, facts, other, states, files)
+            partials = taken_of_plan(plan, rows)
+            notes = RowJobs().run_shards(told, Gathered(partials, {}, {}, {}), shards)
             if other is not None:
                 whole, facts = carry(whole, other, plan), carry(facts, other, plan)
                 assert (facts.since, facts.fresh, facts.history) == (whole.since, whole.fresh, whole.history)
-            facts_of = {"seen": seen, "first": smallest, "history_ticks": history_ticks}
-            whole, answers, counts = step(whole, partials, watermark, plan, **facts_of)
-            facts, _, _ = step(facts, {}, watermark, plan, **facts_of)
+            whole, answers, counts = step(whole, given.with_partials(partials), plan, history_ticks=history_ticks)
+            facts, _, _ = step(facts, given, plan, history_ticks=history_ticks)
             facts = facts.forgetting(kept_from_of(notes))
             assert (facts.since, facts.seen, facts.history) == (whole.since, whole.seen, whole.history)
             assert facts.first == whole.first

@@ -21,7 +21,9 @@ COLUMNS = {
     "b": DataType.parse("boolean"),
 }
 STREAM = Stream("s", COLUMNS, "tick", time_unit="us")
-TYPES = {("s", name): kind for name, kind in COLUMNS.items()}
+#: Three streams of the same columns, for looms that read several; "s" alone for all others.
+STREAMS = {name: replace(STREAM, name=name) for name in ("s", "t", "u")}
+TYPES = {(stream, name): kind for stream in STREAMS for name, kind in COLUMNS.items()}
 
 _FLOATS = st.one_of(
     st.none(), st.sampled_from([0.0, -0.0, 0.1, 1e15, -1e15, 3.0, math.nan, math.inf]), st.floats(-100, 100, width=32)
@@ -84,11 +86,16 @@ def queries(draw: st.DrawFn, name: str) -> Query:
 
 
 def make_query(
-    name: str, window: Window, chosen: list[Aggregate], grouping: tuple[str, ...] = (), where: str | None = None
+    name: str,
+    window: Window,
+    chosen: list[Aggregate],
+    grouping: tuple[str, ...] = (),
+    where: str | None = None,
+    stream: str = "s",
 ) -> Query:
     return Query(
         name,
-        "s",
+        stream,
         window,
         None if where is None else Expression.of_column(where),
         tuple(Grouping(column, Expression.of_column(column)) for column in grouping),

@@ -9,12 +9,12 @@ from typing import Any
 
 from support.catalogs import STREAM, TYPES
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
-from windloom.rounds import State, carry, step
+from windloom.rounds import RoundInput, State, carry, step
 from windloom.rounds.lateness import Late, late_by_stream
 from windloom.testing import answer
 from windloom.testing.oracle import answer_from, windows_of
@@ -79,11 +79,8 @@ def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, hist
         seen = {"s": max([row["tick"] for row in one.rows] + list(seen.values()))} if one.rows or seen else {}
         state, answers, counts = step(
             state,
-            partials_of_plan(plan, one.rows),
-            one.watermark,
+            RoundInput(taken_of_plan(plan, one.rows, state), {"s": one.watermark}, seen=seen, first=first_of(one.rows)),
             plan,
-            seen=seen,
-            first=first_of(one.rows),
             history_ticks=history_ticks,
         )
         blocks = list(answers.blocks())

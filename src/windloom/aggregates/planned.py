@@ -33,12 +33,14 @@ class PlannedComponent:
     @property
     def fields(self) -> tuple[str, ...]:
         """The native columns that Spark computes for each slice and group for this component, in order."""
-        return self.card.fields(self)
+        return self.card.fields(self) if isinstance(self.card, ValueCard) else ()
 
 
 def lift(planned: PlannedComponent, native: list[Column]) -> AnyLifted:
     """Cells of native columns; `native` holds the component's fields in order."""
-    return planned.card.lift(planned, native)
+    card = planned.card
+    assert isinstance(card, ValueCard), "lists are woven, not lifted"
+    return card.lift(planned, native)
 
 
 def neutral(planned: PlannedComponent, count: int) -> AnyLifted:

@@ -26,14 +26,14 @@ class _NameOption(click.Option):
 
     def make_metavar(self, ctx: click.Context) -> str:
         from windloom.kernels import TECHNIQUES
-        from windloom.optimizer import SCANS, STRATEGIES
+        from windloom.optimizer import INTAKES, STRATEGIES
         from windloom.slicing import SLICINGS
 
         names = {
             "strategy": ["auto", *STRATEGIES],
             "slicing": [*SLICINGS],
             "technique": ["auto", *TECHNIQUES],
-            "scans": [*SCANS],
+            "intake": [*INTAKES],
         }
         return "|".join(names[str(self.name)])
 
@@ -49,15 +49,15 @@ def plan_options(command: Command) -> Command:
     return command
 
 
-def scans_option(command: Command) -> Command:
-    return click.option("--scans", cls=_NameOption, default="auto", help="What one reading of a stream feeds.")(command)
+def intake_option(command: Command) -> Command:
+    return click.option("--intake", cls=_NameOption, default="auto", help="How tuples become partials.")(command)
 
 
-def check_plan_options(strategy: str, slicing: str, technique: str, scans: str = "auto") -> None:
+def check_plan_options(strategy: str, slicing: str, technique: str, intake: str = "auto") -> None:
     """Before Spark starts: a slip of the pen should not take ten seconds to be told."""
     from windloom.optimizer import PlanOptions
 
-    PlanOptions(strategy, slicing, technique, scans)
+    PlanOptions(strategy, slicing, technique, intake)
 
 
 def session_options(command: Command) -> Command:

@@ -14,6 +14,7 @@ from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
+from windloom.plan.expressions import knows_outputs
 from windloom.plan.physical import Plan
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.frames import (
@@ -185,15 +186,14 @@ class Registry:
             self._checked_outputs.update(asked)
 
     def _must_ask(self, outputs: OutputsOfTypes) -> bool:
-        """Is it for Spark to say whether it evaluates the outputs: there are data, and our rules do not know."""
+        """Is it for Spark to say whether it evaluates the outputs: there are data, and the evaluator does not know."""
         query = outputs.query
         if query.stream not in self._frames or query.is_plain or outputs.key in self._checked_outputs:
             return False
-        if not self._has_usual_types(query.stream):
-            return True
-        kinds = [expression_type(one, outputs.columns) for one in outputs.expressions]
-        having = query.having is not None and kinds[-1] is not None and kinds[-1].kind not in CONDITIONS
-        return having or None in kinds
+        if knows_outputs(query, outputs.groups, outputs.aggregates):
+            self._checked_outputs.add(outputs.key)
+            return False
+        return True
 
     def _learn_types(self, stream: str, expressions: list[Expression]) -> None:
         """From the columns and from our own rules; from Spark, in one analysis, where these do not know."""

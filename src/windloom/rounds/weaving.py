@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
 from windloom.plan.physical import PartialSet, Plan
-from windloom.plan.woven import WovenScan, WovenSet
+from windloom.plan.scans import WovenScan, WovenSet
 from windloom.rounds.cells import Cells
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.cut import Cut
@@ -26,7 +26,7 @@ def read_tuples(plan: Plan, scan: WovenScan, table: pa.Table) -> Tuples:
     """Projected tuples, all with a tick, as the sets of their scan share them."""
     edges = {plan.sets[fed.number].edges for fed in scan.feeds}
     finest = EdgeSet.of(one for each in edges for one in each.classes)
-    return Tuples.of(table, scan.words, finest, has_positions=scan.counted_by is not None)
+    return Tuples.of(table, scan.signature.words, finest, has_positions=scan.counted_by is not None)
 
 
 def weave(plan: Plan, scan: WovenScan, tuples: Tuples, threads: int | None = None) -> dict[int, Cells]:

@@ -175,11 +175,11 @@ def arrow_frame(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
 def finish(frame: DataFrame, shape: Shape, keep: tuple[str, ...] = ()) -> DataFrame:
     """HAVING and expressions over aggregates, by Spark itself; `keep` names further columns to carry along."""
     if shape.having is not None:
-        frame = frame.where(shape.having)
+        frame = frame.where(shape.having.sql)
     if shape.select is None:
         names = [name for name, _ in shape.groups + shape.columns]
         return frame.select(*(F.col(_quoted(name)) for name in [*keep, "window_start", "window_end", *names]))
-    computed = [F.expr(sql).alias(name) for name, sql in shape.select]
+    computed = [F.expr(one.sql).alias(name) for name, one in shape.select]
     return frame.select(*keep, "window_start", "window_end", *computed)
 
 
@@ -188,8 +188,5 @@ def _quoted(name: str) -> str:
 
 
 def output_types(spark: SparkSession, shape: Shape) -> dict[str, str]:
-    """Names and Spark types of a shape's answer columns, expressions over aggregates included."""
-    if shape.select is None:
-        fields = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
-        return {name: kind.name for name, kind in fields}
+    """Names and Spark types of a shape's answer columns, from Spark's analyzer."""
     return dict(finish(spark.createDataFrame([], ddl_of(shape)), shape).dtypes)

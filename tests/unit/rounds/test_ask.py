@@ -8,11 +8,11 @@ import pytest
 
 from support.catalogs import make_query
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.rounds import plan_of
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, Window
-from windloom.rounds import State, ask, step
+from windloom.rounds import RoundInput, State, ask, step
 
 SUM = Aggregate("sum", Expression.of_column("i"))
 RUNNING = plan_of({"a": make_query("a", Window(20, 10), [SUM], ("k",))})
@@ -20,8 +20,10 @@ RUNNING = plan_of({"a": make_query("a", Window(20, 10), [SUM], ("k",))})
 
 def kept(history_ticks: int = 0) -> State:
     rows = [{"tick": tick, "k": "xy"[tick % 2], "i": tick} for tick in range(100)]
-    partials = partials_of_plan(RUNNING, rows)
-    return step(State(), partials, 95, RUNNING, seen={"s": 99}, first={"s": 0}, history_ticks=history_ticks)[0]
+    partials = taken_of_plan(RUNNING, rows)
+    return step(
+        State(), RoundInput(partials, {"s": 95}, seen={"s": 99}, first={"s": 0}), RUNNING, history_ticks=history_ticks
+    )[0]
 
 
 def question(window: Window, aggregate: Aggregate = SUM, grouping: tuple[str, ...] = ("k",), **more: Any) -> Query:

@@ -11,11 +11,11 @@ import pytest
 
 from support.catalogs import make_query
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.rounds import plan_of
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.plan import Plan
-from windloom.rounds import State, carry, step
+from windloom.rounds import RoundInput, State, carry, step
 from windloom.rounds.exact import MOST_EDGES, first_exact
 from windloom.rounds.state import Cut, History
 from windloom.slicing.edges import EdgeClass, EdgeSet
@@ -36,8 +36,8 @@ def ran(at: Plan, ticks: range, watermark: int, state: State | None = None, hist
     """The state after a round with one tuple a tick."""
     rows = [{"tick": tick, "k": "a", "i": 1, "b": True} for tick in ticks]
     seen = {"s": ticks[-1]} if len(ticks) else {}
-    partials = partials_of_plan(at, rows)
-    return step(state or State(), partials, watermark, at, seen=seen, history_ticks=history_ticks)[0]
+    partials = taken_of_plan(at, rows)
+    return step(state or State(), RoundInput(partials, {"s": watermark}, seen=seen), at, history_ticks=history_ticks)[0]
 
 
 OLD = plan(query("a", Window(20, 10)))
@@ -109,7 +109,7 @@ def test_a_query_that_stays_goes_on_as_if_nothing_had_happened() -> None:
     carried = carry(state, OLD, grown)
     rows = [{"tick": tick, "k": "a", "i": 1} for tick in range(30, 50)]
     for before, at in ((state, OLD), (carried, grown)):
-        _, answers, _ = step(before, partials_of_plan(at, rows), 50, at)
+        _, answers, _ = step(before, RoundInput(taken_of_plan(at, rows, before), {"s": 50}), at)
         found = rows_of(answers.blocks(), next(iter(OLD.queries)).query)
         assert [(row["window_start"], row["o0"]) for row in found] == [(10, 20), (20, 20), (30, 20)]
 
@@ -134,9 +134,9 @@ def test_a_fresh_query_answers_from_history_in_its_first_round_and_once() -> Non
     state = ran(OLD, range(60), 45, history_ticks=1000)
     new = query("b", Window(30, 10))
     both = plan(*(one.query for one in OLD.queries), new)
-    state, answers, _ = step(carry(state, OLD, both), {}, 45, both)
+    state, answers, _ = step(carry(state, OLD, both), RoundInput(frontiers={"s": 45}), both)
     assert [row["window_start"] for row in rows_of(answers.blocks(), new)] == [-20, -10, 0, 10]
-    state, answers, _ = step(state, {}, 60, both)
+    state, answers, _ = step(state, RoundInput(frontiers={"s": 60}), both)
     assert [row["window_start"] for row in rows_of(answers.blocks(), new)] == [20, 30]
 
 
@@ -146,9 +146,9 @@ def test_since_is_forgotten_when_it_holds_nothing_back_any_more() -> None:
     both = plan(*(one.query for one in OLD.queries), new)
     state = carry(state, OLD, both)
     assert state.since == {"b": 60}
-    state = step(state, {}, 78, both)[0]
+    state = step(state, RoundInput(frontiers={"s": 78}), both)[0]
     assert state.since == {"b": 60}
-    assert step(state, {}, 79, both)[0].since == {}
+    assert step(state, RoundInput(frontiers={"s": 79}), both)[0].since == {}
 
 
 def test_only_so_many_slicings_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,12 @@ import pyarrow as pa
 import pytest
 
 from support.catalogs import STREAM
-from support.durable import make_rounds, plan_of_record, run_stream
+from support.durable import STREAMS as DELAYED
+from support.durable import make_batches, plan_of_record, run_stream
 from windloom.errors import WindloomError
 from windloom.model import DataType
-from windloom.rounds import State
+from windloom.model.time import TICK_MIN
+from windloom.rounds import RoundInput, State
 from windloom.rounds.checkpoint import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
 
 STREAMS = {"s": STREAM}
@@ -66,14 +68,16 @@ def test_a_round_without_any_plan_is_refused(tmp_path: Path) -> None:
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
     table = pa.table({"slice": [1, 2], "g0": pa.array(["a", None]), "c0": pa.chunked_array([[3], [4]])})
-    log = RoundLog(5, 3, -7, {"s": 11, "t": -4}, {0: table, 2: table.slice(0, 0)})
+    partials = {0: table, 2: table.slice(0, 0)}
+    given = RoundInput(partials, {"s": 7, "t": TICK_MIN}, {"s": 11, "t": -4}, {"s": 3}, idle=frozenset({"t"}))
+    log = RoundLog(5, 3, given, {"s": 2})
     with opened(tmp_path) as checkpoint:
         assert checkpoint.read_log(5) is None
         checkpoint.write_log(log)
         found = checkpoint.read_log(5)
     assert found == log
     assert found is not None
-    assert found.partials[0].schema == table.schema
+    assert found.input.partials[0].schema == table.schema
 
 
 def test_progress_is_kept_by_round(tmp_path: Path) -> None:
@@ -88,7 +92,7 @@ def test_progress_is_kept_by_round(tmp_path: Path) -> None:
 
 
 def test_only_what_recovery_may_need_is_kept(tmp_path: Path) -> None:
-    run_stream(tmp_path, make_rounds(3, 40), snapshot_rounds=5)
+    run_stream(tmp_path, make_batches(3, 40), snapshot_rounds=5)
     kept = names(tmp_path / "checkpoint")
     assert {name for name in kept if name.startswith("snapshots")} == {
         "snapshots/000000034.state",
@@ -97,7 +101,7 @@ def test_only_what_recovery_may_need_is_kept(tmp_path: Path) -> None:
     assert {name for name in kept if name.startswith("log")} == {f"log/{i:09}.arrow" for i in range(35, 40)}
     assert {name for name in kept if name.startswith("commits")} == {f"commits/{i:09}.json" for i in range(35, 40)}
     assert {name for name in kept if name.startswith("begun")} == {f"begun/{i:09}.json" for i in range(34, 40)}
-    with opened(tmp_path / "checkpoint") as checkpoint:
+    with opened(tmp_path / "checkpoint", DELAYED) as checkpoint:
         oldest = checkpoint.read_snapshot(34).plan_version
         assert checkpoint.plans()[0].version == oldest
         checkpoint.retain(keep_rounds=2)
@@ -109,7 +113,7 @@ def test_logs_and_commits_of_the_newest_rounds_can_be_kept_longer(tmp_path: Path
         checkpoint.record_plan(PlanRecord(0, 0, {}))
         for round in range(10):
             checkpoint.begin(round)
-            checkpoint.write_log(RoundLog(round, 0, 0, {}, {}))
+            checkpoint.write_log(RoundLog(round, 0, RoundInput()))
             checkpoint.commit(round, {})
             checkpoint.snapshot(round, State())
             checkpoint.retain(keep_rounds=4, keep_snapshots=3)
@@ -119,14 +123,14 @@ def test_logs_and_commits_of_the_newest_rounds_can_be_kept_longer(tmp_path: Path
 
 
 def test_a_damaged_snapshot_falls_back_to_the_one_before(tmp_path: Path) -> None:
-    expected = run_stream(tmp_path, make_rounds(4, 20), snapshot_rounds=5)
+    expected = run_stream(tmp_path, make_batches(4, 20), snapshot_rounds=5)
     newest = tmp_path / "checkpoint" / "snapshots" / "000000019.state"
     data = newest.read_bytes()
     newest.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    with opened(tmp_path / "checkpoint") as checkpoint:
+    with opened(tmp_path / "checkpoint", DELAYED) as checkpoint:
         found = recover(checkpoint, plan_of_record)
     assert found.next_round == 20
-    assert found.state.closed == expected.closed
+    assert found.state.frontiers == expected.frontiers
     assert found.state.nbytes == expected.nbytes
 
 
@@ -150,12 +154,12 @@ def test_a_damaged_file_is_refused_by_name_with_what_to_do(tmp_path: Path, name:
 
 def committed(folder: Path) -> None:
     with opened(folder) as checkpoint:
-        checkpoint.record_plan(PlanRecord(0, 0, {"a": next(iter(make_rounds(1, 1)[0].queries))}))
+        checkpoint.record_plan(PlanRecord(0, 0, {"a": next(iter(make_batches(1, 1)[0].queries))}))
         for round in range(2):
             checkpoint.begin(round)
-            checkpoint.write_log(RoundLog(round, 0, 0, {"s": 1}, {0: pa.table({"slice": [1]})}))
+            checkpoint.write_log(RoundLog(round, 0, RoundInput({0: pa.table({"slice": [1]})}, seen={"s": 1})))
             checkpoint.commit(round, {})
-        checkpoint.snapshot(1, State({}, 3))
+        checkpoint.snapshot(1, State({}, {"s": 3}))
 
 
 def read(checkpoint: Checkpoint, name: str) -> None:
@@ -179,23 +183,26 @@ def read(checkpoint: Checkpoint, name: str) -> None:
         "snapshots/000000001.state",
     ],
 )
-def test_a_file_of_a_newer_version_is_refused_by_name(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("version", "way_on"), [(99, "or a newer one"), (0, "start with a new checkpoint")])
+def test_a_file_of_another_version_is_refused_by_name(tmp_path: Path, name: str, version: int, way_on: str) -> None:
     committed(tmp_path)
     path = tmp_path / name
     if name.endswith(".json"):
-        path.write_text(json.dumps({**json.loads(path.read_text()), "version": 99}))
+        path.write_text(json.dumps({**json.loads(path.read_text()), "version": version}))
     else:
-        path.write_bytes(path.read_bytes()[:8] + (99).to_bytes(4, "little") + path.read_bytes()[12:])
-    with pytest.raises(WindloomError, match=f"'{name}' is of version 99") as error, opened(tmp_path) as checkpoint:
+        path.write_bytes(path.read_bytes()[:8] + version.to_bytes(4, "little") + path.read_bytes()[12:])
+    told = f"'{name}' is of version {version}"
+    with pytest.raises(WindloomError, match=told) as error, opened(tmp_path) as checkpoint:
         read(checkpoint, name)
-    assert "newer" in error.value.hint
+    assert "version" in error.value.detail
+    assert way_on in error.value.hint
 
 
 def test_a_missing_log_is_told_by_its_round(tmp_path: Path) -> None:
-    run_stream(tmp_path, make_rounds(4, 6), snapshot_rounds=99)
+    run_stream(tmp_path, make_batches(4, 6), snapshot_rounds=99)
     (tmp_path / "checkpoint" / "log" / "000000003.arrow").unlink()
     with (
-        opened(tmp_path / "checkpoint") as checkpoint,
+        opened(tmp_path / "checkpoint", DELAYED) as checkpoint,
         pytest.raises(WindloomError, match="the log of round 3 is missing"),
     ):
         recover(checkpoint, plan_of_record)

@@ -137,7 +137,7 @@ def test_values_that_no_cell_holds_any_more_are_forgotten() -> None:
 def test_a_state_with_picks_is_read_back_as_it_was() -> None:
     cells = lifted("max_by", "timestamp", pa.array([0.5, None]), VALUES["timestamp"][:2])
     bounds = np.array([0, 2])
-    state = State({0: Cells([], bounds, np.array([0, 10]), (cells,))}, 7)
+    state = State({0: Cells([], bounds, np.array([0, 10]), (cells,))}, {"s": 7})
     again = decode(encode(state)).cells[0].lifted[0]
     assert lowered("max_by", "timestamp", again) == VALUES["timestamp"][:2]
     assert again.dictionary is not None

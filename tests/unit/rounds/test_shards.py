@@ -11,7 +11,7 @@ import pytest
 
 from support.catalogs import STREAM
 from windloom.errors import WindloomError
-from windloom.rounds import Block, State
+from windloom.rounds import Block, RoundInput, State
 from windloom.rounds.checkpoint import Checkpoint, LocalStorage, RoundLog
 from windloom.rounds.checkpoint.sharding import settle_shards
 from windloom.rounds.lateness import Late
@@ -85,7 +85,7 @@ def test_answers_that_are_cut_short_are_refused_by_name(cut: int) -> None:
         list(read_blocks("f.answers", data[:cut]))
 
 
-def test_answers_of_a_newer_version_are_refused() -> None:
+def test_answers_of_another_version_are_refused() -> None:
     data = b"".join(bytes(piece) for piece in write_blocks([BLOCK]))
     with pytest.raises(WindloomError, match="is of version 9"):
         list(read_blocks("f", data[:8] + b"\x09" + data[9:]))
@@ -100,7 +100,7 @@ def test_a_damaged_state_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_notes_add_up_and_stay_in_the_log() -> None:
     notes = (note(0, {}), note(1, {0: 40}), note(2, {0: 30, 1: 7}))
-    log = RoundLog(4, 1, 99, {"s": 120}, {}, {"s": 2}, notes)
+    log = RoundLog(4, 1, RoundInput(frontiers={"s": 99}, seen={"s": 120}), {"s": 2}, notes)
     assert RoundLog.from_bytes("log", log.to_bytes()) == log
     assert counts_of(notes) == StepCounts({0: 15, 1: 3}, {0: 6}, {0: Late(3, 3)})
     assert kept_from_of(notes) == {0: 40, 1: 7}

@@ -1,73 +1,67 @@
-"""A woven scan for sets of one stream: every distinct predicate a bit, every distinct expression a column."""
+"""A woven scan for sets of one stream: every distinct condition is a bit, every distinct expression a column."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
-from windloom.model.predicate import Predicate, common, implies
-from windloom.plan.physical import PartialSet, PlannedComponent
-from windloom.plan.woven import Projected, WovenScan, WovenSet
+from windloom.optimizer.intake.signature import Signed, sign
+from windloom.plan.physical import PartialSet
+from windloom.plan.scans import Projected, Signature, WovenScan, WovenSet
 from windloom.weave.cut import Read
 from windloom.weave.tuples import TICK, Bits
 
 
-def weave_scan(number: int, sets: Sequence[PartialSet]) -> WovenScan:
-    """`sets` are of one stream, and their slices of one kind: of time, or of positions counted in the same way."""
-    wheres = dict.fromkeys(one.predicate for one in sets)
-    given = [where for where in wheres if where is not None]
-    pushed = None
-    if None not in wheres:
-        pushed = given[0] if len(given) == 1 else common(given)
-    # What the pushed condition says already takes no bit.
-    told = sorted((one for one in given if pushed is None or not implies(pushed, one)), key=lambda one: one.sql)
-    bits = {one: bit for bit, one in enumerate(told)}
-    predicates = [Expression(one.guarded_sql, one.expression.columns) for one in told]
-    filters = _filter_bits(sets, bits, predicates)
+def woven_scan(number: int, sets: Sequence[PartialSet], watched: Sequence[PartialSet] = (), why: str = "") -> WovenScan:
+    """`sets` are of one stream, and their slices of one kind: of time, or of positions counted in the same way.
+
+    `watched` are sets of positions whose late tuples this scan tells.
+    """
+    counted_by = sets[0].counted_by if sets else None
+    # Where tuples are counted, all of them are, whether a query wants them or not.
+    signed = sign([*sets, *watched], pushes=counted_by is None)
+    predicates = list(signed.predicates)
+    filters = _filter_bits(sets, signed, predicates)
     columns = _Columns()
-    feeds = tuple(_set(one, bits, filters, columns) for one in sets)
+    for key in counted_by or ():
+        columns.place(key, ())
+    feeds = tuple(_set(one, signed, filters, columns) for one in sets)
     return WovenScan(
         number,
-        sets[0].stream,
-        None if pushed is None else pushed.expression,
-        tuple(predicates),
-        len(told),
-        None not in wheres and len(told) == len(given) > 0,
+        (*sets, *watched)[0].stream,
+        Signature(signed.pushed, tuple(predicates), len(signed.predicates), signed.only_signed),
         columns.projected(),
         feeds,
-        sets[0].counted_by,
+        counted_by,
+        tuple((one.number, signed.bit(one)) for one in watched),
+        why,
     )
 
 
-def _filter_bits(
-    sets: Sequence[PartialSet], bits: Mapping[Predicate, int], predicates: list[Expression]
-) -> dict[str, int]:
+def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Expression]) -> dict[str, int]:
     """The bit of every FILTER's condition; new ones are put behind the predicates of sets.
 
     A condition is evaluated only for tuples that a query with it wants: elsewhere it may fail.
     """
-    found = {one.sql: bit for one, bit in bits.items()}
+    found = dict(signed.bits)
     users: dict[str, tuple[Expression, set[int | None]]] = {}
     for one in sets:
         for part in one.components:
             where = part.component.where
             if where is not None:
-                users.setdefault(where.sql, (where, set()))[1].add(_bit(one, bits))
+                users.setdefault(where.sql, (where, set()))[1].add(signed.bit(one))
     for sql in sorted(users):
         if sql in found:
             continue
         where, wanted = users[sql]
-        guards = [predicates[bit].sql for bit in sorted(bit for bit in wanted if bit is not None)]
         condition = f"CAST({sql} AS BOOLEAN)"  # a bare NULL is of no type, and needs one to be a condition
-        if None not in wanted:
-            condition = f"CASE WHEN {' OR '.join(f'({guard})' for guard in guards)} THEN {condition} END"
+        if None not in wanted and where.column is None:
+            guards = [f"({predicates[bit].sql})" for bit in sorted(bit for bit in wanted if bit is not None)]
+            condition = f"CASE WHEN {' OR '.join(guards)} THEN {condition} END"
         found[sql] = len(predicates)
         predicates.append(Expression(condition, where.columns))
     return found
-
-
-def _bit(one: PartialSet, bits: Mapping[Predicate, int]) -> int | None:
-    return None if one.predicate is None else bits.get(one.predicate)
 
 
 class _Columns:
@@ -97,8 +91,8 @@ def _guards(readers: set[Bits], is_plain: bool) -> tuple[Bits, ...] | None:
     return None if is_plain or () in readers else tuple(sorted(readers))
 
 
-def _set(one: PartialSet, bits: Mapping[Predicate, int], filters: Mapping[str, int], columns: _Columns) -> WovenSet:
-    bit = _bit(one, bits)
+def _set(one: PartialSet, signed: Signed, filters: Mapping[str, int], columns: _Columns) -> WovenSet:
+    bit = signed.bit(one)
     groups = tuple(columns.place(part, (bit,)) for part in one.group_by)
     return WovenSet(one.number, bit, groups, tuple(_read(part, bit, filters, columns) for part in one.components))
 

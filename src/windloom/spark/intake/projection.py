@@ -8,10 +8,9 @@ from pyspark.sql import DataFrame
 
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
-from windloom.plan.woven import Projected, WovenScan
+from windloom.plan.scans import Projected, WovenScan
 from windloom.spark.native import signature_sql, tick_sql
 from windloom.spark.positions import POSITION
-from windloom.weave.tuples import SIGNATURE_BITS
 
 
 def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
@@ -19,28 +18,20 @@ def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
 
     Tuples without a usable time pass every condition, so that they are seen and counted.
     """
-    tick = tick_sql(stream)
-    if scan.where is not None:
-        frame = frame.where(f"({scan.where.sql}) OR {tick} IS NULL")
-    words = signature_sql(scan.predicates)
+    tick, signature = tick_sql(stream), scan.signature
+    if signature.where is not None:
+        frame = frame.where(f"({signature.where.sql}) OR {tick} IS NULL")
+    words = signature_sql(signature.predicates)
     found = frame.selectExpr(
         f"{tick} AS tick",
         *([] if scan.counted_by is None else [f"{POSITION} AS position"]),
         *(f"{word} AS s{i}" for i, word in enumerate(words)),
-        *(f"{_column_sql(one, scan.predicates)} AS x{i}" for i, one in enumerate(scan.columns)),
+        *(f"{_column_sql(one, signature.predicates)} AS x{i}" for i, one in enumerate(scan.columns)),
     )
-    if scan.only_signed:
-        wanted = [f"(s{i} & {bits}L) <> 0L" for i, bits in enumerate(_wanting(scan)) if bits]
+    if signature.only_signed:
+        wanted = [f"(s{i} & {bits}L) <> 0L" for i, bits in enumerate(signature.wanting_bits) if bits]
         found = found.where(" OR ".join(["tick IS NULL", *wanted]))
     return found
-
-
-def _wanting(scan: WovenScan) -> list[int]:
-    """By word of the signature: the bits of predicates that sets have; those of filters alone make no tuple wanted."""
-    words = [0] * scan.words
-    for bit in range(scan.wanting):
-        words[bit // SIGNATURE_BITS] |= 1 << bit % SIGNATURE_BITS
-    return words
 
 
 def _column_sql(one: Projected, predicates: Sequence[Expression]) -> str:

@@ -1,0 +1,139 @@
+"""Several streams with delays of their own, cut into rounds at random: each answers as if it were alone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.catalogs import STREAMS, make_query
+from support.compare import assert_equal_answers, assert_equal_rows
+from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
+from support.rounds import Life, Round, count_late, expected_rows
+from windloom.model import Aggregate, Expression, Query, Stream, Window
+from windloom.model.time import TICK_MAX, TICK_MIN
+
+Row = dict[str, Any]
+
+ASKED = st.sampled_from(
+    [
+        Aggregate("count"),
+        Aggregate("sum", Expression.of_column("i")),
+        Aggregate("last", Expression.of_column("k")),
+        Aggregate("count", where=Expression.of_column("b")),
+    ]
+)
+WINDOWS = st.sampled_from(
+    [Window(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (10, 1)]] + [Window.landmark(5)]
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Streams with delays, their queries, and rounds of tuples by stream."""
+
+    streams: Mapping[str, Stream]
+    queries: Mapping[str, Query]
+    rounds: Sequence[Mapping[str, list[Row]]]
+
+    def of_stream(self, name: str) -> list[Round]:
+        """One stream by itself, as rounds with its own watermark, and its end."""
+        own = {query.name: query for query in self.queries.values() if query.stream == name}
+        found, largest = [], None
+        for one in self.rounds:
+            ticks = [row["tick"] for row in one.get(name, [])]
+            largest = max([*ticks, *([] if largest is None else [largest])], default=None)
+            watermark = TICK_MIN if largest is None else largest - self.streams[name].delay_ticks
+            found.append(Round(one.get(name, []), watermark, own))
+        return [*found, Round([], TICK_MAX, own)]
+
+
+@st.composite
+def cases(draw: st.DrawFn, disorder: bool) -> Case:
+    """Two or three streams whose times run apart. With disorder tuples may be late; without, none is."""
+    names = ["s", "t", "u"][: draw(st.integers(2, 3))]
+    streams = {name: replace(STREAMS[name], delay_ticks=draw(st.integers(0, 15))) for name in names}
+    queries, now = {}, {name: draw(st.integers(-40, 40)) for name in names}
+    for name in names:
+        for number in range(draw(st.integers(1, 2))):
+            grouping = draw(st.sampled_from([(), ("k",)]))
+            query = make_query(f"{name}{number}", draw(WINDOWS), [draw(ASKED)], grouping, stream=name)
+            queries[query.name] = query
+    rounds = []
+    for _ in range(draw(st.integers(1, 6))):
+        found: dict[str, list[Row]] = {}
+        for name in draw(st.lists(st.sampled_from(names), unique=True)):  # the others are silent
+            behind = 12 if disorder else min(6, streams[name].delay_ticks)
+            steps = draw(st.lists(st.integers(-behind, 9), max_size=8))
+            found[name] = []
+            for step in steps:
+                tick = now[name] + step
+                found[name].append({"tick": tick, "k": "abc"[tick % 3], "i": tick % 5, "b": tick % 4 > 0})
+                now[name] = max(now[name], tick)
+        rounds.append(found)
+    return Case(streams, queries, rounds)
+
+
+def run(case: Case, folder: Path, placement: str, crashes: Sequence[int] = ()) -> list[dict[str, Any]]:
+    """All rounds and the end, in as many lives as there are crashes and one more; late tuples, round by round."""
+    for crash in crashes:
+        try:
+            with crash_after(crash):
+                live(case, folder, placement)
+        except CrashError:
+            pass
+    return live(case, folder, placement)
+
+
+def live(case: Case, folder: Path, placement: str) -> list[dict[str, Any]]:
+    with MicroBatches(folder, case.streams, placement=placement, shards=2, snapshot_rounds=2) as life:
+        life.change(case.queries)
+        for one in case.rounds[life.loop.next_round :]:
+            life.round(one)
+        if life.loop.next_round == len(case.rounds):
+            life.finish()
+        return [done["late"] for done in life.checkpoint.recent_progress(99)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=cases(disorder=True), placement=st.sampled_from(PLACEMENTS))
+def test_each_stream_reports_and_counts_late_tuples_as_if_it_were_alone(case: Case, placement: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        late = run(case, Path(name), placement)
+        answers = answers_in(Path(name))
+    first = len(case.rounds) + 1 - len(late)  # figures of older rounds are dropped with their logs
+    for stream in case.streams:
+        rounds = case.of_stream(stream)
+        lives = [Life(query, 0, None, len(rounds) - 1) for query in rounds[0].queries.values()]
+        for one in lives:
+            for number, rows in expected_rows(rounds, one).items():
+                arrived = [row for before in rounds[: number + 1] for row in before.rows]
+                assert_equal_rows(one.query, arrived, rows, answers.get(number, {}).get(one.query.name, []))
+        for number in range(first, len(rounds)):
+            expected, found = count_late(rounds, number, lives), late[number - first][stream]
+            assert found == {"partly": expected.partly, "dropped": expected.dropped}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    case=cases(disorder=False),
+    placement=st.sampled_from(PLACEMENTS),
+    crashes=st.lists(st.integers(0, 40), max_size=3),
+)
+def test_rounds_and_crashes_change_nothing_of_what_a_batch_run_reports(
+    case: Case, placement: str, crashes: list[int]
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        late = run(case, Path(name), placement, crashes)
+        answers = answers_in(Path(name))
+    assert all(one == {"partly": 0, "dropped": 0} for round in late for one in round.values())
+    for query in case.queries.values():
+        rows = [row for one in case.rounds for row in one.get(query.stream, [])]
+        found = [row for _, reported in sorted(answers.items()) for row in reported.get(query.name, [])]
+        if not query.window.is_landmark:
+            assert_equal_answers(query, rows, found)

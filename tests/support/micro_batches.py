@@ -1,0 +1,235 @@
+"""Streams in micro-batches without a JVM: the real round loop, placements, checkpoint and sink, fed with rows.
+
+What Spark does with tuples is done in plain Python (`RowJobs`); all else is what runs in production. A `MicroBatches`
+is one life of a stream. Another one over the same folder is its next life, whether the first has ended or was
+interrupted at a fault point (`crash_at`, `crash_after`).
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from support.catalogs import STREAMS, TYPES
+from support.native import taken_of_plan, tuples_table
+from support.positions import take_rows
+from windloom.engine.streaming.options import StreamOptions
+from windloom.engine.streaming.placement.driver import DriverPlacement
+from windloom.engine.streaming.placement.executors import ExecutorPlacement
+from windloom.engine.streaming.placement.placement import Placement
+from windloom.engine.streaming.progress import RoundProgress
+from windloom.engine.streaming.round_loop import RoundLoop
+from windloom.engine.streaming.sinks.parquet import ParquetSink
+from windloom.engine.streaming.sinks.sink import Sink
+from windloom.engine.streaming.watermark import Watermarks
+from windloom.engine.tables import AnswerTables
+from windloom.model import Query, Stream
+from windloom.optimizer import PlanOptions, make_plan
+from windloom.plan import Plan
+from windloom.plan.scans import WovenScan
+from windloom.rounds import State
+from windloom.rounds.checkpoint import Checkpoint, LocalStorage, PlanRecord
+from windloom.rounds.faults import watched
+from windloom.rounds.shards.files import ShardFiles
+from windloom.rounds.shards.notes import ShardNote
+from windloom.rounds.shards.run import ShardRound, run_shard
+from windloom.rounds.shards.split import join_cells, split_cells
+from windloom.spark.intake.rows import TakenRows
+from windloom.spark.intake.shards import Told
+from windloom.spark.intake.take import TakenIn
+from windloom.spark.shard_job import Gathered
+
+Row = dict[str, Any]
+Frames = Mapping[str, Sequence[Row]]
+PLACEMENTS = ("driver", "executors")
+
+
+class CrashError(BaseException):
+    """Nothing catches it, as nothing catches kill -9."""
+
+
+class ManualClock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class RowJobs:
+    """What Spark does for a round, on the driver and on executors; `runs` counts how often tuples were asked for."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def take_in(self, plan: Plan, frames: Frames, batch: object, state: State) -> TakenIn:
+        self.runs += 1
+        taken = taken_of_plan(plan, frames, state)
+        tuples = {
+            scan.number: tuples_table(plan, scan, frames.get(scan.stream, ()))
+            for scan in plan.scans
+            if isinstance(scan, WovenScan) and scan.counted_by is None
+        }
+        return TakenIn(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples)
+
+    def take_rows(self, plan: Plan, frames: Frames, state: State, frontiers: Mapping[str, int]) -> TakenRows:
+        return TakenRows(*take_rows(plan, frames, state, frontiers))
+
+    @contextmanager
+    def gathered(self, plan: Plan, frames: Frames, batch: object, state: State, shards: int) -> Iterator[Gathered]:
+        found = self.take_in(plan, frames, batch, state)
+        told = Told(found.largest_ticks, found.smallest_ticks, {}, found.taken.behind)
+        yield Gathered(dict(split_cells(found.taken.cells, shards)), told)
+
+    def run_shards(self, round: ShardRound, taken: Gathered | None, shards: int) -> list[ShardNote]:
+        """Every shard, and the first one twice: what another attempt wrote does not matter."""
+        cells = {} if taken is None else taken.frame
+        own = [join_cells([cells[shard]] if shard in cells else []) for shard in range(shards)]
+        notes = [run_shard(round, shard, own[shard]) for shard in (0, *range(shards))]
+        return [ShardNote.from_json(note.to_json()) for note in notes[1:]]
+
+
+class RecordedQueries:
+    """Plans of plan records; a query's text is the query itself, so that any process can read it."""
+
+    def __init__(self, streams: Mapping[str, Stream], intake: str) -> None:
+        self._streams, self._intake = streams, intake
+
+    def plan_of(self, record: PlanRecord) -> Plan:
+        return _plan(tuple(self._streams.values()), tuple(record.queries.items()), self._intake)
+
+
+@lru_cache(maxsize=64)
+def _plan(streams: tuple[Stream, ...], texts: tuple[tuple[str, str], ...], intake: str) -> Plan:
+    queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
+    return make_plan({one.name: one for one in streams}, queries, TYPES, PlanOptions(intake=intake))
+
+
+class _Split:
+    """Rows come by stream already."""
+
+    def split(self, batch: Frames) -> Frames:
+        return batch
+
+
+class MicroBatches:
+    """One life of a stream in a folder; a context manager, at whose end the checkpoint is free again."""
+
+    def __init__(
+        self,
+        folder: Path,
+        streams: Mapping[str, Stream] = STREAMS,
+        *,
+        placement: str = "driver",
+        shards: int = 3,
+        snapshot_rounds: int = 3,
+        history_ticks: int = 0,
+        idle_after: float | None = None,
+        clock: ManualClock | None = None,
+        sinks: Sequence[Sink] = (),
+        intake: str = "auto",
+    ) -> None:
+        storage = LocalStorage(folder / "checkpoint")
+        self.checkpoint, self.jobs, self.done = Checkpoint.open(storage, streams), RowJobs(), list[RoundProgress]()
+        self._history_ticks = history_ticks
+        watermarks = Watermarks(streams, clock or ManualClock(), idle_after)
+        kept = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
+        try:
+            placed: Placement = (
+                DriverPlacement(self.jobs, self.checkpoint, watermarks)
+                if placement == "driver"
+                else ExecutorPlacement(self.jobs, self.checkpoint, ShardFiles(str(storage.root)), shards, watermarks)
+            )
+            queries = RecordedQueries(streams, intake)
+            options = StreamOptions(snapshot_rounds=snapshot_rounds)
+            self.loop = RoundLoop(
+                queries, self.checkpoint, placed, [kept, *sinks], AnswerTables(None), options, self.done.append
+            )
+        except BaseException:
+            self.checkpoint.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.checkpoint.close()
+
+    @property
+    def state(self) -> State:
+        return self.loop.state
+
+    def change(self, queries: Mapping[str, Query]) -> None:
+        """From the next round that has not begun yet on, these queries run; nothing changes if they do already."""
+        texts = {name: base64.b64encode(pickle.dumps(query)).decode() for name, query in queries.items()}
+        newest = self.checkpoint.newest_plan()
+        if newest is None or dict(newest.queries) != texts:
+            version = 0 if newest is None else newest.version + 1
+            options = {"history_ticks": str(self._history_ticks)}
+            self.checkpoint.record_plan(PlanRecord(version, self.checkpoint.first_free_round, texts, options))
+
+    def round(self, frames: Frames) -> RoundProgress:
+        """A micro-batch of rows by stream."""
+        self.loop.run_batch(frames, self.checkpoint.last_batch + 1, _Split())
+        return self.done[-1]
+
+    def finish(self) -> RoundProgress:
+        self.loop.finish()
+        return self.done[-1]
+
+
+def answers_in(folder: Path) -> dict[int, dict[str, list[Row]]]:
+    """What the sink holds, by round and query, times as ticks; rounds and queries without a row are left out."""
+    found: dict[int, dict[str, list[Row]]] = {}
+    for path in sorted((folder / "answers").glob("*/round-*.parquet")):
+        table = pq.read_table(path, partitioning=None)
+        for edge in ("window_start", "window_end"):
+            place = table.column_names.index(edge)
+            table = table.set_column(place, edge, table[edge].cast(pa.int64()))
+        for row in table.to_pylist():
+            found.setdefault(int(path.stem.removeprefix("round-")), {}).setdefault(row.pop("query"), []).append(row)
+    return found
+
+
+@contextmanager
+def crash_at(point: str, nth: int = 1) -> Iterator[None]:
+    """The `nth` time a fault point is passed, the process is gone."""
+    left = nth
+
+    def count(name: str) -> None:
+        nonlocal left
+        left -= name == point
+        if name == point and left == 0:
+            raise CrashError
+
+    with watched(count):
+        yield
+
+
+@contextmanager
+def crash_after(passes: int) -> Iterator[None]:
+    """After so many fault points, whichever they are, the process is gone."""
+    left = passes
+
+    def count(_: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise CrashError
+
+    with watched(count):
+        yield
+
+
+def _ticks(which: Any, frames: Frames) -> dict[str, int]:
+    return {name: which(row["tick"] for row in rows) for name, rows in frames.items() if rows}

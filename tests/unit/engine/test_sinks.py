@@ -1,0 +1,83 @@
+"""Sinks: a round that comes again replaces itself, and what is read back is what was written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from windloom.engine.streaming.sinks.live import LiveSink
+from windloom.engine.streaming.sinks.memory import MemorySink
+from windloom.engine.streaming.sinks.parquet import MANIFEST, ParquetSink
+from windloom.engine.streaming.sinks.sink import Sink, TableInfo
+from windloom.errors import WindloomError
+from windloom.rounds.checkpoint import LocalStorage
+
+COLUMNS = {"query": "string", "window_start": "bigint", "window_end": "bigint", "k": "string", "n": "bigint"}
+TABLES = {"t": TableInfo(COLUMNS, {"a": ("k",), "b": ()})}
+
+
+def piece(*rows: tuple[str, int, str | None, int]) -> tuple[str, pa.Table]:
+    columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)]
+    query, end, k, n = columns
+    start = [one - 10 for one in end]
+    keys = pa.array(k, pa.string())
+    return "t", pa.table({"query": query, "window_start": start, "window_end": end, "k": keys, "n": n})
+
+
+def parquet(folder: Path, checkpoint: str = "c1") -> ParquetSink:
+    return ParquetSink(LocalStorage(folder), str(folder), checkpoint)
+
+
+def counts(sink: Sink) -> list[int]:
+    rows = sink.rows("t")
+    return [] if rows is None else sorted(rows["n"].to_pylist())
+
+
+@pytest.mark.parametrize("kind", ["memory", "parquet"])
+def test_a_round_that_comes_again_replaces_itself(tmp_path: Path, kind: str) -> None:
+    sink: Sink = MemorySink() if kind == "memory" else parquet(tmp_path)
+    assert sink.rows("t") is None
+    sink.write(0, [piece(("a", 10, "x", 1)), piece(("b", 10, None, 2))], TABLES)
+    sink.write(1, [piece(("a", 20, "x", 3))], TABLES)
+    sink.write(1, [piece(("a", 20, "x", 3))], TABLES)
+    assert counts(sink) == [1, 2, 3]
+    sink.write(2, [], TABLES)
+    sink.close()
+    assert counts(sink) == [1, 2, 3]
+
+
+def test_parquet_answers_belong_to_one_checkpoint_and_describe_every_query(tmp_path: Path) -> None:
+    parquet(tmp_path).write(0, [piece(("a", 10, "x", 1))], TABLES)
+    gone = {"t": TableInfo(COLUMNS, {"a": ("k",)})}
+    again = parquet(tmp_path)
+    again.write(1, [piece(("a", 20, "x", 2))], gone)
+    assert counts(again) == [1, 2]
+    described = json.loads((tmp_path / MANIFEST).read_text())["tables"]["t"]
+    assert described == {"columns": COLUMNS, "queries": ["a", "b"]}
+    with pytest.raises(WindloomError, match="holds the answers of another run"):
+        parquet(tmp_path, "c2")
+
+
+def test_the_live_sink_holds_the_latest_row_of_each_query_and_group(tmp_path: Path) -> None:
+    sink = LiveSink(LocalStorage(tmp_path))
+    sink.write(0, [piece(("a", 10, "x", 1), ("a", 20, "x", 2), ("a", 10, None, 3), ("b", 10, "x", 4))], TABLES)
+    assert counts(sink) == [2, 3, 4]
+    # An older window of a group, as a query that answers from history reports it, is not the latest.
+    for _ in range(2):
+        sink.write(1, [piece(("a", 5, "x", 5), ("b", 20, "y", 6))], TABLES)
+    assert counts(sink) == [2, 3, 6]
+    assert counts(LiveSink(LocalStorage(tmp_path))) == [2, 3, 6]
+
+
+def test_the_live_sink_forgets_queries_that_are_gone(tmp_path: Path) -> None:
+    sink = LiveSink(LocalStorage(tmp_path))
+    sink.write(0, [piece(("a", 10, "x", 1), ("b", 10, "x", 2))], TABLES)
+    sink.write(1, [], {"t": TableInfo(COLUMNS, {"b": ()})})
+    assert counts(sink) == [2]
+    sink.write(2, [], {})
+    assert sink.rows("t") is None
+    assert not list(tmp_path.glob("*.parquet"))
