@@ -94,7 +94,7 @@ class RowJobs:
     def run_shards(self, round: ShardRound, taken: Gathered | None, shards: int) -> list[ShardNote]:
         """Every shard, and the first one twice: what another attempt wrote does not matter."""
         cells = {} if taken is None else taken.frame
-        own = [join_cells([cells[shard]] if shard in cells else []) for shard in range(shards)]
+        own = [join_cells([cells[shard]] if shard in cells else [], round.plan) for shard in range(shards)]
         notes = [run_shard(round, shard, own[shard]) for shard in (0, *range(shards))]
         return [ShardNote.from_json(note.to_json()) for note in notes[1:]]
 

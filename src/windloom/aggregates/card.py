@@ -102,6 +102,16 @@ class Card(ABC):
 class ValueCard(Card):
     """Of components whose cells hold values in a few columns."""
 
+    @abstractmethod
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        """The column of answers; `combined` holds the aggregate's components in order."""
+
+
+class NativeCard(ValueCard):
+    """Of components whose partials Spark's own aggregation can make as well."""
+
     is_native = True
 
     def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
@@ -119,12 +129,6 @@ class ValueCard(Card):
     @abstractmethod
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
         """Cells of native columns, one for each field."""
-
-    @abstractmethod
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
-        """The column of answers; `combined` holds the aggregate's components in order."""
 
 
 class ListCard(Card):

@@ -7,14 +7,16 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+from windloom.aggregates import FUNCTIONS
 from windloom.engine.declare import make_stream
 from windloom.errors import WindloomError
 from windloom.language import expression_type, parse_catalog, parse_query
+from windloom.language.functions import why_refused
+from windloom.model.aggregate import UserDefined
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
-from windloom.plan.expressions import knows_outputs
 from windloom.plan.physical import Plan
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.frames import (
@@ -25,6 +27,7 @@ from windloom.spark.frames import (
     empty_frame,
     expression_types,
     has_usual_types,
+    is_function,
 )
 
 
@@ -35,6 +38,7 @@ class Registry:
         self._session = session  # asked only where a type or an answer needs Spark
         self.streams: dict[str, Stream] = {}
         self.queries: dict[str, Query] = {}
+        self.aggregates: dict[str, UserDefined] = {}
         self._frames: dict[str, DataFrame] = {}
         self._types: dict[tuple[str, str], DataType] = {}
         self._checked: set[Query] = set()
@@ -58,7 +62,9 @@ class Registry:
         made, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
         queries = {
             # The declaration may have spelled columns differently or have had fewer: bind again to the real ones.
-            key: parse_query(key, query.text, {**self.streams, name: made}) if query.stream == name else query
+            key: parse_query(key, query.text, {**self.streams, name: made}, self.aggregates)
+            if query.stream == name
+            else query
             for key, query in self.queries.items()
         }
         self.streams[name], self._frames[name], self.queries = made, frame, queries
@@ -66,6 +72,19 @@ class Registry:
         self._checked = {query for query in self._checked if query.stream != name}
         self._types = {key: kind for key, kind in self._types.items() if key[0] != name}
         return made
+
+    def add_aggregate(self, own: UserDefined) -> None:
+        """Known from now on by its name, which no function may have."""
+        name, taken = own.name, None
+        if name in self.aggregates:
+            taken = "it was defined before"
+        elif name in FUNCTIONS:
+            taken = f"{name}() is an aggregate of windloom"
+        elif why_refused(name, 1) is not None or is_function(self._session(), name):
+            taken = f"{name}() is a function of Spark SQL"
+        if taken is not None:
+            raise WindloomError(f"aggregate '{name}' cannot be defined", taken, "give it another name")
+        self.aggregates[name] = own
 
     def add_query(self, name: str, text: str) -> Query:
         if name in self.queries:
@@ -86,7 +105,7 @@ class Registry:
     def _named(self, name: str, text: str) -> Query:
         if not name or not isinstance(name, str):
             raise WindloomError("a query needs a name", f"it was given {name!r}", "loom.query('avg_1h', 'SELECT …')")
-        return parse_query(name, text, self.streams)
+        return parse_query(name, text, self.streams, self.aggregates)
 
     def load(self, path: str | Path) -> None:
         file = Path(path)
@@ -110,7 +129,7 @@ class Registry:
         for entry in catalog.queries:
             if entry.name in queries:
                 raise _registered_twice(queries[entry.name])
-            queries[entry.name] = entry.parse(streams)
+            queries[entry.name] = entry.parse(streams, self.aggregates)
         self.streams, self.queries = streams, queries
 
     def frames(self, plan: Plan) -> dict[str, DataFrame]:
@@ -186,14 +205,15 @@ class Registry:
             self._checked_outputs.update(asked)
 
     def _must_ask(self, outputs: OutputsOfTypes) -> bool:
-        """Is it for Spark to say whether it evaluates the outputs: there are data, and the evaluator does not know."""
+        """Is it for Spark to say whether it evaluates the outputs: there are data, and our rules do not know."""
         query = outputs.query
         if query.stream not in self._frames or query.is_plain or outputs.key in self._checked_outputs:
             return False
-        if knows_outputs(query, outputs.groups, outputs.aggregates):
-            self._checked_outputs.add(outputs.key)
-            return False
-        return True
+        if not self._has_usual_types(query.stream):
+            return True
+        kinds = [expression_type(one, outputs.columns) for one in outputs.expressions]
+        having = query.having is not None and kinds[-1] is not None and kinds[-1].kind not in CONDITIONS
+        return having or None in kinds
 
     def _learn_types(self, stream: str, expressions: list[Expression]) -> None:
         """From the columns and from our own rules; from Spark, in one analysis, where these do not know."""

@@ -34,6 +34,11 @@ _TYPE_SETTINGS = (
 _PLACEHOLDER = re.compile(r"\b__[ag]\d+\b")
 
 
+def is_function(spark: SparkSession, name: str) -> bool:
+    """Does Spark know a function of this name?"""
+    return bool(spark.catalog.functionExists(name))
+
+
 def column_types(frame: DataFrame) -> dict[str, DataType]:
     return {name: DataType.parse(kind) for name, kind in frame.dtypes}
 

@@ -96,7 +96,8 @@ class RoundLoop:
         """The plan of the last round, and the state it left, in parts; rounds wait only if the parts need that."""
         with ExitStack() as held:
             held.enter_context(self.lock)
-            plan, parts = self.plan, self.placement.parts(self.state)
+            plan = self.plan
+            parts = [] if plan is None else self.placement.parts(self.state, plan)
             if self.placement.parts_outlive_rounds:
                 held.close()
             yield plan, parts

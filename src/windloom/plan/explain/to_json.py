@@ -10,7 +10,7 @@
                       woven: columns[]; native: group_by[], components[], edges_per_second
     sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
                       edges, slice_id, trees[]}
-      components[]     {name, kind, argument, by, where, type, family, asked_by}
+      components[]     {name, kind, argument, by, where, type, family, properties[], asked_by}
       edges            {per_second, exact, mean_slice_seconds, composite_slide, composite_slide_ticks, per_composite,
                         classes[] {period_ticks, residue_ticks}}
       slice_id         {way, text, …} and the numbers of the way
@@ -38,6 +38,7 @@ from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name
 from windloom.plan.explain.scans import scans_json
+from windloom.plan.explain.sentences import property_names
 from windloom.plan.explain.slices import mean_slice_ticks, measure_of, slice_id_text
 from windloom.plan.explain.words import period
 from windloom.plan.expressions import why_spark
@@ -116,6 +117,7 @@ def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
                 "where": None if part.component.where is None else part.component.where.sql,
                 "type": None if part.argument_type is None else part.argument_type.name,
                 "family": part.family.name,
+                "properties": property_names(part),
                 "asked_by": wanted[part.component],
             }
             for part in one.components
