@@ -61,9 +61,7 @@ def test_all_queries_are_asked_about_together(spark: SparkSession, asked: list[s
 
 
 def test_where_one_of_many_is_wrong_it_is_named(spark: SparkSession) -> None:
-    loom = declared(
-        spark, a="SELECT hex(sum(volume)) AS r", b="SELECT array_size(max(price)) AS r, count(*) AS n"
-    )
+    loom = declared(spark, a="SELECT hex(sum(volume)) AS r", b="SELECT array_size(max(price)) AS r, count(*) AS n")
     with pytest.raises(WindloomError, match=r"query 'b': Spark cannot evaluate 'array_size\(max\(price\)\)'"):
         loom.plan()
 
