@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,10 +34,6 @@ class Registers(ListCard):
     def value_type(self, planned: Planned) -> pa.DataType:
         return pa.int64()
 
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
-        known = f"if({inputs[0]} IS NOT NULL, {register_sql(inputs[0])}, NULL)"
-        return (known, f"max({rank_sql(inputs[0])})")
-
     def woven_sql(self, argument: str) -> str:
         """Register and rank in one number, the rank in the lowest bits; NULL for NULL."""
         packed = f"shiftleft({register_sql(argument)}, {PACKED_RANK_BITS}) | {rank_sql(argument)}"
@@ -47,7 +42,7 @@ class Registers(ListCard):
     def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
         ranked = cut.argument(read).ranked
         packed = np.array(ranked.dictionary.to_numpy(zero_copy_only=False), np.int64)
-        lists = largest_ranks(cut, cut.in_order(read), ranked.ranks, packed, PACKED_RANK_BITS)
+        lists = largest_ranks(cut, read, ranked.ranks, packed, PACKED_RANK_BITS)
         return Listed(self.rule, lists, pa.array(np.arange(COUNT))).without_unused()
 
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:

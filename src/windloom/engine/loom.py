@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
+from windloom.aggregates.define import REQUIRED, define_aggregate
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
 from windloom.engine.results import Results, unknown_query
@@ -18,6 +20,7 @@ from windloom.engine.streaming.start import SinkChoice, start_stream
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable
 from windloom.errors import WindloomError
+from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, SetKey, make_plan, report_sharing, set_key
@@ -94,6 +97,39 @@ class Loom:
         self._changed()
         return query
 
+    def aggregate(
+        self,
+        name: str,
+        *,
+        lift: Callable[..., Any],
+        combine: Callable[..., Any],
+        lower: Callable[..., Any],
+        neutral: Any,
+        inverse: Callable[..., Any] | None = None,
+        properties: Sequence[str] = REQUIRED,
+        argument: str = "double",
+    ) -> UserDefined:
+        """Define an aggregate in Python, for queries to call by its name.
+
+        `lift(x)` makes a value of one argument, `combine(a, b)` one of two values, `lower(value)` the answer; `neutral`
+        is the value that changes nothing. A value is a number or a NamedTuple of numbers. The functions are compiled
+        by Numba, and checked on drawn values: `combine` must be associative and commutative. `inverse(whole, part)`
+        takes a part away again, exactly, and makes windows of whole numbers cheaper; further `properties` that can be
+        claimed are "selective": the result is one of the two. `argument` is "double" or "bigint".
+        """
+        own = define_aggregate(
+            name,
+            lift=lift,
+            combine=combine,
+            lower=lower,
+            neutral=neutral,
+            inverse=inverse,
+            properties=properties,
+            argument=argument,
+        )
+        self._registry.add_aggregate(own)
+        return own
+
     def table(self, name: str, by: str | Sequence[str], queries: Sequence[str]) -> None:
         """Declare a wide table: one row a key, many queries' latest answers as columns, all as of one watermark.
 
@@ -119,10 +155,10 @@ class Loom:
         return self._registry.queries
 
     def plan(
-        self, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto", scans: str = "auto"
+        self, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto", intake: str = "auto"
     ) -> Plan:
         """The plan for all registered queries; found once for the same queries and options."""
-        options = PlanOptions(strategy, slicing, technique, scans)
+        options = PlanOptions(strategy, slicing, technique, intake)
         if options not in self._plans:
             if not self.queries:
                 raise WindloomError(
@@ -144,7 +180,7 @@ class Loom:
         strategy: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
-        scans: str = "auto",
+        intake: str = "auto",
     ) -> str:
         """The plan to read: `format` is "text", "json" or "svg"; `loom.plan()` gives the plan itself.
 
@@ -158,7 +194,7 @@ class Loom:
                 "it compares all queries, as text or JSON",
                 "leave one of the two out",
             )
-        plan = self.plan(strategy, slicing, technique, scans)
+        plan = self.plan(strategy, slicing, technique, intake)
         if query is not None and format != "text":
             raise WindloomError(
                 f"query '{query}' cannot be shown as {format}", "one query is shown as text", "leave one of the two out"
@@ -188,7 +224,7 @@ class Loom:
         placement: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
-        scans: str = "auto",
+        intake: str = "auto",
         out: str | Path | None = None,
         shards: int | None = None,
         progress: Progress | None = None,
@@ -196,11 +232,14 @@ class Loom:
         """Answer every query over the registered (batch) DataFrames, as one round with every frontier at +∞.
 
         `placement` says where the final step runs: "driver", "executors" (in `shards` shards), or "auto", by size.
-        `scans` says which queries one reading of a stream feeds: "auto", by cost, "together" or "apart".
+        `intake` says how tuples become partials: "woven", by compiled kernels, "native", by Spark's own aggregation, or
+        "auto", by predicted cost.
         With `out` the answers go to Parquet in that directory, block by block, and are not kept in memory.
         """
+        say = progress or (lambda line: None)
         begun = perf_counter()
-        plan = self.plan(strategy, slicing, technique, scans)
+        say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
+        plan = self.plan(strategy, slicing, technique, intake)
         frames = self._registry.frames(plan)
         planned = perf_counter() - begun
         results = run_batch(
@@ -211,7 +250,7 @@ class Loom:
             shards=shards,
             out=None if out is None else Path(out),
             planning_seconds=planned,
-            progress=progress or (lambda line: None),
+            progress=say,
         )
         results.tables = dict(self._tables)
         self._last = results
@@ -228,7 +267,7 @@ class Loom:
         strategy: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
-        scans: str = "auto",
+        intake: str = "auto",
         history: DataFrame | Mapping[str, DataFrame] | None = None,
         handover: str | datetime | None = None,
         keep: str | timedelta | None = None,
@@ -268,7 +307,7 @@ class Loom:
         return start_stream(
             self.spark,
             self._registry,
-            PlanOptions(strategy, slicing, technique, scans),
+            PlanOptions(strategy, slicing, technique, intake),
             options,
             sink=sink,
             path=path,
@@ -286,16 +325,16 @@ class Loom:
         strategy: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
-        scans: str = "auto",
+        intake: str = "auto",
     ) -> WhatIf:
         """What a query would cost beside the registered ones, before it is added.
 
         The plan with it and the plan without it are predicted; neither runs.
         """
-        options = PlanOptions(strategy, slicing, technique, scans)
+        options = PlanOptions(strategy, slicing, technique, intake)
         name = unused_name(self.queries)
         query = self._registry.bind(name, text)
-        before = self.plan(strategy, slicing, technique, scans) if self.queries else None
+        before = self.plan(strategy, slicing, technique, intake) if self.queries else None
         types = self._registry.types()
         after = make_plan(self.streams, [*self.queries.values(), query], types, options, known=self._known())
         return compare_plans(before, after, query, self._known().in_force())
