@@ -28,6 +28,8 @@ Row = Mapping[str, Any]
 
 def entry_types(planned: PlannedComponent) -> list[pa.DataType]:
     assert planned.argument_type is not None
+    if planned.component.own is not None:
+        return [arrow_type(planned.component.own.argument), pa.int64()]
     if planned.component.kind in ("buckets", "registers"):
         return [pa.int64(), pa.int64()]
     return [arrow_type(planned.argument_type), pa.int64()]

@@ -66,9 +66,9 @@ class UserAggregates(ValueCard):
         return Lifted((self._nothing(planned, count),), AddInt(np.zeros(count, np.int64)))
 
     def _nothing(self, planned: Planned, count: int) -> Columns:
-        nothing = self.family(planned).empty(count)
-        lift_repeated(np.zeros(count), np.zeros(count, np.int64), nothing)
-        return nothing
+        own, family = own_of(planned), self.family(planned)
+        values = own.neutral if own.value_class is not None else (own.neutral,)
+        return family.of(*(np.full(count, one, kind) for one, kind in zip(values, family.kinds, strict=True)))
 
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse

@@ -57,8 +57,9 @@ def _made(own: UserDefined) -> Family:
     inside, outside = _inside(columns, kinds), _outside(own.value_class)
     _LIFTS[columns] = _lifting(own, inside)
     _LOWERS[columns] = _lowering(own, outside)
-    usual = "block_decomposition" if own.inverse is None else "prefix_ring"
-    like = "moments" if own.inverse is None else "add_int"
+    usual, like = "block_decomposition", "max_int" if Needs.SELECTIVE in own.has else "moments"
+    if own.inverse is not None:
+        usual, like = "prefix_ring", "add_int"
     family = Family(own.name, columns, kinds, own.has, usual, like)
     neutral = own.neutral if own.value_class is not None else (own.neutral,)
     return declare(
