@@ -109,13 +109,21 @@ def restored(planned: Planned, lifted: AnyLifted) -> AnyLifted:
 
 def fold(own: UserDefined, arguments: Sequence[float | None] | None) -> float | int | bool | None:
     """The definition: every argument lifted and combined from left to right, in plain Python."""
-    values = [own.lift(one) for one in arguments or () if one is not None]
-    if not values:
+    known = [one for one in arguments or () if one is not None]
+    if not known:
         return None
-    total = values[0]
-    for value in values[1:]:
-        total = own.combine(total, value)
-    answer = own.lower(total)
+    try:
+        total = own.lift(known[0])
+        for one in known[1:]:
+            total = own.combine(total, own.lift(one))
+        answer = own.lower(total)
+    except (ArithmeticError, ValueError) as error:
+        # Compiled code gives NaN or infinity there: nothing to compare it with.
+        raise WindloomError(
+            f"aggregate '{own.name}' cannot be computed in plain Python",
+            f"{type(error).__name__}: {error}; its arguments are from {min(known)} to {max(known)}",
+            "leave out such arguments with FILTER or WHERE, or define the functions for them",
+        ) from None
     if own.result.kind is TypeKind.BOOLEAN:
         return bool(answer)
     return int(answer) if own.result.kind is TypeKind.INTEGER else float(answer)
