@@ -6,6 +6,7 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from bench.measure import Outcome, write_outcomes
@@ -15,21 +16,25 @@ RESULTS = Path("build/bench/batch.json")
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="workloads; all by default")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="workloads, or the first word of several; all by default"
+    )
     parser.add_argument("--repeats", type=int, default=5, help="pairs of timings a ratio")
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     # Imported here: the parent only starts processes, and --help needs no Spark.
     from bench.scans import SCAN_WORKLOADS
     from bench.streams import STREAM_WORKLOADS
+    from bench.unlike import UNLIKE_WORKLOADS
     from bench.workloads import WORKLOADS as BATCH_WORKLOADS
 
-    workloads = {**BATCH_WORKLOADS, **SCAN_WORKLOADS, **STREAM_WORKLOADS}
+    workloads = {**BATCH_WORKLOADS, **SCAN_WORKLOADS, **STREAM_WORKLOADS, **UNLIKE_WORKLOADS}
 
-    unknown = [name for name in arguments.names if name not in workloads]
+    chosen = {asked: meant_by(asked, workloads) for asked in arguments.names}
+    unknown = [asked for asked, found in chosen.items() if not found]
     if unknown:
         parser.error(f"unknown workload {unknown[0]!r}; known: {', '.join(workloads)}")
-    names = arguments.names or list(workloads)
+    names = list(dict.fromkeys(name for found in chosen.values() for name in found)) or list(workloads)
     if arguments.in_process:
         outcome = workloads[names[0]](arguments.repeats)
         print(json.dumps(outcome.__dict__))
@@ -44,6 +49,12 @@ def main() -> int:
     write_outcomes(RESULTS, outcomes)
     print(f"written to {RESULTS}")
     return 0 if all(one.holds for one in outcomes) else 1
+
+
+def meant_by(asked: str, names: Iterable[str]) -> list[str]:
+    """The workload of that name, or else all whose first word it is: `unlike` means `unlike_spark` and others."""
+    names = list(names)
+    return [asked] if asked in names else [name for name in names if name.startswith(f"{asked}_")]
 
 
 if __name__ == "__main__":

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypeVar
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,18 @@ def paired(base: Callable[[], object], ours: Callable[[], object], repeats: int,
 def resident_bytes(pid: int | None = None) -> int:
     pages = int(Path(f"/proc/{pid or os.getpid()}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_resident_bytes() -> int:
+    """The largest resident size that this process has had since it began."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+def in_fresh_process(function: Callable[..., Made], *arguments: object) -> Made:
+    """What the function returns in a process of its own, where nothing is imported, compiled or allocated yet."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def cpu_seconds() -> float:

@@ -8,28 +8,24 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.catalogs import STREAM, TYPES, make_query
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.user_aggregates import DEFINITIONS
 from windloom.aggregates.define import define_aggregate
 from windloom.errors import WindloomError
 from windloom.kernels import allowed
 from windloom.kernels.user_families import update, user_family
 from windloom.model import Aggregate, Expression, Query, UserDefined, Window
-from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
-from windloom.optimizer.scans.woven import weave_scan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, step
-from windloom.rounds.answers import Answers
 from windloom.rounds.encoding import decode, encode, restored_state
-from windloom.rounds.weaving import read_tuples, weave
 from windloom.testing import answer
 
 Row = dict[str, Any]
@@ -92,29 +88,10 @@ def test_every_technique_that_its_properties_allow_gives_the_definition(
     queries = [make_query(f"q{i}", window, [asked(name), asked(name, "b")], ("k",)) for i, window in enumerate(windows)]
     counts = make_query("n", windows[0], [Aggregate("count")], ())
     plan = plan_of([*queries, counts] if technique == "auto" else queries, technique)
-    _, answers, _ = step(State(), RoundInput(partials_of_plan(plan, rows), {"s": TICK_MAX}), plan)
+    _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
     blocks = list(answers.blocks())
     for query in queries:
         assert_answers(query, rows, rows_of(blocks, query))
-
-
-@pytest.mark.parametrize("name", DEFINITIONS)
-@settings(max_examples=15, deadline=None)
-@given(window=WINDOWS, rows=ROWS)
-def test_tuples_woven_in_give_the_definition_too(name: str, window: Window, rows: list[Row]) -> None:
-    query = make_query("q", window, [asked(name), asked(name, "b")], ("k",))
-    plan = plan_of([query])
-    scan = weave_scan(0, plan.sets)
-    arrays = [pa.array([row["tick"] for row in rows], pa.int64())]
-    arrays += [pa.array([int(row["b"] is True) for row in rows], pa.int64())]  # the filter is the one bit
-    arrays += [pa.array([row[one.sql] for row in rows], ARROW[one.sql]) for one in scan.columns]
-    table = pa.table(arrays, names=[str(i) for i in range(len(arrays))])
-    cells = weave(plan, scan, read_tuples(plan, scan, table))
-    blocks = list(Answers(plan, cells, {0: TICK_MIN}, {0: TICK_MAX}).blocks())
-    assert_answers(query, rows, rows_of(blocks, query))
-
-
-ARROW = {"k": pa.string(), "x": pa.float64(), "i": pa.int32()}
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
@@ -126,7 +103,7 @@ def test_rounds_and_states_from_files_give_the_definition(name: str, rows: list[
     edges = [-100, *sorted(cuts), TICK_MAX]
     for begin, end in pairwise(edges):
         part = [row for row in rows if begin <= row["tick"] < end]
-        state, answers, _ = step(state, RoundInput(partials_of_plan(plan, part), {"s": end}), plan)
+        state, answers, _ = step(state, RoundInput(taken_of_plan(plan, part, state), {"s": end}), plan)
         found += rows_of(list(answers.blocks()), query)
         state = restored_state(decode(encode(state)), plan)
     assert_answers(query, rows, found)
@@ -135,7 +112,7 @@ def test_rounds_and_states_from_files_give_the_definition(name: str, rows: list[
 def test_values_of_other_fields_are_not_taken_for_this_aggregates() -> None:
     query = make_query("q", Window(16, 4), [asked("parity")])
     plan = plan_of([query])
-    state, _, _ = step(State(), RoundInput(partials_of_plan(plan, [{"tick": 1, "i": 3}]), {"s": 2}), plan)
+    state, _, _ = step(State(), RoundInput(taken_of_plan(plan, [{"tick": 1, "i": 3}]), {"s": 2}), plan)
     counted = define_aggregate(
         "parity",
         lift=lambda x: 1,

@@ -94,7 +94,7 @@ def test_rounds_and_a_restart_give_the_rows_of_a_batch_run(
     put(tmp_path / "in", "002", made[37:])
     plain = "SELECT symbol, avg(price) AS a FROM trades [RANGE 40 s SLIDE 20 s] GROUP BY symbol"
     forgetful = woven(follow(spark, tmp_path / "in"), {"more": plain})
-    with pytest.raises(WindloomError, match="aggregate '(geo_mean|parity)' is not defined") as caught:
+    with pytest.raises(WindloomError, match=r"aggregate '(geo_mean|parity)' is not defined") as caught:
         forgetful.start("parquet", **options)
     assert "loom.aggregate('" in caught.value.hint
     handle = woven(follow(spark, tmp_path / "in"), queries).start("parquet", finish=True, **options)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_integers, with_nulls
-from windloom.aggregates.card import Planned, Refuse, ValueCard
+from windloom.aggregates.card import NativeCard, Planned, Refuse
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
 from windloom.errors import WindloomError
 from windloom.kernels.families import AddInt, Family, ship
@@ -53,7 +53,7 @@ def _whole(aggregate: Aggregate, argument: DataType) -> DataType:
     return argument
 
 
-class Bits(ValueCard):
+class Bits(NativeCard):
     kinds = ("bit_and", "bit_or", "bit_xor")
     functions = tuple(Function(kind, (kind,), _whole) for kind in kinds)
 

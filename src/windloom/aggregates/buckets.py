@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,6 @@ class Buckets(ListCard):
 
     def value_type(self, planned: Planned) -> pa.DataType:
         return pa.int64()
-
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
-        return (bucket_sql(inputs[0]), "count(1)")
 
     def woven_sql(self, argument: str) -> str:
         return bucket_sql(argument)

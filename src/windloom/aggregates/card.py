@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, arrow_type
 from windloom.aggregates.lifted import AnyLifted, Combined
-from windloom.aggregates.listed import Listed, ListRule, lift_lists, no_lists
+from windloom.aggregates.listed import Listed, ListRule, no_lists
 from windloom.kernels.families import Family
 from windloom.kernels.lists import Question
 from windloom.kernels.locate import WindowArrays
@@ -61,9 +61,8 @@ class Card(ABC):
 
     kinds: tuple[str, ...] = ()
     functions: tuple[Function, ...] = ()
-    #: Spark hands partials over as rows of (value, count), one for each distinct value: see `spark.lists`. Then
-    #: `native_sql` is the value of a tuple, NULL for those that have none, and the aggregate that is kept with it.
-    by_value = False
+    #: Spark's own aggregation can make its partials, and not only the kernels.
+    is_native = False
     #: Kinds that look at the event time of tuples.
     by_tick: tuple[str, ...] = ()
 
@@ -78,22 +77,6 @@ class Card(ABC):
     def parts(self, planned: Planned) -> int:
         """How many columns of the family are combined independently of each other."""
         return 1
-
-    def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
-        """SQL of what is read of a tuple; `tick` is that of its event time."""
-        return () if component.argument is None else (component.argument.sql,)
-
-    def fields(self, planned: Planned) -> tuple[str, ...]:
-        """The native columns that Spark computes for each slice and group, in order."""
-        return ("value",)
-
-    @abstractmethod
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
-        """An aggregate of Spark SQL for each field; `inputs` are the columns that hold what is read of a tuple."""
-
-    @abstractmethod
-    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
-        """Cells of native columns, one for each field."""
 
     def woven_sql(self, argument: str) -> str:
         """SQL of what the woven intake reads of a tuple in place of the argument."""
@@ -126,25 +109,37 @@ class ValueCard(Card):
         """The column of answers; `combined` holds the aggregate's components in order."""
 
 
+class NativeCard(ValueCard):
+    """Of components whose partials Spark's own aggregation can make as well."""
+
+    is_native = True
+
+    def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
+        """SQL of what is read of a tuple; `tick` is that of its event time."""
+        return () if component.argument is None else (component.argument.sql,)
+
+    def fields(self, planned: Planned) -> tuple[str, ...]:
+        """The native columns that Spark computes for each slice and group, in order."""
+        return ("value",)
+
+    @abstractmethod
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        """An aggregate of Spark SQL for each field; `inputs` are the columns that hold what is read of a tuple."""
+
+    @abstractmethod
+    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+        """Cells of native columns, one for each field."""
+
+
 class ListCard(Card):
     """Of components whose cells hold lists of (value, count), values in order; answers are asked of them by kernels."""
 
-    by_value = True
     rule: ListRule
 
     def value_type(self, planned: Planned) -> pa.DataType:
         """Of the values in the lists."""
         assert planned.argument_type is not None
         return arrow_type(planned.argument_type)
-
-    def fields(self, planned: Planned) -> tuple[str, ...]:
-        return ("value", "count")
-
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
-        return (inputs[0], "count(1)")
-
-    def lift(self, planned: Planned, native: list[Column]) -> Listed:
-        return lift_lists(self.rule, self.value_type(planned), native)
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
         ranked = cut.argument(read).ranked

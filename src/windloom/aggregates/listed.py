@@ -1,4 +1,4 @@
-"""Components whose cells hold lists: lifted from rows of one entry each, merged and kept like others."""
+"""Components whose cells hold lists, merged and kept like others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windloom.aggregates.arrow import Column, as_array
 from windloom.kernels.lists import Lists, entries_of, merge_lists, reduce_lists
 
 #: Entries below which a dictionary is not worth making anew.
@@ -75,30 +74,10 @@ class Listed:
         return Listed(self.rule, Lists(self.cells.bounds, codes, self.cells.counts), dictionary)
 
 
-def lift_lists(rule: ListRule, value_type: pa.DataType, native: list[Column]) -> Listed:
-    """`native` holds values and counts; a row without a value is a cell without entries."""
-    values = _plain(as_array(native[0]).cast(value_type))
-    held = np.asarray(values.is_valid(), np.bool_)
-    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(held, dtype=np.int64)])
-    encoded = values.drop_null().dictionary_encode()
-    order = _order(encoded.dictionary)
-    rank = np.empty(len(order), np.int32)
-    rank[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
-    codes = rank[encoded.indices.to_numpy(zero_copy_only=False)]
-    counts = as_array(pc.fill_null(native[1], 0)).to_numpy(zero_copy_only=False)[held]
-    counts = np.require(counts, np.int64, ["C", "W"])
-    return Listed(rule, Lists(bounds, codes, counts), encoded.dictionary.take(order))
-
-
 def no_lists(rule: ListRule, value_type: pa.DataType, count: int) -> Listed:
     """Cells that add nothing."""
     cells = Lists(np.zeros(count + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
     return Listed(rule, cells, pa.array([], value_type))
-
-
-def _plain(values: pa.Array) -> pa.Array:
-    """-0.0 is 0.0, as where Spark groups."""
-    return pc.add(values, pa.scalar(0.0, values.type)) if pa.types.is_floating(values.type) else values
 
 
 def _in_order(values: pa.Array) -> pa.Array:

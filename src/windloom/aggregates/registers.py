@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,10 +33,6 @@ class Registers(ListCard):
 
     def value_type(self, planned: Planned) -> pa.DataType:
         return pa.int64()
-
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
-        known = f"if({inputs[0]} IS NOT NULL, {register_sql(inputs[0])}, NULL)"
-        return (known, f"max({rank_sql(inputs[0])})")
 
     def woven_sql(self, argument: str) -> str:
         """Register and rank in one number, the rank in the lowest bits; NULL for NULL."""

@@ -1,8 +1,7 @@
 """User-defined aggregates: lift, combine and lower are the user's own functions, compiled.
 
-Woven, tuples are taken in one by one. Spark cannot run the functions: natively it counts how often each argument occurs
-in a slice and group, and lifting combines an argument with itself that many times. A window without a value is NULL,
-whatever the function makes of the neutral value.
+Tuples are taken in one by one, by the woven intake: Spark's own aggregation cannot run the functions. A window without
+a value is NULL, whatever the function makes of the neutral value.
 """
 
 from __future__ import annotations
@@ -11,15 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from windloom.aggregates.arrow import Column, as_floats, as_integers, with_nulls
+from windloom.aggregates.arrow import with_nulls
 from windloom.aggregates.card import Planned, Refuse, ValueCard, argument_sql
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_where
 from windloom.errors import WindloomError
 from windloom.kernels.families import AddInt, Columns, Family
-from windloom.kernels.user_families import lift_repeated, lower_rows, number_kind, update, user_family
-from windloom.model.aggregate import Aggregate, Component, UserDefined
+from windloom.kernels.user_families import lower_rows, number_kind, update, user_family
+from windloom.model.aggregate import Aggregate, UserDefined
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read
 
@@ -27,32 +25,11 @@ from windloom.weave.cut import Cut, Read
 class UserAggregates(ValueCard):
     """The one card of all of them: what differs is in the component."""
 
-    by_value = True
-
     def keeps(self, planned: Planned) -> bool:
         return planned.component.own is not None
 
     def family(self, planned: Planned) -> Family:
         return user_family(own_of(planned))
-
-    def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
-        assert component.own is not None
-        assert component.argument is not None
-        return (f"CAST({component.argument.sql} AS {component.own.argument})",)
-
-    def fields(self, planned: Planned) -> tuple[str, ...]:
-        return ("value", "count")
-
-    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
-        return (inputs[0], "count(1)")
-
-    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
-        out = self.family(planned).empty(len(native[0]))
-        valid = valid_of(native[0])
-        # Rows without a value are of other components, or count tuples whose argument is NULL.
-        counts = as_integers(native[1]) if valid is None else as_integers(native[1]) * valid.value
-        lift_repeated(_arguments(own_of(planned), native[0]), counts, out)
-        return Lifted((out,), valid)
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         column = cut.argument(read)
@@ -127,7 +104,3 @@ def fold(own: UserDefined, arguments: Sequence[float | None] | None) -> float | 
     if own.result.kind is TypeKind.BOOLEAN:
         return bool(answer)
     return int(answer) if own.result.kind is TypeKind.INTEGER else float(answer)
-
-
-def _arguments(own: UserDefined, column: Column) -> NDArray[np.int64] | NDArray[np.float64]:
-    return as_integers(column) if own.argument.kind is TypeKind.INTEGER else as_floats(column)

@@ -26,9 +26,11 @@ from windloom.kernels.slides import PATTERNS, Ints, sliding_lanes, stamps_of, va
 from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer import PlanOptions, make_plan
+from windloom.plan.scans import NativeScan
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.answers import BLOCK_ROWS
 from windloom.rounds.frontiers import all_closed
+from windloom.rounds.taken import take_partials
 
 FAMILIES = {"sum": ADD_INT, "max": MAX_INT}
 _BY_NAME = {family.name: family for family in FAMILIES.values()}
@@ -226,7 +228,9 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
         for i in range(100)
     ]
     types = {("s", name): kind for name, kind in columns.items()}
-    plan = make_plan({"s": stream}, queries, types, PlanOptions("shared"))
+    plan = make_plan({"s": stream}, queries, types, PlanOptions("shared", intake="native"))
+    (scan,) = plan.scans
+    assert isinstance(scan, NativeScan)
     slices = size.cells // 4000
     starts = np.repeat(np.arange(slices, dtype=np.int64) * TICKS_PER_SECOND, 100)
     groups = np.tile(np.arange(100, dtype=np.int32), slices)
@@ -234,7 +238,7 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
     table = pa.table({"slice": starts, "g0": groups, "c0": np.ones(len(starts), np.int64), "c1": values})
 
     def ours() -> int:
-        _, answers, _ = step(State(), RoundInput({0: table}, all_closed(plan.streams)), plan)
+        _, answers, _ = step(State(), RoundInput(take_partials(plan, scan, table), all_closed(plan.streams)), plan)
         return sum(block.table.num_rows for block in answers.blocks())
 
     rows = ours()

@@ -49,7 +49,8 @@ JOBS = (
 
 
 def measure_spark(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
-    from windloom.spark.partials import partials_of
+    from windloom.plan.scans import NativeScan
+    from windloom.spark.intake.partials import partials_frame
     from windloom.spark.synthetic import synthetic_trades
 
     events = 1_000_000 if quick else 5_000_000
@@ -76,7 +77,9 @@ def measure_spark(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
                 stage = "warming up" if number < warming else f"pass {number - warming + 1} of {passes}"
                 tell(f"Spark job {i + 1} of {len(cases)}, {stage}")
                 # A new frame each time: of one that has run before, Spark keeps what it has shuffled.
-                partials, took = _timed(spark, partials_of(plan, {"trades": frame}).frame)
+                (scan,) = plan.scans
+                assert isinstance(scan, NativeScan)
+                partials, took = _timed(spark, partials_frame(scan, plan.stream("trades"), frame))
                 if number >= warming:
                     least[i] = min(least[i], took)
                 if number == 0:
@@ -106,7 +109,7 @@ def plan_of_job(spark: SparkSession, job: Job, frame: DataFrame) -> Plan:
     for seconds in job.seconds:
         text = f"SELECT {head}{job.select} FROM trades [TUMBLE {seconds} seconds]{tail}"
         loom.query(f"every {seconds}", text)
-    return loom.plan(strategy="shared", technique="recalculate")
+    return loom.plan(strategy="shared", technique="recalculate", intake="native")
 
 
 def terms_of(plan: Plan, tuples: float, partials: int) -> dict[str, float]:

@@ -20,10 +20,12 @@ from windloom.optimizer.cost.calibrated import answer_terms, columns_of
 from windloom.optimizer.cost.fit import Fit, fit
 from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
 from windloom.plan.physical import Plan
+from windloom.plan.scans import NativeScan
 from windloom.plan.statistics import Observed
 from windloom.rounds import Answers, RoundInput, State, step
 from windloom.rounds.cells import coarsen, read_partials
 from windloom.rounds.frontiers import all_closed
+from windloom.rounds.taken import Taken, take_partials
 from windloom.testing.workload import divisor_windows
 
 _COLUMNS = {"ts": "bigint", "k": "string", "n": "int", "x": "double"}
@@ -89,9 +91,19 @@ class Synthetic:
         return pa.table(columns)
 
 
+def _taken(plan: Plan, table: pa.Table) -> Taken:
+    return take_partials(plan, _scan(plan), table)
+
+
+def _scan(plan: Plan) -> NativeScan:
+    (scan,) = plan.scans
+    assert isinstance(scan, NativeScan)
+    return scan
+
+
 def read_all(plan: Plan, table: pa.Table) -> int:
     """The step and all its answers; how many rows they have."""
-    _, answers, _ = step(State(), RoundInput({0: table}, all_closed(plan.streams)), plan)
+    _, answers, _ = step(State(), RoundInput(_taken(plan, table), all_closed(plan.streams)), plan)
     return sum(block.table.num_rows for block in answers.blocks())
 
 
@@ -152,8 +164,8 @@ def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tel
     for number in range((3 if quick else 10) + 1):
         tell("partials into cells")
         for i, (_, plan, table) in enumerate(cases):
-            cells = read_partials(plan.sets[0], table)
-            read = thread_seconds(partial(read_partials, plan.sets[0], table))
+            cells = read_partials(_scan(plan), table)
+            read = thread_seconds(partial(read_partials, _scan(plan), table))
             merged = thread_seconds(partial(coarsen, cells, coarse))
             if number:  # the first pass compiles
                 least["read"][i] = min(least["read"][i], read)
@@ -167,7 +179,7 @@ def measure_answering(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: T
         cases = []
         for one in ANSWERING:
             plan = _with_technique(plan_of(one), idle)
-            _, answers, _ = step(State(), RoundInput({0: one.partials(plan)}, all_closed(plan.streams)), plan)
+            _, answers, _ = step(State(), RoundInput(_taken(plan, one.partials(plan)), all_closed(plan.streams)), plan)
             _exhaust(answers)  # compiles
             cases.append((one, answers))
         least = [np.inf] * len(cases)

@@ -9,9 +9,9 @@ import click
 
 from windloom.cli.options import (
     check_plan_options,
+    intake_option,
     open_loom,
     plan_options,
-    scans_option,
     session_options,
     stream_option,
 )
@@ -32,7 +32,7 @@ from windloom.errors import WindloomError
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--out", metavar="FILE", default=None, help="Write it to a file.")
 @plan_options
-@scans_option
+@intake_option
 @session_options
 def explain(
     catalog: str,
@@ -47,19 +47,19 @@ def explain(
     strategy: str,
     slicing: str,
     technique: str,
-    scans: str,
+    intake: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
 ) -> None:
     """Show what would run for CATALOG: streams, slices, trees, queries, and who shares what with whom.
 
-    Data are not needed; Spark is started only to learn the types of computed expressions.
+    Data are not needed; Spark is started only where it alone knows the type of an expression.
     """
     form = "json" if as_json else form
-    check_plan_options(strategy, slicing, technique, scans)
+    check_plan_options(strategy, slicing, technique, intake)
     loom = open_loom(catalog, streams, cores, memory, conf)
-    options = {"strategy": strategy, "slicing": slicing, "technique": technique, "scans": scans}
+    options = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
     if added is not None:
         if query is not None or sharing or form == "svg":
             raise WindloomError(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from windloom.engine import Loom
+    from windloom.spark.api import SparkSession
 
 Command = Callable[..., Any]
 Progress = Callable[[str], None]
@@ -25,14 +26,14 @@ class _NameOption(click.Option):
 
     def make_metavar(self, ctx: click.Context) -> str:
         from windloom.kernels import TECHNIQUES
-        from windloom.optimizer import SCANS, STRATEGIES
+        from windloom.optimizer import INTAKES, STRATEGIES
         from windloom.slicing import SLICINGS
 
         names = {
             "strategy": ["auto", *STRATEGIES],
             "slicing": [*SLICINGS],
             "technique": ["auto", *TECHNIQUES],
-            "scans": [*SCANS],
+            "intake": [*INTAKES],
         }
         return "|".join(names[str(self.name)])
 
@@ -48,15 +49,15 @@ def plan_options(command: Command) -> Command:
     return command
 
 
-def scans_option(command: Command) -> Command:
-    return click.option("--scans", cls=_NameOption, default="auto", help="What one reading of a stream feeds.")(command)
+def intake_option(command: Command) -> Command:
+    return click.option("--intake", cls=_NameOption, default="auto", help="How tuples become partials.")(command)
 
 
-def check_plan_options(strategy: str, slicing: str, technique: str, scans: str = "auto") -> None:
+def check_plan_options(strategy: str, slicing: str, technique: str, intake: str = "auto") -> None:
     """Before Spark starts: a slip of the pen should not take ten seconds to be told."""
     from windloom.optimizer import PlanOptions
 
-    PlanOptions(strategy, slicing, technique, scans)
+    PlanOptions(strategy, slicing, technique, intake)
 
 
 def session_options(command: Command) -> Command:
@@ -80,11 +81,18 @@ def stream_option(command: Command) -> Command:
     )(command)
 
 
-def open_loom(catalog: str, streams: tuple[str, ...], cores: str, memory: str | None, conf: tuple[str, ...]) -> Loom:
+def open_loom(
+    catalog: str,
+    streams: tuple[str, ...],
+    cores: str,
+    memory: str | None,
+    conf: tuple[str, ...],
+    progress: Progress | None = None,
+) -> Loom:
     """A loom of the catalog, with the data given; Spark starts only where it is needed."""
     from windloom.spark.sources import find_source
 
-    loom = load_loom(catalog, cores, memory, conf)
+    loom = load_loom(catalog, cores, memory, conf, progress)
     paths = paths_of(loom, catalog, streams, "--stream")
     sources = {name: find_source(loom.streams[name], path) for name, path in paths.items()}
     for name, source in sources.items():
@@ -92,13 +100,20 @@ def open_loom(catalog: str, streams: tuple[str, ...], cores: str, memory: str | 
     return loom
 
 
-def load_loom(catalog: str, cores: str, memory: str | None, conf: tuple[str, ...]) -> Loom:
-    """A loom of the catalog, without data; Spark starts only where it is needed."""
+def load_loom(
+    catalog: str, cores: str, memory: str | None, conf: tuple[str, ...], progress: Progress | None = None
+) -> Loom:
+    """A loom of the catalog, without data; Spark starts only where it is needed, and `progress` is told then."""
     from windloom.engine import Loom
     from windloom.spark.session import local_session
 
     settings = name_value_pairs(conf, "--conf", "KEY=VALUE")
-    loom = Loom(lambda: local_session(cores=cores, memory=memory, conf=settings))
+
+    def start() -> SparkSession:
+        (progress or _say)("starting Spark")
+        return local_session(cores=cores, memory=memory, conf=settings)
+
+    loom = Loom(start)
     loom.load(catalog)
     return loom
 
@@ -140,10 +155,14 @@ def showing_progress(quiet: bool = False) -> Iterator[Progress]:
     if quiet:
         yield lambda line: None
     elif console.is_terminal:
-        with console.status("starting Spark …") as status:
+        with console.status("planning …") as status:
             yield lambda line: status.update(line + " …")
     else:
-        yield lambda line: click.echo(f"… {line}", err=True)
+        yield _say
+
+
+def _say(line: str) -> None:
+    click.echo(f"… {line}", err=True)
 
 
 def table_lines(rows: pa.Table) -> list[str]:

@@ -11,9 +11,9 @@ import click
 from windloom.cli.follow import FollowOptions, follow_options, follow_streams, refuse_without_follow
 from windloom.cli.options import (
     check_plan_options,
+    intake_option,
     open_loom,
     plan_options,
-    scans_option,
     session_options,
     showing_progress,
     stream_option,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option("--placement", default=None, metavar="auto|driver|executors", help="Where the final step runs.")
 @follow_options
 @plan_options
-@scans_option
+@intake_option
 @session_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the figures of the run (or the plan of a dry run) as JSON."
@@ -49,7 +49,7 @@ def run(
     strategy: str,
     slicing: str,
     technique: str,
-    scans: str,
+    intake: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -68,8 +68,8 @@ def run(
     from windloom.engine.store import check_empty
     from windloom.spark.placement import check_placement
 
-    check_plan_options(strategy, slicing, technique, scans)
-    plan: dict[str, Any] = {"strategy": strategy, "slicing": slicing, "technique": technique, "scans": scans}
+    check_plan_options(strategy, slicing, technique, intake)
+    plan: dict[str, Any] = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
     if follow:
         options = FollowOptions.of(streams, out, placement, **following)
         follow_streams(catalog, options, plan, (cores, memory, conf), as_json=as_json, dry_run=dry_run)
@@ -80,7 +80,7 @@ def run(
     if out is not None:
         check_empty(Path(out))
     with showing_progress() as progress:
-        loom = open_loom(catalog, streams, cores, memory, conf)
+        loom = open_loom(catalog, streams, cores, memory, conf, progress)
         if dry_run:
             form = "json" if as_json else "text"
             click.echo(loom.explain(form, **plan))

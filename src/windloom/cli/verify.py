@@ -9,9 +9,9 @@ import click
 
 from windloom.cli.options import (
     check_plan_options,
+    intake_option,
     open_loom,
     plan_options,
-    scans_option,
     session_options,
     showing_progress,
     stream_option,
@@ -27,7 +27,7 @@ from windloom.cli.options import (
 @click.option("--query", "names", multiple=True, metavar="NAME", help="Only this query; may be repeated.")
 @click.option("--placement", default="auto", metavar="auto|driver|executors", help="Where the final step runs.")
 @plan_options
-@scans_option
+@intake_option
 @session_options
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 def verify(
@@ -38,7 +38,7 @@ def verify(
     strategy: str,
     slicing: str,
     technique: str,
-    scans: str,
+    intake: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -52,15 +52,15 @@ def verify(
     from windloom.engine.results import unknown_query
     from windloom.spark.placement import check_placement
 
-    check_plan_options(strategy, slicing, technique, scans)
+    check_plan_options(strategy, slicing, technique, intake)
     check_placement(placement)
     with showing_progress() as progress:
-        loom = open_loom(catalog, streams, cores, memory, conf)
+        loom = open_loom(catalog, streams, cores, memory, conf, progress)
         for name in names:
             if name not in loom.queries:
                 raise unknown_query(name, list(loom.queries))
         results = loom.run(
-            strategy, placement=placement, slicing=slicing, technique=technique, scans=scans, progress=progress
+            strategy, placement=placement, slicing=slicing, technique=technique, intake=intake, progress=progress
         )
         wanted = list(names) or list(results)
         found = []

@@ -1,8 +1,8 @@
-"""A batch run: partials by Spark in one job, then the final step, on the driver or on executors."""
+"""A batch run: one round over tuples that are all there, with every frontier at +∞, on the driver or on executors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,18 +14,20 @@ from windloom.engine.events import events_of
 from windloom.engine.results import DriverResults, ExecutorResults, Results, RunStats, StoredResults
 from windloom.engine.store import ParquetStore
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.optimizer import scans_by_grouping
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed, regularity_of
-from windloom.rounds import Block
+from windloom.rounds import Answers, Block, RoundInput, State, step
+from windloom.rounds.frontiers import all_closed
 from windloom.rounds.landmarks import landmark_streams
-from windloom.rounds.lateness import Late
+from windloom.rounds.step import StepCounts
+from windloom.rounds.taken import take_together
 from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.driver import DriverRun, run_on_driver
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors import run_on_executors
-from windloom.spark.partials import Partials, partials_of
-from windloom.spark.placement import check_placement, driver_can_hold, inputs_are_small
+from windloom.spark.intake.rows import take_all_rows
+from windloom.spark.intake.shards import refuse_untimed, shard_cells, told, with_clocks
+from windloom.spark.intake.take import TooLargeError, take_in
+from windloom.spark.placement import check_placement, driver_bytes, inputs_are_small
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class _Run:
 
     spark: SparkSession
     plan: Plan
+    frames: Mapping[str, DataFrame]
     store: ParquetStore | None
     planning_seconds: float
     progress: Callable[[str], None]
@@ -69,77 +72,78 @@ def run_batch(
     with as_windloom_errors(streams), ExitStack() as scope:
         # Before anything runs: a directory that cannot be written to is known now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, out))
-        run = _Run(spark, plan, store, planning_seconds, progress)
-        sharded, timed = scans_by_grouping(plan), list(landmark_streams(plan))
-        partials = partials_of(plan if placement != "executors" else sharded, frames, timed)
-        if placement == "auto" and inputs_are_small(frames):
-            placement = "driver"
-        elif placement == "auto":
-            progress("counting partials to choose a placement")
-            measured = partials.frame.persist()
-            scope.callback(measured.unpersist)
-            placement = "driver" if driver_can_hold(measured.count(), len(measured.columns)) else "executors"
-            if placement == "driver" or sharded is plan:
-                partials = replace(partials, frame=measured)
-            else:
-                partials = partials_of(sharded, frames, timed)
-        if placement == "driver":
-            return _on_driver(run, partials)
-        if partials.clocks:
-            # Read twice: for the first and last tick of streams, and for the answers.
-            scope.callback(partials.frame.persist().unpersist)
-        return _on_executors(replace(run, plan=sharded), partials, shards)
+        run = _Run(spark, plan, frames, store, planning_seconds, progress)
+        if placement != "executors":
+            limit = None if placement == "driver" or inputs_are_small(frames) else driver_bytes()
+            try:
+                return _on_driver(run, limit)
+            except TooLargeError as error:
+                progress(f"{error}: going on with executors")
+        return _on_executors(run, shards)
 
 
-def _on_driver(run: _Run, partials: Partials) -> Results:
-    run.progress("partial aggregation on Spark")
-    made = run_on_driver(run.plan, partials)
-    counts = made.counts
-    run.progress(f"final aggregation of {sum(counts.partials.values()):,} partials on the driver")
+def _on_driver(run: _Run, limit: int | None) -> Results:
+    plan = run.plan
+    run.progress("taking in tuples with Spark")
     begun = perf_counter()
-    blocks: list[Block] = []
+    found = take_in(plan, run.frames, {}, timed=landmark_streams(plan), limit=limit)
+    taken = take_together([found.taken, take_all_rows(plan, run.frames)])
+    collected = perf_counter()
+    ended = RoundInput(taken, all_closed(plan.streams), found.largest_ticks, found.smallest_ticks)
+    _, answers, counts = step(State(), ended, plan)
+    run.progress(f"final aggregation of {sum(counts.partials.values()):,} partials on the driver")
+    seconds = {"partials": collected - begun, "merge": perf_counter() - collected}
+    begun = perf_counter()
     rows = 0
-    for block in made.answers.blocks():
-        rows += block.table.num_rows
-        if run.store is None:
-            blocks.append(block)
-        else:
-            run.store.write(block)
-            run.progress(f"{rows:,} rows written")
-    late = sum(counts.late.values(), Late())
+
+    def counted() -> Iterator[Block]:
+        nonlocal rows
+        for block in answers.blocks():
+            rows += block.table.num_rows
+            yield block
+            if run.store is not None:
+                run.progress(f"{rows:,} rows written")
+
+    blocks = list(counted()) if run.store is None else []
+    if run.store is not None:
+        run.store.write(counted())
     stats = run.stats("driver", counts.tuples, counts.partials, rows)
-    seconds = {**stats.seconds, **made.seconds, "answers": perf_counter() - begun}
-    stats = replace(stats, late_partly=late.partly, late_dropped=late.dropped, seconds=seconds)
+    stats = replace(stats, seconds={**stats.seconds, **seconds, "answers": perf_counter() - begun})
     results: Results = (
-        DriverResults(run.spark, run.plan, stats, blocks)
+        DriverResults(run.spark, plan, stats, blocks)
         if run.store is None
-        else StoredResults(run.spark, run.plan, stats, run.store.tables)
+        else StoredResults(run.spark, plan, stats, run.store.tables)
     )
-    results.observed = _observed(run.plan, made)
+    results.observed = _observed(plan, answers, counts)
     return results
 
 
-def _observed(plan: Plan, made: DriverRun) -> dict[int, Observed]:
+def _observed(plan: Plan, answers: Answers, counts: StepCounts) -> dict[int, Observed]:
     """What later plans are predicted with."""
     found = {}
-    for number, cells in made.answers.cells.items():
+    for number, cells in answers.cells.items():
         if len(cells):
             seconds = float(np.max(cells.starts) - np.min(cells.starts)) / TICKS_PER_SECOND
-            tuples, slices = made.counts.tuples[number], plan.sets[number].edges.edges_per_second * seconds
+            tuples, slices = counts.tuples[number], plan.sets[number].edges.edges_per_second * seconds
             regularity = regularity_of(tuples, len(cells), cells.groups * slices)
             found[number] = Observed(tuples, cells.groups, seconds, regularity)
     return found
 
 
-def _on_executors(run: _Run, partials: Partials, shards: int | None) -> Results:
-    begun = perf_counter()
+def _on_executors(run: _Run, shards: int | None) -> Results:
+    begun, plan = perf_counter(), run.plan
     shards = shards or 2 * run.spark.sparkContext.defaultParallelism
     run.progress(f"partial and final aggregation on executors, {shards} shards")
-    wide = run_on_executors(run.plan, partials, shards)
-    wide.frame.persist()
     with ExitStack() as undo:
-        undo.callback(wide.frame.unpersist)
-        counts = wide.totals()
+        with ExitStack() as taking:
+            cells, _ = shard_cells(plan, run.frames, {}, shards)
+            # Read twice: for what the tasks tell of the streams, and for the answers.
+            taking.callback(cells.persist().unpersist)
+            seen = with_clocks(told(plan, cells), plan, run.frames, landmark_streams(plan))
+            refuse_untimed(plan, seen)
+            wide = run_on_executors(plan, cells, seen, shards)
+            undo.callback(wide.frame.persist().unpersist)
+            counts = wide.totals()
         stats = run.stats("executors", counts.tuples, counts.partials, counts.rows)
         seconds = {**stats.seconds, "partials and answers": perf_counter() - begun}
         if run.store is None:

@@ -10,16 +10,25 @@ from pathlib import Path
 from windloom.aggregates import FUNCTIONS
 from windloom.engine.declare import make_stream
 from windloom.errors import WindloomError
-from windloom.language import parse_catalog, parse_query
+from windloom.language import expression_type, parse_catalog, parse_query
 from windloom.language.functions import why_refused
 from windloom.model.aggregate import UserDefined
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.types import DataType, TypeKind
+from windloom.model.types import DataType
 from windloom.plan.physical import Plan
 from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.frames import check_outputs, empty_frame, expression_types, is_function
+from windloom.spark.frames import (
+    CONDITIONS,
+    OutputsOfTypes,
+    can_evaluate,
+    check_outputs,
+    empty_frame,
+    expression_types,
+    has_usual_types,
+    is_function,
+)
 
 
 class Registry:
@@ -167,6 +176,7 @@ class Registry:
         with suppress(WindloomError):  # checked again below, query by query, to name the one that is wrong
             for stream, expressions in missing.items():
                 self._learn_types(stream, expressions)
+            self._check_all_outputs()
         for query in self.queries.values():
             self._check(query)
         return self._types
@@ -178,28 +188,57 @@ class Registry:
         try:
             unknown = [one for one in query.expressions if (query.stream, one.sql) not in self._types]
             self._learn_types(query.stream, unknown)
-            groups, aggregates = _check_query_types(query, self._types)
-            outputs = (query.outputs, query.having, *groups, *aggregates)
-            if query.stream in self._frames and not query.is_plain and outputs not in self._checked_outputs:
-                check_outputs(self._session(), query, groups, aggregates)
-                self._checked_outputs.add(outputs)
+            outputs = OutputsOfTypes(query, *_check_query_types(query, self._types))
+            if self._must_ask(outputs):
+                check_outputs(self._session(), outputs)
+                self._checked_outputs.add(outputs.key)
         except WindloomError as error:
             raise WindloomError(f"query '{query.name}': {error.message}", error.detail, error.hint) from None
         self._checked.add(query)
 
+    def _check_all_outputs(self) -> None:
+        """Ask Spark once for all queries; where it refuses one, `_check` finds out which."""
+        unchecked = (query for query in self.queries.values() if query not in self._checked)
+        found = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
+        asked = {outputs.key: outputs for outputs in found if self._must_ask(outputs)}
+        if asked and can_evaluate(self._session(), asked.values()):
+            self._checked_outputs.update(asked)
+
+    def _must_ask(self, outputs: OutputsOfTypes) -> bool:
+        """Is it for Spark to say whether it evaluates the outputs: there are data, and our rules do not know."""
+        query = outputs.query
+        if query.stream not in self._frames or query.is_plain or outputs.key in self._checked_outputs:
+            return False
+        if not self._has_usual_types(query.stream):
+            return True
+        kinds = [expression_type(one, outputs.columns) for one in outputs.expressions]
+        having = query.having is not None and kinds[-1] is not None and kinds[-1].kind not in CONDITIONS
+        return having or None in kinds
+
     def _learn_types(self, stream: str, expressions: list[Expression]) -> None:
-        known = self.streams[stream].columns
+        """From the columns and from our own rules; from Spark, in one analysis, where these do not know."""
+        columns = self.streams[stream].columns
+        unknown = []
+        by_rule = self._has_usual_types(stream) if expressions else False
         for one in expressions:
-            if one.column is not None:
-                self._types[stream, one.sql] = known[one.column]
-        computed = [one for one in expressions if one.column is None]
-        if not computed:
+            kind = columns[one.column] if one.column is not None else None
+            if kind is None and by_rule:
+                kind = expression_type(one, columns)
+            if kind is None:
+                unknown.append(one)
+            else:
+                self._types[stream, one.sql] = kind
+        if not unknown:
             return
         frame = self._frames.get(stream)
         if frame is None:
             frame = empty_frame(self._session(), self.streams[stream])
-        for sql, kind in expression_types(frame, computed).items():
+        for sql, kind in expression_types(frame, unknown).items():
             self._types[stream, sql] = kind
+
+    def _has_usual_types(self, stream: str) -> bool:
+        """Do our rules hold in the session of the data; without data, that of a plan, they are taken to hold."""
+        return stream not in self._frames or has_usual_types(self._session())
 
 
 def _no_data(stream: str) -> WindloomError:
@@ -228,7 +267,7 @@ def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> 
             )
     if query.where is not None:
         kind = types[query.stream, query.where.sql]
-        if kind.kind not in (TypeKind.BOOLEAN, TypeKind.NULL):
+        if kind.kind not in CONDITIONS:
             raise WindloomError(
                 f"the WHERE condition '{query.where}' is not a condition",
                 f"it is of type {kind}",

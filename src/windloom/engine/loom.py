@@ -155,10 +155,10 @@ class Loom:
         return self._registry.queries
 
     def plan(
-        self, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto", scans: str = "auto"
+        self, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto", intake: str = "auto"
     ) -> Plan:
         """The plan for all registered queries; found once for the same queries and options."""
-        options = PlanOptions(strategy, slicing, technique, scans)
+        options = PlanOptions(strategy, slicing, technique, intake)
         if options not in self._plans:
             if not self.queries:
                 raise WindloomError(
@@ -180,7 +180,7 @@ class Loom:
         strategy: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
-        scans: str = "auto",
+        intake: str = "auto",
     ) -> str:
         """The plan to read: `format` is "text", "json" or "svg"; `loom.plan()` gives the plan itself.
 
@@ -194,7 +194,7 @@ class Loom:
                 "it compares all queries, as text or JSON",
                 "leave one of the two out",
             )
-        plan = self.plan(strategy, slicing, technique, scans)
+        plan = self.plan(strategy, slicing, technique, intake)
         if query is not None and format != "text":
             raise WindloomError(
                 f"query '{query}' cannot be shown as {format}", "one query is shown as text", "leave one of the two out"
@@ -224,7 +224,7 @@ class Loom:
         placement: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
-        scans: str = "auto",
+        intake: str = "auto",
         out: str | Path | None = None,
         shards: int | None = None,
         progress: Progress | None = None,
@@ -232,11 +232,14 @@ class Loom:
         """Answer every query over the registered (batch) DataFrames, as one round with every frontier at +∞.
 
         `placement` says where the final step runs: "driver", "executors" (in `shards` shards), or "auto", by size.
-        `scans` says which queries one reading of a stream feeds: "auto", by cost, "together" or "apart".
+        `intake` says how tuples become partials: "woven", by compiled kernels, "native", by Spark's own aggregation, or
+        "auto", by predicted cost.
         With `out` the answers go to Parquet in that directory, block by block, and are not kept in memory.
         """
+        say = progress or (lambda line: None)
         begun = perf_counter()
-        plan = self.plan(strategy, slicing, technique, scans)
+        say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
+        plan = self.plan(strategy, slicing, technique, intake)
         frames = self._registry.frames(plan)
         planned = perf_counter() - begun
         results = run_batch(
@@ -247,7 +250,7 @@ class Loom:
             shards=shards,
             out=None if out is None else Path(out),
             planning_seconds=planned,
-            progress=progress or (lambda line: None),
+            progress=say,
         )
         results.tables = dict(self._tables)
         self._last = results
@@ -264,7 +267,7 @@ class Loom:
         strategy: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
-        scans: str = "auto",
+        intake: str = "auto",
         history: DataFrame | Mapping[str, DataFrame] | None = None,
         handover: str | datetime | None = None,
         keep: str | timedelta | None = None,
@@ -304,7 +307,7 @@ class Loom:
         return start_stream(
             self.spark,
             self._registry,
-            PlanOptions(strategy, slicing, technique, scans),
+            PlanOptions(strategy, slicing, technique, intake),
             options,
             sink=sink,
             path=path,
@@ -322,16 +325,16 @@ class Loom:
         strategy: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
-        scans: str = "auto",
+        intake: str = "auto",
     ) -> WhatIf:
         """What a query would cost beside the registered ones, before it is added.
 
         The plan with it and the plan without it are predicted; neither runs.
         """
-        options = PlanOptions(strategy, slicing, technique, scans)
+        options = PlanOptions(strategy, slicing, technique, intake)
         name = unused_name(self.queries)
         query = self._registry.bind(name, text)
-        before = self.plan(strategy, slicing, technique, scans) if self.queries else None
+        before = self.plan(strategy, slicing, technique, intake) if self.queries else None
         types = self._registry.types()
         after = make_plan(self.streams, [*self.queries.values(), query], types, options, known=self._known())
         return compare_plans(before, after, query, self._known().in_force())

@@ -19,7 +19,7 @@ from windloom.optimizer.cost.calibrated import (
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.omega import cost_name
 from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
-from windloom.optimizer.scans.cost import NOTHING, scan_costs
+from windloom.optimizer.intake.cost import NOTHING, scan_costs
 from windloom.plan.costs import PlanSeconds, SetSeconds, TreeSeconds
 from windloom.plan.physical import PartialSet, Plan
 from windloom.slicing.edges import EdgeSet

@@ -5,7 +5,7 @@
 3. sharing        a strategy partitions a set's queries into trees, by cost
 4. slices         edges of every tree, their union for the set, and how tuples find their slice
 5. shapes         queries with equal output columns share one table of answers
-6. scans          sets of different predicates and groupings are fed by one reading of the stream, by cost
+6. intake         each stream is read once for all its sets, natively or woven, by cost
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from windloom.optimizer.auto import calibrated_problem, choose_techniques, choos
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.optimizer.cost.omega import Load, omega
 from windloom.optimizer.cost.paper import PaperCost
-from windloom.optimizer.scans import check_scans, form_scans, given_scans
+from windloom.optimizer.intake import check_intake, choose_scans
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Shape, Tree
@@ -61,10 +61,10 @@ class PlanOptions:
     strategy: str = "auto"
     slicing: str = "pairs"
     technique: str = "auto"
-    scans: str = "auto"
+    intake: str = "auto"
 
     def __post_init__(self) -> None:
-        check_scans(self.scans)
+        check_intake(self.intake)
         if self.strategy != "auto":
             find_strategy(self.strategy)
         find_slicing(self.slicing)
@@ -79,12 +79,12 @@ def make_plan(
     options: PlanOptions,
     trees: Sequence[Collection[str]] | None = None,
     known: Known | None = None,
-    scans: Sequence[Collection[str]] | None = None,
+    intakes: Mapping[str, str] | None = None,
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
-    `trees` and `scans`, names of queries, bypass the choice: a plan that was recorded is built again as it was. Of
-    each set that a scan feeds, one query is named.
+    `trees`, names of queries, and `intakes`, by stream, bypass the choice: a plan that was recorded is built again as
+    it was.
     """
     known = known or Known()
     shapes: dict[Shape, int] = {}
@@ -96,19 +96,15 @@ def make_plan(
     ]
     used = {one.stream for one in sets}
     read = tuple(stream for name, stream in streams.items() if name in used)
-    if scans is None:
-        formed = form_scans(read, sets, options.scans, known.in_force())
-    else:
-        place = {planned.name: one.number for one in sets for planned in one.queries}
-        formed = given_scans(sets, [[place[name] for name in scan] for scan in scans])
     return Plan(
         read,
         tuple(sets),
-        formed,
+        choose_scans(read, sets, options.intake, known.in_force(), intakes),
         tuple(shapes),
         options.strategy,
         find_slicing(options.slicing).name,
         options.technique,
+        options.intake,
     )
 
 
@@ -272,13 +268,13 @@ def _shape(query: Query, types: Types) -> Shape:
             tuple(zip(names, group_types, strict=True)),
             tuple((output.name, results[output.aggregate]) for output in query.outputs if output.aggregate is not None),
         )
-    select = [(name, f"__g{i}") for i, name in enumerate(names)]
-    select += [(one.name, one.expression.sql if one.expression else f"__a{one.aggregate}") for one in query.outputs]
+    select = [(name, Expression.of_placeholder(f"__g{i}")) for i, name in enumerate(names)]
+    select += [(one.name, one.expression or Expression.of_placeholder(f"__a{one.aggregate}")) for one in query.outputs]
     return Shape(
         tuple((f"__g{i}", one) for i, one in enumerate(group_types)),
         tuple((f"__a{i}", one) for i, one in enumerate(results)),
         tuple(select),
-        None if query.having is None else query.having.sql,
+        query.having,
     )
 
 

@@ -1,7 +1,6 @@
 """What will run: streams are cut into slices, slices summarised into sets of partials, trees answer queries from them.
 
-Plan ─┬─ Scan         one reading of a stream: its partials, by slice, signature and group, feed one or more sets
-      │   └─ Fed ...         how they become the partials of a set
+Plan ─┬─ Scan         one reading of a stream, which makes the cells of all its sets: see `plan.scans`
       ├─ PartialSet   one stream, one predicate, one grouping: what its queries are answered from
       │   ├─ components      what is summarised
       │   ├─ slice_id        how a tuple finds its slice, natively
@@ -20,13 +19,11 @@ from windloom.model.expression import Expression
 from windloom.model.predicate import Predicate
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.types import BIGINT, TIMESTAMP, DataType
+from windloom.model.types import TIMESTAMP, DataType
+from windloom.plan.scans import Scan
 from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import SliceId
-
-#: Predicates that one signature column tells apart: the bits of a bigint without its sign.
-SIGNATURE_BITS = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +31,13 @@ class Shape:
     """One table of answers. `groups` and `columns` are (name, type) of what the step writes.
 
     When queries compute over their aggregates or filter groups, the step writes columns named `__g0`, `__a0`, … and
-    Spark evaluates `select` (name, SQL) and `having` over them; both None mean the step's columns are the answer.
+    `select` (name, expression) and `having` are evaluated over them; both None mean the step's columns are the answer.
     """
 
     groups: tuple[tuple[str, DataType], ...]
     columns: tuple[tuple[str, DataType], ...]
-    select: tuple[tuple[str, str], ...] | None = None
-    having: str | None = None
+    select: tuple[tuple[str, Expression], ...] | None = None
+    having: Expression | None = None
     time: DataType = TIMESTAMP  # of window_start and window_end
 
     @property
@@ -135,79 +132,13 @@ class PartialSet:
         """None where slices are stretches of time; else by what tuples are counted whose positions are sliced."""
         return next(self.queries).query.counted_by
 
-    @property
-    def key_types(self) -> tuple[DataType, ...]:
-        """Types of the columns that tell its cells of one slice apart."""
-        return self.group_types
-
-
-@dataclass(frozen=True, slots=True)
-class Fed:
-    """How the partials of a scan become those of a set.
-
-    Partials whose signature has the predicate's bit are rolled up to the set's grouping; a component with a filter
-    takes those that have the filter's bit as well. With `via`, the cells of another fed set are rolled up instead:
-    they are fewer, and hold the same tuples.
-    """
-
-    number: int  # of the set
-    bit: int | None  # None: every tuple of the scan
-    groups: tuple[int, ...]  # the set's grouping columns, as positions among those of the scan
-    components: tuple[int, ...]  # the set's components, as positions among those of the scan
-    filters: tuple[int | None, ...]  # for each of them, the bit of its filter
-    via: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """One reading of a stream. A tuple's signature says which of `predicates` it satisfies: bit i for the i-th.
-
-    `where` is what every predicate implies, so that tuples outside it are never looked at. With `only_signed`, tuples
-    that satisfy no predicate of a set are left out as well.
-    """
-
-    number: int
-    stream: str
-    where: Expression | None
-    predicates: tuple[Expression, ...]
-    only_signed: bool
-    group_by: tuple[Expression, ...]
-    group_types: tuple[DataType, ...]
-    components: tuple[PlannedComponent, ...]  # the first is always COUNT(*)
-    edges: EdgeSet
-    slice_id: SliceId
-    feeds: tuple[Fed, ...]  # each behind the one it is fed via
-    counted_by: tuple[Expression, ...] | None = None  # as of its sets
-
-    @property
-    def words(self) -> int:
-        """Columns that the signature takes."""
-        return -(-len(self.predicates) // SIGNATURE_BITS)
-
-    @property
-    def key_types(self) -> tuple[DataType, ...]:
-        """Types of the columns that tell its partials of one slice apart: signature, then grouping."""
-        return (BIGINT,) * self.words + self.group_types
-
-    @property
-    def is_plain(self) -> bool:
-        """Its partials are those of its one set as they stand."""
-        return len(self.feeds) == 1 and not self.predicates
-
-    @property
-    def common_groups(self) -> tuple[int, ...]:
-        """Grouping columns of every set it feeds: partials with equal values there may share a group, others never."""
-        return tuple(i for i in range(len(self.group_by)) if all(i in one.groups for one in self.feeds))
-
-    @property
-    def sees_all(self) -> bool:
-        """Every tuple of the stream is in its partials."""
-        return self.where is None and not self.only_signed and self.counted_by is None
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`strategy`, `slicing` and `technique` are the choices it was made with."""
+    """`strategy`, `slicing`, `technique` and `intake` are the choices it was made with.
+
+    A stream has one scan whose slices are of time, and one for every way in which its tuples are counted.
+    """
 
     streams: tuple[Stream, ...]
     sets: tuple[PartialSet, ...]
@@ -216,6 +147,7 @@ class Plan:
     strategy: str
     slicing: str
     technique: str
+    intake: str = "auto"
 
     @property
     def queries(self) -> Iterator[PlannedQuery]:

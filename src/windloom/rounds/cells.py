@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.aggregates import PlannedComponent, lift
+from windloom.aggregates import lift
 from windloom.aggregates.arrow import arrow_type, as_array, as_integers
 from windloom.aggregates.lifted import AnyLifted, Lifted, concat, keep, merge
 from windloom.kernels.compiled import compiled
 from windloom.kernels.merge import running_values
-from windloom.model.types import DataType
+from windloom.plan.scans import NativeScan
 from windloom.rounds.groups import concat_keys, number_groups
 from windloom.slicing.edges import EdgeSet
-from windloom.slicing.identify import PaneSlice, SliceId
+from windloom.slicing.identify import PaneSlice
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +50,7 @@ class Cells:
         return count
 
 
-class Summarised(Protocol):
-    """What partials are of: a scan, or a set that has a scan to itself."""
-
-    @property
-    def edges(self) -> EdgeSet: ...
-
-    @property
-    def slice_id(self) -> SliceId: ...
-
-    @property
-    def key_types(self) -> tuple[DataType, ...]: ...
-
-    @property
-    def components(self) -> tuple[PlannedComponent, ...]: ...
-
-
-def read_partials(one: Summarised, table: pa.Table) -> Cells:
+def read_partials(one: NativeScan, table: pa.Table) -> Cells:
     """Sorted, merged cells of partials as they came: columns `slice`, keys, then each component's fields.
 
     Partials of the same slice and group (from several tasks, rounds or panes) become one cell.
@@ -99,6 +83,14 @@ def merge_cells(kept: Cells, fresh: Cells) -> Cells:
     return _sorted_cells(numbers[which], distinct, np.concatenate([kept.starts, fresh.starts]), lifted)
 
 
+def merge_all(parts: Sequence[Cells]) -> Cells:
+    """The cells of all parts, by halves, so that no cell is moved more often than there are doublings."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return merge_cells(merge_all(parts[:half]), merge_all(parts[half:]))
+
+
 def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
     """Only cells of slices that begin at `tick` or later; it may be one for every cell."""
     wanted = cells.starts >= tick
@@ -107,6 +99,17 @@ def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
     lifted = tuple(keep(one, wanted) for one in cells.lifted)
     numbers, keys = _drop_unused(group_of_cells(cells)[wanted], cells.keys)
     return _sorted_cells(numbers, keys, cells.starts[wanted], lifted)
+
+
+def keep_groups(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
+    """Only cells of some groups, of which `wanted` has one entry each."""
+    if wanted.all():
+        return cells
+    sizes = np.diff(cells.group_bounds)
+    held = np.repeat(wanted, sizes)
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[wanted])])
+    keys = [key.filter(pa.array(wanted)) for key in cells.keys]
+    return Cells(keys, bounds, cells.starts[held], tuple(keep(one, held) for one in cells.lifted))
 
 
 def move_cells(cells: Cells, starts: NDArray[np.int64]) -> Cells:

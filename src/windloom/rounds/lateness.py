@@ -7,18 +7,17 @@ from history, windows it is still going to report are open, however long ago the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from windloom.model.expression import Expression
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.window import Window
-from windloom.plan.physical import Plan, Scan
-from windloom.rounds.cells import Cells, group_of_cells
-from windloom.rounds.feeds import holds
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery
+from windloom.plan.scans import NativeScan, Scan
 from windloom.rounds.landmarks import Landmark
 from windloom.rounds.state import State
+from windloom.rounds.taken import Before, Behind, Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,75 +31,89 @@ class Late:
         return Late(self.partly + other.partly, self.dropped + other.dropped)
 
 
-def count_late(plan: Plan, scan: Scan, fresh: Cells, state: State, landmarks: Mapping[str, Landmark]) -> Late:
-    """All tuples of a scan's cell are in the same windows of the same queries, so cells are counted, exactly."""
-    closed_of = {fed.number: state.closed_of(plan.sets[fed.number]) for fed in scan.feeds}
-    behind = np.flatnonzero(fresh.starts < max(closed_of.values()))
-    if not len(behind):
-        return Late()
-    starts, tuples, groups = fresh.starts[behind], fresh.tuples[behind], group_of_cells(fresh)[behind]
-    missed, open_ = np.zeros(len(behind), np.bool_), np.zeros(len(behind), np.bool_)
-    bounds = {
-        (
-            fed.bit,
-            closed_of[fed.number],
-            _reported(planned.query.window, planned.name, state, closed_of[fed.number]),
-            landmarks.get(planned.name),
-            planned.name in state.since,
-        )
-        for fed in scan.feeds
-        for planned in plan.sets[fed.number].queries
-    }
-    for bit, closed, (window, closed_until, reported_from), landmark, came_later in bounds:
-        wanted = holds(scan, fresh, bit)
-        concerned = True if wanted is None else wanted[groups]
-        if landmark is not None:
-            # A tuple is in every window from its own stretch on; one before a settled landmark would have moved it.
-            held = starts >= landmark.start
-            own = (starts - window.offset_ticks) // window.slide_ticks
-            missed |= concerned & np.where(held, own <= closed_until, not came_later)
-            open_ |= concerned & held & (closed < TICK_MAX)
-            continue
-        first = (starts - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1
-        last = (starts - window.offset_ticks) // window.slide_ticks
-        missed |= concerned & (first <= np.minimum(last, closed_until))
-        open_ |= concerned & (np.maximum(first, reported_from) <= last)
-    return Late(int(tuples[missed & open_].sum()), int(tuples[missed & ~open_].sum()))
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """Late tuples of every stream, each counted once however many queries want it, and of every query by itself."""
+
+    streams: Mapping[str, Late] = field(default_factory=dict)
+    queries: Mapping[str, Late] = field(default_factory=dict)  # those that missed any
 
 
-_EVERY_TUPLE: frozenset[Expression | None] = frozenset((None,))
-
-
-def late_by_stream(plan: Plan, late: Mapping[int, Late]) -> dict[str, Late]:
-    """Late tuples of each stream, over all its queries: exact where one scan feeds them all.
-
-    Scans of the same predicates hold the same tuples, and so do all that have a set without one. Of two tuples the
-    later one finds no more windows closed, so of the scans' counts one holds the others: late is what is late in the
-    scan that has most of these, dropped is what is dropped in every one. That is exact unless windows leave gaps
-    (slide > range), where a tuple of a gap may be taken for partly late. A tuple that several scans of different
-    predicates hold is counted once for each, since partials do not tell which of their tuples are the same; one that no
-    query wants is never late.
-    """
-    members: dict[tuple[str, frozenset[Expression | None]], list[Late]] = {}
-    for scan in plan.scans:
-        predicates = frozenset(plan.sets[fed.number].where for fed in scan.feeds)
-        if None in predicates:
-            predicates = _EVERY_TUPLE
-        members.setdefault((scan.stream, predicates), []).append(late.get(scan.number, Late()))
-    found: dict[str, Late] = {}
-    for (stream, _), counts in members.items():
-        dropped = min(one.dropped for one in counts)
-        any_late = max(one.partly + one.dropped for one in counts)
-        found[stream] = found.get(stream, Late()) + Late(any_late - dropped, dropped)
+def before_round(plan: Plan, state: State) -> dict[str, Before]:
+    """By stream, what decides which of a round's tuples are late."""
+    found: dict[str, Before] = {}
+    for one in plan.sets:
+        known = found.get(one.stream, Before())
+        since = known.since
+        if one.counted_by is not None and (after := state.positions.counts_of(one).after) > TICK_MIN:
+            since = tuple(sorted({*since, after + 1}))
+        found[one.stream] = Before(max(known.closed, state.closed_of(one)), since)
     return found
 
 
-def _reported(window: Window, name: str, state: State, closed: int) -> tuple[Window, int, int]:
-    """(window, the index up to which its windows are closed, the first index that is still to be reported)."""
+def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks: Mapping[str, Landmark]) -> Lateness:
+    """`behind` has, by number of the scan, tuples behind the frontier that their stream had before the round.
+
+    A tuple that no query wants is never late.
+    """
+    streams: dict[str, Late] = {}
+    queries: dict[str, Late] = {}
+    for scan in plan.scans:
+        held = behind.get(scan.number)
+        if held is None:
+            continue
+        missed, is_open = np.zeros(len(held), np.bool_), np.zeros(len(held), np.bool_)
+        for number, bit in _bits(scan):
+            wanted = held.holds(bit)
+            for planned in plan.sets[number].queries:
+                own_missed, own_open = _lost(plan.sets[number], planned, held, state, landmarks)
+                own_missed, own_open = own_missed & wanted, own_open & wanted
+                missed |= own_missed
+                is_open |= own_open
+                found = _summed(held, own_missed, own_open)
+                if found != Late():
+                    queries[planned.name] = found
+        streams[scan.stream] = streams.get(scan.stream, Late()) + _summed(held, missed, is_open)
+    return Lateness(streams, queries)
+
+
+def _bits(scan: Scan) -> list[tuple[int, int | None]]:
+    """Every set whose late tuples a scan tells, and the bit of its predicate."""
+    fed = [(one.number, one.bit) for one in scan.feeds]
+    return fed if isinstance(scan, NativeScan) else [*fed, *scan.watched]
+
+
+def _summed(held: Behind, missed: Mask, is_open: Mask) -> Late:
+    return Late(int(held.tuples[missed & is_open].sum()), int(held.tuples[missed & ~is_open].sum()))
+
+
+def _lost(
+    one: PartialSet, planned: PlannedQuery, held: Behind, state: State, landmarks: Mapping[str, Landmark]
+) -> tuple[Mask, Mask]:
+    """Which entries find a window of the query closed, and which one that is still open."""
+    window, closed, starts = planned.query.window, state.closed_of(one), held.starts
+    if one.counted_by is not None:
+        # A tuple that comes behind the frontier has no position; those from before anybody asked were not to have one.
+        return starts > state.positions.counts_of(one).after, np.zeros(len(held), np.bool_)
+    closed_until, reported_from = _reported(window, planned.name, state, closed)
+    landmark = landmarks.get(planned.name)
+    if landmark is not None:
+        # A tuple is in every window from its own stretch on; one before a settled landmark would have moved it.
+        is_held = starts >= landmark.start
+        own = (starts - window.offset_ticks) // window.slide_ticks
+        missed = np.where(is_held, own <= closed_until, planned.name not in state.since)
+        return missed, is_held & (closed < TICK_MAX)
+    first = (starts - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1
+    last = (starts - window.offset_ticks) // window.slide_ticks
+    return first <= np.minimum(last, closed_until), np.maximum(first, reported_from) <= last
+
+
+def _reported(window: Window, name: str, state: State, closed: int) -> tuple[int, int]:
+    """The index up to which its windows are closed, and the first one that is still to be reported."""
     closed_until = (closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
     since = state.since.get(name)
     # The first window that starts at or after `since`; with all of history, every window.
     covered_from = TICK_MIN if since is None else -((window.offset_ticks - since) // window.slide_ticks)
     if name in state.fresh:
         closed_until = min(closed_until, covered_from - 1)
-    return window, closed_until, max(closed_until + 1, covered_from)
+    return closed_until, max(closed_until + 1, covered_from)

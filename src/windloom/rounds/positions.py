@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import as_array
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Scan
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery
+from windloom.plan.scans import WovenScan
 from windloom.rounds.cells import Cells, keep_from
 from windloom.rounds.groups import concat_keys, number_groups
 
@@ -95,7 +96,7 @@ class Positions:
         counted = sum(one.table.nbytes for one in self.counts.values() if one.table is not None)
         return int(counted + sum(table.nbytes for table in self.waiting.values()))
 
-    def counts_of(self, one: PartialSet | Scan) -> Counts:
+    def counts_of(self, one: PartialSet | WovenScan) -> Counts:
         return self.counts.get(counting_of(one), Counts())
 
     def to_bytes(self) -> bytes:
@@ -130,20 +131,12 @@ class Positions:
         return Positions({name: table for name, table in self.waiting.items() if name in streams}, counts)
 
 
-@dataclass(frozen=True, slots=True)
-class RowIntake:
-    """What a round did to positions: where they are now, and late tuples by number of the scan."""
-
-    positions: Positions
-    late: Mapping[int, int] = field(default_factory=dict)
-
-
-def counting_of(one: PartialSet | Scan) -> Counting:
+def counting_of(one: PartialSet | WovenScan) -> Counting:
     return Counting(one.stream, tuple(key.sql for key in one.counted_by or ()))
 
 
-def counted_scans(plan: Plan) -> Iterable[Scan]:
-    return (scan for scan in plan.scans if scan.counted_by is not None)
+def counted_scans(plan: Plan) -> Iterable[WovenScan]:
+    return (scan for scan in plan.scans if isinstance(scan, WovenScan) and scan.counted_by is not None)
 
 
 def next_positions(one: PartialSet, counts: Counts, cells: Cells) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The step: merge partials into the open slices, move the frontiers, answer the windows they have passed.
+"""The step: merge cells into the open slices, move the frontiers, answer the windows they have passed.
 
 `step(state, round_input, plan)` is pure: no Spark, no clock, no files; the same inputs give the same outputs. The
 driver runs it for small states, executors run it shard by shard for large ones, a batch run is one step with every
@@ -8,30 +8,29 @@ frontier at +∞, and recovery folds it over the log.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds.answers import Answers, Span
-from windloom.rounds.cells import Cells, keep_from, merge_cells, read_partials
-from windloom.rounds.feeds import feed_sets
+from windloom.rounds.cells import Cells, keep_from, merge_cells
 from windloom.rounds.frontiers import advanced, ahead_of_idle, inputs_of
 from windloom.rounds.landmarks import Landmark, first_ticks, fold_behind, landmark_queries, landmarks_of
-from windloom.rounds.lateness import Late, count_late
-from windloom.rounds.positions import RowIntake, keep_open, passed_positions
+from windloom.rounds.lateness import Lateness, count_late
+from windloom.rounds.positions import keep_open, passed_positions
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import History, State
 
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """Of one step: tuples taken in by number of the set, partials and late tuples by number of the scan."""
+    """Of one step: tuples and partials taken in, by number of the set, and late tuples."""
 
     tuples: Mapping[int, int]
     partials: Mapping[int, int]
-    late: Mapping[int, Late]
+    late: Lateness = field(default_factory=Lateness)
 
 
 def step(
@@ -42,7 +41,7 @@ def step(
     A frontier below where it was closes nothing: time does not run backwards. Cells are kept as long as an open window
     may cover them, and for `history_ticks` behind where their set is closed.
     """
-    partials, rows = round_input.partials, round_input.rows or RowIntake(state.positions)
+    positions = state.positions if round_input.rows is None else round_input.rows
     moved = _moved(state, round_input, plan)
     after = {one.number: state.closed_of(one) for one in plan.sets}
     until = {one.number: moved.closed_of(one) for one in plan.sets}
@@ -53,28 +52,16 @@ def step(
     history: dict[int, History] = {}
     tuples: dict[int, int] = {}
     taken: dict[int, int] = {}
-    late: dict[int, Late] = {}
-    fed: dict[int, Cells] = {}
-    for scan in plan.scans:
-        if scan.number in partials:
-            table = partials[scan.number]
-            read = read_partials(scan, table)
-            if scan.counted_by is None:
-                late[scan.number] = count_late(plan, scan, read, state, landmarks)
-            taken[scan.number] = table.num_rows
-            fed |= feed_sets(plan, scan, read)
-        if scan.counted_by is not None:
-            late[scan.number] = Late(0, rows.late.get(scan.number, 0))
     for one in plan.sets:
         current, past, closed = state.cells.get(one.number), state.history_of(one.number), until[one.number]
-        if one.number in fed:
-            fresh = fed.pop(one.number)
-            tuples[one.number] = int(fresh.tuples.sum())
+        fresh = round_input.taken.cells.get(one.number)
+        if fresh is not None:
+            tuples[one.number], taken[one.number] = int(fresh.tuples.sum()), len(fresh)
             current = fresh if current is None else merge_cells(current, fresh)
         if current is not None and one.counted_by is not None:
             cells[one.number] = current
-            spans[one.number] = passed_positions(one, current, state.positions, rows.positions, closed)
-            kept[one.number] = keep_open(one, current, rows.positions, closed)
+            spans[one.number] = passed_positions(one, current, state.positions, positions, closed)
+            kept[one.number] = keep_open(one, current, positions, closed)
         elif current is not None:
             cells[one.number] = current
             kept[one.number], past = _still_needed(one, current, past, closed, history_ticks, landmarks)
@@ -82,7 +69,8 @@ def step(
             history[one.number] = past
     answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans)
     since = _since(state, plan, until)
-    left = replace(moved, cells=kept, since=since, fresh=frozenset(), history=history, positions=rows.positions)
+    left = replace(moved, cells=kept, since=since, fresh=frozenset(), history=history, positions=positions)
+    late = count_late(plan, round_input.taken.behind, state, landmarks)
     return left, answers, StepCounts(tuples, taken, late)
 
 

@@ -1,4 +1,4 @@
-"""Final step on executors: partials are shuffled by the hash of their group, each shard runs the same step.
+"""Final step on executors: cells are brought together by the hash of their group, each shard runs the same step.
 
 Answers of all shapes leave in one frame: `shape`, `query` (its number in the plan), the window, and columns in slots
 by type. A result of that frame is selected from it; nothing passes through the driver.
@@ -19,9 +19,12 @@ from windloom.model.types import DataType
 from windloom.plan.physical import Plan, Shape
 from windloom.rounds import Block, RoundInput, State, step
 from windloom.rounds.frontiers import all_closed
+from windloom.rounds.shards.split import join_cells
 from windloom.rounds.step import StepCounts
+from windloom.rounds.taken import Taken
+from windloom.spark.intake.shards import Told
 from windloom.spark.native import instant_sql
-from windloom.spark.partials import Partials, check_times, told_ticks
+from windloom.spark.shard_job import spread
 from windloom.spark.slots import slot_names
 
 #: In the place of a shape's number: the row counts what a shard took in.
@@ -65,13 +68,11 @@ class Totals:
     rows: int
 
 
-def run_on_executors(plan: Plan, partials: Partials, shards: int) -> WideAnswers:
+def run_on_executors(plan: Plan, cells: DataFrame, seen: Told, shards: int) -> WideAnswers:
     """A lazy frame; the same rows as on the driver, whatever the number of shards.
 
-    Where the partials have clocks, what these tell concerns all shards, and is asked for in a job before.
+    `cells` are rows of `intake.shards.shard_cells`, `seen` what was told of them, which concerns all shards.
     """
-    seen, first = _ticks(partials)
-    told = RoundInput(frontiers=all_closed(plan.streams), seen=seen, first=first)
     slots = tuple(slot_names(kind.name for kind in _kinds(shape)) for shape in plan.shapes)
     kinds = {
         slot: kind
@@ -92,44 +93,31 @@ def run_on_executors(plan: Plan, partials: Partials, shards: int) -> WideAnswers
     )
     ddl = "shape int, query int, window_start bigint, window_end bigint"
     ddl += "".join(f", {slot} {kinds[slot].name}" for slot in order)
+    ended = RoundInput(
+        frontiers=all_closed(plan.streams), seen=dict(seen.largest_ticks), first=dict(seen.smallest_ticks)
+    )
 
     def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        number = key[0].as_py()
-        table = pa.Table.from_batches(list(batches))
-        own = {number: table.select(list(partials_slots[number]))}
-        check_times(plan, own)
-        _, answers, counts = step(State(), told.with_partials(own), plan)
-        yield _count_rows(number, counts, arrow)
+        own = join_cells((one.as_py() for batch in batches for one in batch.column("cells")), plan)
+        _, answers, counts = step(State(), ended.taking(Taken(own)), plan)
+        yield _count_rows(counts, arrow)
         for block in answers.blocks():
             yield from _wide(block, slots[block.shape], numbers, arrow).to_batches(max_chunksize=1 << 17)
 
-    # The closure travels to the executors: it must carry names and values only, never a frame.
-    partials_slots = partials.scan_slots
     # Type hints choose Spark's iterator form of the function; as strings they would not be understood.
     answer.__annotations__ = {
         "key": tuple[pa.Scalar, ...],
         "batches": Iterator[pa.RecordBatch],
         "return": Iterator[pa.RecordBatch],
     }
-    sharded = partials.frame.where(f"part < {partials.scans}").withColumn(
-        "shard", F.expr(f"pmod({partials.group_hash(plan)}, {shards})")
-    )
-    return WideAnswers(sharded.groupBy("part", "shard").applyInArrow(answer, ddl), slots, queries)
+    own = cells.where(F.col("shard") >= 0).select("shard", "cells")
+    return WideAnswers(spread(own, shards).groupBy("shard").applyInArrow(answer, ddl), slots, queries)
 
 
-def _ticks(partials: Partials) -> tuple[dict[str, int], dict[str, int]]:
-    """The largest and the smallest tick of streams that have a clock."""
-    if not partials.clocks:
-        return {}, {}
-    told = [F.expr(sql).alias(name) for name, sql in partials.clock_sql().items()]
-    return told_ticks(partials, partials.frame.agg(*told).collect()[0].asDict())
-
-
-def _count_rows(number: int, counts: StepCounts, schema: pa.Schema) -> pa.RecordBatch:
+def _count_rows(counts: StepCounts, schema: pa.Schema) -> pa.RecordBatch:
     """What a shard took in, as rows of no shape: set, tuples and partials in the place of query and window."""
     sets = list(counts.tuples)
-    partials = [counts.partials[number]] + [0] * (len(sets) - 1)  # of the scan: counted with its first set
-    values = [[_COUNTS] * len(sets), sets, list(counts.tuples.values()), partials]
+    values = [[_COUNTS] * len(sets), sets, list(counts.tuples.values()), [counts.partials[one] for one in sets]]
     arrays = [pa.array(value, field.type) for value, field in zip(values, schema, strict=False)]
     arrays += [pa.nulls(len(sets), field.type) for field in list(schema)[4:]]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

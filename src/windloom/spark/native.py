@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from windloom.aggregates.card import NativeCard
+from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.time import INTEGER_UNITS, TICKS_PER_SECOND
 from windloom.model.types import DataType, TypeKind
-from windloom.plan.physical import SIGNATURE_BITS, PlannedComponent, Scan
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
+from windloom.weave.tuples import SIGNATURE_BITS
 
 #: Years 0001 to 9999, which is what Spark's timestamps hold.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
@@ -90,22 +92,21 @@ def signature_sql(predicates: Sequence[Expression]) -> list[str]:
     return words
 
 
-def signed_bits(scan: Scan) -> list[int]:
-    """By word of the signature: the bits of predicates that sets have; those of filters alone make no tuple wanted."""
-    found = [0] * scan.words
-    for fed in scan.feeds:
-        if fed.bit is not None:
-            found[fed.bit // SIGNATURE_BITS] |= 1 << fed.bit % SIGNATURE_BITS
-    return found
-
-
 def input_sql(planned: PlannedComponent, tick: str) -> tuple[str, ...]:
     """What the component reads of a tuple: its argument, if it has one, and what it is picked by."""
-    component = planned.component
-    read = planned.card.inputs(component, tick)
+    component, card = planned.component, planned.card
+    assert isinstance(card, NativeCard), "others are woven"
+    read = card.inputs(component, tick)
     if component.where is None:
         return read
     # Every aggregate skips NULL. What is read is not evaluated, and cannot fail, where the condition is not satisfied.
     # A bare NULL is of no type, and needs one to be a condition.
     satisfied = f"CAST({component.where.sql} AS BOOLEAN)"
     return tuple(f"CASE WHEN {satisfied} THEN {sql} END" for sql in read or ("1",))
+
+
+def component_sql(planned: PlannedComponent, inputs: Sequence[str]) -> tuple[str, ...]:
+    """One aggregate for each of the component's fields; `inputs` are the columns that hold its `input_sql`."""
+    card = planned.card
+    assert isinstance(card, NativeCard)
+    return card.native_sql(planned, inputs)

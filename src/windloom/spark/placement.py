@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
@@ -10,9 +11,9 @@ from windloom.errors import WindloomError
 
 PLACEMENTS = ("auto", "driver", "executors")
 
-#: Inputs that Spark estimates at less than this cannot yield partials the driver could not hold.
+#: Inputs that Spark estimates at less than this cannot yield cells the driver could not hold.
 SMALL_INPUT_BYTES = 1 << 30
-#: Partials the driver takes: cells times columns, 8 bytes each.
+#: The driver takes cells of at least this size, and else of a quarter of the machine's memory.
 DRIVER_BYTES = 2 << 30
 
 
@@ -40,5 +41,10 @@ def inputs_are_small(frames: Mapping[str, DataFrame]) -> bool:
     return sum(sizes) < SMALL_INPUT_BYTES
 
 
-def driver_can_hold(rows: int, columns: int) -> bool:
-    return rows * columns * 8 < DRIVER_BYTES
+def driver_bytes() -> int:
+    """Bytes of cells that the driver takes in at once."""
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):  # a system that does not tell
+        machine = 0
+    return max(DRIVER_BYTES, machine // 4)

@@ -19,6 +19,7 @@ from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.model.time import TICK_MAX
 from windloom.plan.explain import explain_text
+from windloom.rounds import Block
 from windloom.rounds.ask import ask
 from windloom.rounds.checkpoint import PlanRecord
 from windloom.rounds.frontiers import inputs_of
@@ -180,13 +181,14 @@ class Handle:
         loop = self._loop
         query = loop.queries.bind("ask", text)
         alone = loop.queries.plan_alone(query, self._newest.options)
-        pieces = []
+        blocks: list[Block] = []
         with loop.kept() as (plan, parts):
             if plan is None:
                 raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
             for state in parts:  # all of them say the same of the past
                 answers, since = ask(state, plan, alone)
-                pieces += [self._tables.rows(alone, block) for block in answers.blocks()]
+                blocks += answers.blocks()
+        pieces = [table for _, table in self._tables.pieces(alone, blocks)]
         shape = alone.shapes[0]
         table = pa.concat_tables(pieces) if pieces else self._tables.empty(shape)
         closed = instant(state.closed_of(alone.sets[0]))

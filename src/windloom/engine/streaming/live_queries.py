@@ -8,7 +8,7 @@ from windloom.engine.catalog import Registry
 from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
-from windloom.optimizer import PlanOptions, make_plan, scans_by_grouping
+from windloom.optimizer import PlanOptions, intakes_of, make_plan
 from windloom.optimizer.live_trees import LiveTrees
 from windloom.plan.physical import Plan
 from windloom.rounds.checkpoint import PlanRecord
@@ -20,8 +20,8 @@ _OLDER_PLANS = 2
 class LiveQueries:
     """Queries are bound once for each text, and a plan is built once for each version; those gone by are forgotten."""
 
-    def __init__(self, registry: Registry, *, sharded: bool = False) -> None:
-        self._registry, self._sharded = registry, sharded
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
         self._bound: dict[tuple[str, str], Query] = {}
         self._plans: dict[int, Plan] = {}
         self._trees: LiveTrees | None = None
@@ -30,7 +30,7 @@ class LiveQueries:
         plan = self._plans.get(record.version)
         if plan is None:
             self._check_aggregates(record)
-            plan = self._build(record.queries, record.options, record.trees, record.scans)
+            plan = self._build(record.queries, record.options, record.trees, record.intakes)
             self._remember(record.version, plan)
         return plan
 
@@ -88,10 +88,9 @@ class LiveQueries:
         trees = None if kept is None else self._woven(queries, options, kept)
         plan = self._build(queries, options, trees, None)
         trees = [[planned.name for planned in tree.queries] for tree in plan.trees]
-        scans = [[next(plan.sets[fed.number].queries).name for fed in scan.feeds] for scan in plan.scans]
         self._remember(version, plan)
         own = {one.own.name: one.own.layout for query in plan.queries for one in query.query.aggregates if one.own}
-        return PlanRecord(version, from_round, queries, options, trees, declared, scans, own)
+        return PlanRecord(version, from_round, queries, options, trees, declared, intakes_of(plan), own)
 
     def _check_aggregates(self, record: PlanRecord) -> None:
         """What users defined is not in a checkpoint: the program must define it again, with the same values."""
@@ -130,14 +129,12 @@ class LiveQueries:
         queries: Mapping[str, str],
         options: Mapping[str, str],
         trees: list[list[str]] | None,
-        scans: list[list[str]] | None,
+        intakes: Mapping[str, str] | None,
     ) -> Plan:
         bound = self._bind_all(queries)
         chosen, types = _plan_options(options), self._registry.known_types
-        plan = make_plan(self._registry.streams, bound, types, chosen, trees, scans=scans)
-        return scans_by_grouping(plan) if self._sharded else plan
+        return make_plan(self._registry.streams, bound, types, chosen, trees, intakes=intakes)
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:
-    # Records of a Windloom that knew no scans are those of plans with one for every set.
-    return PlanOptions(options["strategy"], options["slicing"], options["technique"], options.get("scans", "apart"))
+    return PlanOptions(options["strategy"], options["slicing"], options["technique"], options["intake"])

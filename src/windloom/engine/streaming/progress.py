@@ -16,6 +16,7 @@ from windloom.rounds import State
 class RoundProgress:
     """`events` are tuples taken into partials; `results` rows as they went to the sinks.
 
+    Late tuples are counted once per stream; a tuple that several queries missed is in the figures of each of them.
     `batch` is Spark's number of the micro-batch, None for history and for the round that finishes a stream.
     `frontiers` has, of each stream that some query reads, the instant up to which windows over it are closed, and
     `lags` by how many seconds that is behind the clock; None where nothing, or everything, is closed. `watermark` and
@@ -39,6 +40,7 @@ class RoundProgress:
     trees: int
     plan_version: int
     late: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by stream
+    late_queries: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by query, of those that missed any
     frontiers: Mapping[str, str | None] = field(default_factory=dict)  # by stream
     lags: Mapping[str, float | None] = field(default_factory=dict)  # by stream
     placement: str = "driver"

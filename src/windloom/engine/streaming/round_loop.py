@@ -27,7 +27,7 @@ from windloom.plan.physical import Plan, Shape
 from windloom.rounds import Block, State
 from windloom.rounds.carry import carry
 from windloom.rounds.checkpoint import Checkpoint, PlanRecord, recover
-from windloom.rounds.lateness import late_by_stream
+from windloom.rounds.lateness import Late
 from windloom.spark.api import DataFrame
 from windloom.spark.ingest import Ingest
 
@@ -114,11 +114,10 @@ class RoundLoop:
 
         def pieces() -> Iterator[tuple[str, pa.Table]]:
             nonlocal rows
-            for block in blocks:
-                table = self._tables.rows(plan, block)
+            for shape, table in self._tables.pieces(plan, blocks):
                 rows += table.num_rows
                 if table.num_rows:
-                    yield self._tables.name(plan.shapes[block.shape]), table
+                    yield self._tables.name(shape), table
 
         # Answers are made while they are written; several sinks share one making.
         made: Iterable[tuple[str, pa.Table]] = pieces() if len(self._sinks) == 1 else list(pieces())
@@ -143,10 +142,7 @@ class RoundLoop:
         self, round: Round, batch: int | None, outcome: Outcome, rows: int, seconds: Mapping[str, float]
     ) -> RoundProgress:
         counts, state = outcome.counts, outcome.state
-        late = {
-            name: {"partly": one.partly, "dropped": one.dropped}
-            for name, one in late_by_stream(round.plan, counts.late).items()
-        }
+        late = {stream.name: _told(counts.late.streams.get(stream.name, Late())) for stream in round.plan.streams}
         ticks = frontier_ticks(round.plan, state)
         frontiers, lags = {name: instant(tick) for name, tick in ticks.items()}, _lags(ticks)
         behind = min(ticks, key=lambda name: ticks[name])
@@ -167,10 +163,15 @@ class RoundLoop:
             trees=sum(1 for _ in round.plan.trees),
             plan_version=round.record.version,
             late=late,
+            late_queries={name: _told(one) for name, one in sorted(counts.late.queries.items())},
             frontiers=frontiers,
             lags=lags,
             placement=self.placement.description,
         )
+
+
+def _told(late: Late) -> dict[str, int]:
+    return {"partly": late.partly, "dropped": late.dropped}
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:

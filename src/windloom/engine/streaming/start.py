@@ -35,10 +35,10 @@ from windloom.rounds.checkpoint import Checkpoint, PlanRecord
 from windloom.rounds.checkpoint.sharding import settle_shards
 from windloom.rounds.shards.files import ShardFiles
 from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.driver_jobs import SparkDriverJobs
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import empty_frame
 from windloom.spark.ingest import ingest_of
+from windloom.spark.intake.driver_jobs import SparkDriverJobs
 from windloom.spark.native import tick_sql
 from windloom.spark.shard_job import SparkShardJobs
 from windloom.spark.storage import absolute_place, storage_at
@@ -73,7 +73,7 @@ def start_stream(
         undo.callback(opened.close)
         default_shards = 2 * spark.sparkContext.defaultParallelism
         shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
-        queries = LiveQueries(registry, sharded=options.placement == "executors")
+        queries = LiveQueries(registry)
         record = _plan_record(opened, queries, registry, plan_options, options)
         answers = AnswerTables(spark)
         sinks = [_make_sink(spark, one, path, place, opened) for one in choices]

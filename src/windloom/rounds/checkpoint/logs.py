@@ -1,15 +1,16 @@
 """The log of one round: everything that the step was called with.
 
-A round that ran in shards on executors has no partials here but notes of what its shards wrote.
+What came is logged as cells or, where they take less room, as projected tuples: weaving these again gives the same
+cells. A round that ran in shards on executors has neither, but notes of what its shards wrote.
 
-| bytes | what                                                                       |
-|-------|----------------------------------------------------------------------------|
-| 8     | `WLOOMLOG`                                                                 |
-| 4     | version, little-endian                                                     |
-| 4     | CRC-32 of all that follows                                                 |
-| 4     | length of the JSON that follows, little-endian                             |
-| …     | JSON: round, plan version, what is told by stream, tables, shards          |
-| rest  | the tables, one Arrow IPC stream per scan; positions, if there are any |
+| bytes | what                                                                           |
+|-------|--------------------------------------------------------------------------------|
+| 8     | `WLOOMLOG`                                                                     |
+| 4     | version, little-endian                                                         |
+| 4     | CRC-32 of all that follows                                                     |
+| 4     | length of the JSON that follows, little-endian                                 |
+| …     | JSON: round, plan version, what is told by stream, shards, sizes of the rest   |
+| rest  | cells; tuples, and tuples behind a frontier, an Arrow stream per scan; positions |
 """
 
 from __future__ import annotations
@@ -18,19 +19,25 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
+from windloom.plan.physical import Plan
+from windloom.plan.scans import WovenScan
 from windloom.rounds.checkpoint.records import damaged
-from windloom.rounds.positions import Positions, RowIntake
+from windloom.rounds.encoding import decode, encode, restored_state
+from windloom.rounds.positions import Positions
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.shards.notes import ShardNote
+from windloom.rounds.state import State
+from windloom.rounds.taken import Behind, Taken
 from windloom.rounds.versions import other_version
+from windloom.rounds.weaving import read_tuples, weave
 
 #: Written by this Windloom, and the only one that it reads.
-VERSION = 4
+VERSION = 5
 
 _MAGIC = b"WLOOMLOG"
 _HEAD = struct.Struct("<8sII")
@@ -42,7 +49,8 @@ _HINT = "restore it from a copy, or start over with a new checkpoint"
 class RoundLog:
     """What the step was called with, in the plan of `plan_version`, and what else the round is told by.
 
-    `untimed` counts the tuples of each stream that had no usable time and were left out.
+    `tuples` are, by number of the scan, those whose cells `input` need not have: see `complete`. `untimed` counts the
+    tuples of each stream that had no usable time and were left out.
     """
 
     round: int
@@ -50,10 +58,39 @@ class RoundLog:
     input: RoundInput
     untimed: Mapping[str, int] = field(default_factory=dict)
     shards: tuple[ShardNote, ...] = ()  # by number of the shard
+    tuples: Mapping[int, pa.Table] = field(default_factory=dict)
+
+    def complete(self, plan: Plan) -> RoundInput:
+        """What the step is called with; `plan` is that of the round."""
+        cells = dict(restored_state(State(self.input.taken.cells), plan).cells)
+        for number, table in self.tuples.items():
+            scan = plan.scans[number]
+            assert isinstance(scan, WovenScan), "only woven scans leave tuples"
+            if not any(fed.number in cells for fed in scan.feeds):
+                cells |= weave(plan, scan, read_tuples(plan, scan, table))
+        return self.input.taking(replace(self.input.taken, cells=cells))
+
+    def smaller(self, plan: Plan) -> RoundLog:
+        """The same log with either the tuples or the cells of every scan, whichever take less room."""
+        cells, tuples = dict(self.input.taken.cells), {}
+        for number, table in self.tuples.items():
+            made = [fed.number for fed in plan.scans[number].feeds if fed.number in cells]
+            if table.nbytes < sum(cells[one].nbytes for one in made):
+                tuples[number] = table
+                for one in made:
+                    del cells[one]
+        return replace(self, input=self.input.taking(replace(self.input.taken, cells=cells)), tuples=tuples)
 
     def to_bytes(self) -> bytes:
         given = self.input
-        tables = {number: _table_bytes(table) for number, table in sorted(given.partials.items())}
+        blobs: dict[str, Any] = {}
+        if given.taken.cells:
+            blobs["cells"] = encode(State(given.taken.cells))
+        blobs |= {f"tuples {number}": _table_bytes(table) for number, table in sorted(self.tuples.items())}
+        behind = sorted(given.taken.behind.items())
+        blobs |= {f"behind {number}": _table_bytes(one.to_table()) for number, one in behind}
+        if given.rows is not None:
+            blobs["positions"] = given.rows.to_bytes()
         about = {
             "round": self.round,
             "plan_version": self.plan_version,
@@ -63,12 +100,10 @@ class RoundLog:
             "idle": sorted(given.idle),
             "untimed": dict(self.untimed),
             "shards": [note.to_json() for note in self.shards],
-            "tables": {str(number): len(data) for number, data in tables.items()},
-            "late_rows": None if given.rows is None else {str(one): late for one, late in given.rows.late.items()},
+            "sizes": {name: len(data) for name, data in blobs.items()},
         }
         text = json.dumps(about).encode()
-        positions = [] if given.rows is None else [given.rows.positions.to_bytes()]
-        pieces: list[Any] = [_LENGTH.pack(len(text)), text, *tables.values(), *positions]
+        pieces: list[Any] = [_LENGTH.pack(len(text)), text, *blobs.values()]
         checksum = 0
         for piece in pieces:
             checksum = zlib.crc32(piece, checksum)
@@ -86,23 +121,33 @@ class RoundLog:
         if zlib.crc32(body) != checksum:
             raise damaged(name, f"{len(data)} bytes whose checksum does not fit", _HINT)
         (length,) = _LENGTH.unpack_from(body)
-        tables = _LENGTH.size + length
-        about = json.loads(bytes(body[_LENGTH.size : tables]))
+        place = _LENGTH.size + length
+        about = json.loads(bytes(body[_LENGTH.size : place]))
+        blobs: dict[str, memoryview] = {}
+        for name, size in about["sizes"].items():
+            blobs[name] = body[place : place + size]
+            place += size
         shards = tuple(ShardNote.from_json(note) for note in about["shards"])
-        return cls(about["round"], about["plan_version"], _input(about, body[tables:]), about["untimed"], shards)
+        tuples = _tables(blobs, "tuples")
+        return cls(about["round"], about["plan_version"], _input(about, blobs), about["untimed"], shards, tuples)
 
 
-def _input(about: Mapping[str, Any], tables: memoryview) -> RoundInput:
-    partials, place = {}, 0
-    for number, size in about["tables"].items():
-        partials[int(number)] = pa.ipc.open_stream(pa.py_buffer(tables[place : place + size])).read_all()
-        place += size
-    rows = None
-    if about["late_rows"] is not None:
-        late = {int(number): tuples for number, tuples in about["late_rows"].items()}
-        rows = RowIntake(Positions.from_bytes(bytes(tables[place:])), late)
+def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundInput:
+    cells = decode(bytes(blobs["cells"])).cells if "cells" in blobs else {}
+    behind = {number: Behind.from_table(table) for number, table in _tables(blobs, "behind").items()}
+    rows = Positions.from_bytes(bytes(blobs["positions"])) if "positions" in blobs else None
     idle = frozenset(about["idle"])
-    return RoundInput(partials, about["frontiers"], about["seen"], about["first"], rows, idle)
+    return RoundInput(Taken(cells, behind), about["frontiers"], about["seen"], about["first"], rows, idle)
+
+
+def _tables(blobs: Mapping[str, memoryview], kind: str) -> dict[int, pa.Table]:
+    """Tables of one kind, by number of the scan."""
+    named = [name.split() for name in blobs if " " in name]
+    return {
+        int(number): pa.ipc.open_stream(pa.py_buffer(blobs[f"{kind} {number}"])).read_all()
+        for found, number in named
+        if found == kind
+    }
 
 
 def _table_bytes(table: pa.Table) -> pa.Buffer:

@@ -12,7 +12,7 @@ from windloom.errors import WindloomError
 from windloom.rounds.versions import other_version
 
 #: Written by this Windloom, and the only one that it reads.
-VERSION = 1
+VERSION = 2
 
 
 class DamagedError(WindloomError):
@@ -51,7 +51,7 @@ def _checksum(body: Mapping[str, Any]) -> int:
 class PlanRecord:
     """What is needed to make a plan again: `queries` by name, `options`, and which queries share a tree.
 
-    `scans` names for each one a query of every set that it feeds: the logs of its rounds hold partials of these scans.
+    `intakes` says, by stream, how tuples are taken in: the logs of its rounds may hold tuples as they were projected.
 
     It holds from `from_round` on, until a record with a higher version does. `declared` are the queries as the program
     that started the stream had them: at the next start, what the program itself has changed is told from what was
@@ -64,7 +64,7 @@ class PlanRecord:
     options: Mapping[str, str] = field(default_factory=dict)
     trees: list[list[str]] = field(default_factory=list)
     declared: Mapping[str, str] = field(default_factory=dict)
-    scans: list[list[str]] | None = None  # None: of a Windloom that read streams once for every set
+    intakes: Mapping[str, str] = field(default_factory=dict)
     aggregates: Mapping[str, str] = field(default_factory=dict)  # that users defined: the fields of their values
 
     def starting(self, round: int) -> PlanRecord:
@@ -84,7 +84,7 @@ class PlanRecord:
             "options": dict(self.options),
             "trees": self.trees,
             "declared": dict(self.declared),
-            "scans": self.scans,
+            "intakes": dict(self.intakes),
             "aggregates": dict(self.aggregates),
         }
         return write_record("plan", body)
@@ -95,6 +95,13 @@ class PlanRecord:
             "restore it from a copy; if no round has run with it yet, deleting it undoes the change of queries it holds"
         )
         body = read_record("plan", name, data, hint)
-        declared, scans = body.get("declared", {}), body.get("scans")
-        found = cls(body["version"], body["from_round"], body["queries"], body["options"], body["trees"], declared)
-        return replace(found, scans=scans, aggregates=body.get("aggregates", {}))
+        return cls(
+            body["version"],
+            body["from_round"],
+            body["queries"],
+            body["options"],
+            body["trees"],
+            body["declared"],
+            body["intakes"],
+            body["aggregates"],
+        )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from windloom.rounds.lateness import Late
+from windloom.rounds.lateness import Lateness
 from windloom.rounds.step import StepCounts
 
 
@@ -36,24 +36,18 @@ class ShardNote:
             "answers": self.answers,
             "tuples": _named(self.counts.tuples),
             "partials": _named(self.counts.partials),
-            "late": {str(number): [one.partly, one.dropped] for number, one in self.counts.late.items()},
             "kept_from": _named(self.kept_from),
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ShardNote:
-        late = {int(number): Late(*one) for number, one in values["late"].items()}
-        counts = StepCounts(_numbered(values["tuples"]), _numbered(values["partials"]), late)
+        counts = StepCounts(_numbered(values["tuples"]), _numbered(values["partials"]))
         kept_from = _numbered(values["kept_from"])
         return cls(values["shard"], values["state"], values["state_bytes"], values["answers"], counts, kept_from)
 
 
-def counts_of(notes: Sequence[ShardNote]) -> StepCounts:
-    """What all shards counted together."""
-    late: dict[int, Late] = {}
-    for note in notes:
-        for number, one in note.counts.late.items():
-            late[number] = late.get(number, Late()) + one
+def counts_of(notes: Sequence[ShardNote], late: Lateness) -> StepCounts:
+    """What all shards counted together; late tuples are counted where they are taken in."""
     return StepCounts(
         _added(note.counts.tuples for note in notes), _added(note.counts.partials for note in notes), late
     )

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
-import pyarrow as pa
-
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds.carry import carry
+from windloom.rounds.cells import Cells
 from windloom.rounds.encoding import decode, encode, restored_state
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.shards.blocks import write_blocks
@@ -18,13 +17,14 @@ from windloom.rounds.shards.files import ShardFiles
 from windloom.rounds.shards.notes import ShardNote
 from windloom.rounds.state import State
 from windloom.rounds.step import step
+from windloom.rounds.taken import Taken
 
 
 @dataclass(frozen=True, slots=True)
 class ShardRound:
     """What every shard of a round is told: the same plan, frontiers and facts about the past.
 
-    `input` lacks the partials, of which every shard has its own. `left` is the state that the last round left, without
+    `input` lacks the cells, of which every shard has its own. `left` is the state that the last round left, without
     its cells: what is kept of which set, and which windows are closed, holds for all shards together and is the
     driver's to say. It is in terms of `previous`, if that is another plan, and so are the cells in the files `states`,
     one per shard; there are none before the first round.
@@ -40,13 +40,13 @@ class ShardRound:
     files: ShardFiles
 
 
-def run_shard(round: ShardRound, shard: int, partials: Mapping[int, pa.Table]) -> ShardNote:
+def run_shard(round: ShardRound, shard: int, cells: Mapping[int, Cells]) -> ShardNote:
     """Reads files of the last round, and writes files that nobody knows of until the note is recorded."""
     before = round.plan if round.previous is None else round.previous
     state = shard_state(round.files, round.states[shard], round.left, before) if round.states else round.left
     if round.previous is not None:
         state = carry(state, round.previous, round.plan)
-    given = round.input.with_partials(partials)
+    given = round.input.taking(Taken(cells))
     after, answers, counts = step(state, given, round.plan, history_ticks=round.history_ticks)
     state_name, answers_name = ShardFiles.new_names(round.number, shard)
     pieces = write_blocks(answers.blocks())

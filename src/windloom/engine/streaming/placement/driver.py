@@ -1,4 +1,4 @@
-"""The step on the driver: a round's partials come over as Arrow and are its log; the state stays in memory."""
+"""The step on the driver: what a round takes in comes over as Arrow and is its log; the state stays in memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from windloom.rounds import State, step
 from windloom.rounds.checkpoint import Checkpoint, RoundLog
 from windloom.rounds.positions import counted_scans
 from windloom.spark.api import DataFrame
-from windloom.spark.round_job import Taken
-from windloom.spark.row_job import TakenRows
+from windloom.spark.intake.rows import TakenRows
+from windloom.spark.intake.take import TakenIn
 
 
 class DriverJobs(Protocol):
-    """What makes partials of the tuples of a round: Spark, or in tests plain Python."""
+    """What makes cells of the tuples of a round: Spark, or in tests plain Python."""
 
-    def take_in(self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None) -> Taken: ...
+    def take_in(
+        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State
+    ) -> TakenIn: ...
 
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
@@ -44,10 +46,11 @@ class DriverPlacement:
                 with watch("rows"):
                     log = self._with_rows(log, round, intake)
             with watch("log"):
-                self._checkpoint.write_log(log)
+                self._checkpoint.write_log(log.smaller(round.plan))
         with watch("step"):
             history_ticks = round.record.history_ticks
-            state, answers, counts = step(round.state, log.input, round.plan, history_ticks=history_ticks)
+            given = log.complete(round.plan)
+            state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
         return Outcome(state, state.nbytes, counts, log.untimed, answers.blocks())
 
     def committed(self, round: int, state: State) -> None:
@@ -61,14 +64,13 @@ class DriverPlacement:
         if intake.finishes:
             return RoundLog(round.number, round.record.version, self._watermarks.finished(round.state))
         with watch("partials"):
-            taken = self._jobs.take_in(round.plan, intake.frames, intake.batch)
-        told = self._watermarks.after(round.state, taken.largest_ticks, taken.smallest_ticks)
-        return RoundLog(round.number, round.record.version, told.with_partials(taken.partials), dict(taken.untimed))
+            found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state)
+        told = self._watermarks.after(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken)
+        return RoundLog(round.number, round.record.version, told, dict(found.untimed), tuples=found.tuples)
 
     def _with_rows(self, log: RoundLog, round: Round, intake: Intake) -> RoundLog:
         """The log with what windows of rows take in."""
         given = log.input
-        taken = self._jobs.take_rows(round.plan, intake.frames, round.state, given.frontiers)
-        untimed = {**log.untimed, **{name: max(lost, log.untimed.get(name, 0)) for name, lost in taken.untimed.items()}}
-        given = replace(given, partials={**given.partials, **taken.partials}, rows=taken.rows)
-        return replace(log, input=given, untimed=untimed)
+        found = self._jobs.take_rows(round.plan, intake.frames, round.state, given.frontiers)
+        taken = replace(given.taken, cells={**given.taken.cells, **found.taken.cells})
+        return replace(log, input=replace(given, taken=taken, rows=found.positions))

@@ -15,7 +15,7 @@ A round, and what a crash right after each of its parts leaves:
 | commit                                                     | is done; the next one reads the recorded states |
 | retention: files of no use to the next round               | is done; the next start deletes them            |
 
-So the log is the truth here too. It holds no partials: the state after the last committed round is in the files that
+So the log is the truth here too. It holds no cells: the state after the last committed round is in the files that
 its log names. A task may fail, be repeated, or run twice at once: each attempt writes files of its own, Spark hands
 back the names of one attempt a shard, and only those are recorded. Files that are recorded are never written again, and
 deleted only when a later round is committed.
@@ -40,15 +40,16 @@ from windloom.rounds.shards.blocks import joined, read_blocks
 from windloom.rounds.shards.files import ShardFiles
 from windloom.rounds.shards.notes import ShardNote, counts_of, kept_from_of
 from windloom.rounds.shards.run import ShardRound, shard_state
+from windloom.rounds.taken import Taken
 from windloom.spark.api import DataFrame
 from windloom.spark.shard_job import Gathered
 
 
 class ShardJobs(Protocol):
-    """What makes partials of the tuples of a round, and runs the shards: Spark, or in tests plain Python."""
+    """What makes cells of the tuples of a round, and runs the shards: Spark, or in tests plain Python."""
 
     def gathered(
-        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None
+        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, shards: int
     ) -> AbstractContextManager[Gathered]: ...
 
     def run_shards(self, round: ShardRound, taken: Gathered | None, shards: int) -> list[ShardNote]: ...
@@ -83,11 +84,13 @@ class ExecutorPlacement:
                 self._checkpoint.write_log(log)
         with watch("step"):
             history_ticks = round.record.history_ticks
-            state, _, _ = step(round.state, log.input, round.plan, history_ticks=history_ticks)
+            state, _, counted = step(round.state, log.input, round.plan, history_ticks=history_ticks)
         state = state.forgetting(kept_from_of(log.shards))
         self._ran = log.shards
         state_bytes = sum(note.state_bytes for note in log.shards)
-        return Outcome(state, state_bytes, counts_of(log.shards), log.untimed, joined(self._blocks(log.shards)))
+        return Outcome(
+            state, state_bytes, counts_of(log.shards, counted.late), log.untimed, joined(self._blocks(log.shards))
+        )
 
     def committed(self, round: int, state: State) -> None:
         self._notes = self._ran
@@ -103,9 +106,12 @@ class ExecutorPlacement:
                 given = self._watermarks.finished(round.state)
             else:
                 with watch("partials"):
-                    taken = scope.enter_context(self._jobs.gathered(round.plan, intake.frames, intake.batch))
-                given = self._watermarks.after(round.state, taken.largest_ticks, taken.smallest_ticks)
-            told = ShardRound(
+                    job = self._jobs.gathered(round.plan, intake.frames, intake.batch, round.state, self._shards)
+                    taken = scope.enter_context(job)
+                told = taken.told
+                given = self._watermarks.after(round.state, told.largest_ticks, told.smallest_ticks)
+                given = given.taking(Taken(behind=told.behind))
+            shard_round = ShardRound(
                 round.number,
                 round.plan,
                 given,
@@ -116,8 +122,8 @@ class ExecutorPlacement:
                 self._files,
             )
             with watch("shards"):
-                notes = self._jobs.run_shards(told, taken, self._shards)
-            untimed = {} if taken is None else dict(taken.untimed)
+                notes = self._jobs.run_shards(shard_round, taken, self._shards)
+            untimed = {} if taken is None else dict(taken.told.untimed)
         return RoundLog(round.number, round.record.version, given, untimed, tuple(notes))
 
     def _blocks(self, notes: Iterable[ShardNote]) -> Iterator[Block]:

@@ -1,0 +1,79 @@
+"""A native scan for sets of one stream: groupings united, slices cut at all edges, predicates as bits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from windloom.aggregates.planned import PlannedComponent
+from windloom.model.expression import Expression
+from windloom.optimizer.intake.signature import sign
+from windloom.plan.physical import PartialSet
+from windloom.plan.scans import Fed, NativeScan, Signature
+from windloom.slicing.edges import EdgeSet
+from windloom.slicing.identify import choose_slice_id
+
+#: Conditions of filters, beyond those that sets have, that become bits of a signature: each may double the partials.
+MOST_FILTER_BITS = 3
+
+
+def native_scan(number: int, sets: Sequence[PartialSet], why: str = "") -> NativeScan:
+    """`sets` are of one stream, their slices of time, and all their components have native partials."""
+    signed = sign(sets)
+    filters = _filter_bits(sets, signed.bits)
+    bits = {**signed.bits, **{sql: len(signed.bits) + i for i, sql in enumerate(sorted(filters))}}
+    conditions = tuple(filters[sql] for sql in sorted(filters))
+    types = {part: kind for one in sets for part, kind in zip(one.group_by, one.group_types, strict=True)}
+    group_by = tuple(sorted(types))
+    kept = {part: _kept(part, bits) for one in sets for part in one.components}
+    components = tuple(dict.fromkeys(part for part, _ in kept.values()))
+    edges = sets[0].edges if len(sets) == 1 else EdgeSet.of(each for one in sets for each in one.edges.classes)
+    feeds = tuple(
+        Fed(
+            one.number,
+            signed.bit(one),
+            tuple(group_by.index(part) for part in one.group_by),
+            tuple(components.index(kept[part][0]) for part in one.components),
+            tuple(kept[part][1] for part in one.components),
+        )
+        for one in sets
+    )
+    return NativeScan(
+        number,
+        sets[0].stream,
+        Signature(signed.pushed, signed.predicates + conditions, len(signed.predicates), signed.only_signed),
+        group_by,
+        tuple(types[part] for part in group_by),
+        components,
+        edges,
+        choose_slice_id(edges),
+        feeds,
+        why,
+    )
+
+
+def _filter_bits(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[str, Expression]:
+    """Conditions of filters that become bits, by SQL: few of them, or none."""
+    found = {part.component.where for one in sets for part in one.components if _may_be_bit(one, part)}
+    new = {where.sql: where for where in found if where is not None and where.sql not in signed}
+    return new if len(new) <= MOST_FILTER_BITS else {}
+
+
+def _may_be_bit(one: PartialSet, part: PlannedComponent) -> bool:
+    """What is computed may fail for tuples that nobody wants; reading a column cannot.
+
+    So the filter must be of columns that are read as they are, unless the set wants every tuple.
+    """
+    component = part.component
+    read = [each for each in (component.argument, component.by) if each is not None]
+    is_safe = one.predicate is None or (component.where is not None and component.where.column is not None)
+    return component.where is not None and is_safe and all(each.column is not None for each in read)
+
+
+def _kept(part: PlannedComponent, bits: Mapping[str, int]) -> tuple[PlannedComponent, int | None]:
+    """What the scan keeps for a component: the component itself, or the one without its filter and the filter's bit."""
+    where = part.component.where
+    read = [each for each in (part.component.argument, part.component.by) if each is not None]
+    if where is None or where.sql not in bits or any(each.column is None for each in read):
+        return part, None
+    return replace(part, component=replace(part.component, where=None)), bits[where.sql]

@@ -1,0 +1,45 @@
+"""The signature of a scan: which conditions become bits, and what is asked of every tuple before that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from windloom.model.expression import Expression
+from windloom.model.predicate import Predicate, common, implies
+from windloom.plan.physical import PartialSet
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """Predicates of sets as bits. `pushed` is what all of them imply; what it says already takes no bit."""
+
+    pushed: Expression | None
+    bits: dict[str, int]  # by SQL of the predicate
+    predicates: tuple[Expression, ...]
+    only_signed: bool
+
+    def bit(self, one: PartialSet) -> int | None:
+        """None: the set wants every tuple that the pushed condition lets through."""
+        return None if one.predicate is None else self.bits.get(one.predicate.sql)
+
+
+def is_fed(one: PartialSet) -> bool:
+    """Can any tuple be part of the set?"""
+    return one.predicate is None or not one.predicate.is_never
+
+
+def sign(sets: Sequence[PartialSet], *, pushes: bool = True) -> Signed:
+    """Without `pushes`, no tuple is left out."""
+    wheres: list[Predicate | None] = list(dict.fromkeys(one.predicate for one in sets))
+    given = [where for where in wheres if where is not None]
+    pushed = None
+    if pushes and given and None not in wheres:
+        pushed = given[0] if len(given) == 1 else common(given)
+    told = sorted((one for one in given if pushed is None or not implies(pushed, one)), key=lambda one: one.sql)
+    return Signed(
+        None if pushed is None else pushed.expression,
+        {one.sql: bit for bit, one in enumerate(told)},
+        tuple(Expression(one.guarded_sql, one.expression.columns) for one in told),
+        pushes and None not in wheres and len(told) == len(given) > 0,
+    )

@@ -1,0 +1,129 @@
+"""A woven scan for sets of one stream: every distinct condition is a bit, every distinct expression a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from windloom.aggregates.planned import PlannedComponent
+from windloom.model.expression import Expression
+from windloom.optimizer.intake.signature import Signed, sign
+from windloom.plan.physical import PartialSet
+from windloom.plan.scans import Projected, Signature, WovenScan, WovenSet
+from windloom.weave.cut import Read
+from windloom.weave.tuples import TICK, Bits
+
+
+def woven_scan(number: int, sets: Sequence[PartialSet], watched: Sequence[PartialSet] = (), why: str = "") -> WovenScan:
+    """`sets` are of one stream, and their slices of one kind: of time, or of positions counted in the same way.
+
+    `watched` are sets of positions whose late tuples this scan tells.
+    """
+    counted_by = sets[0].counted_by if sets else None
+    # Where tuples are counted, all of them are, whether a query wants them or not.
+    signed = sign([*sets, *watched], pushes=counted_by is None)
+    predicates = list(signed.predicates)
+    filters = _filter_bits(sets, signed, predicates)
+    columns = _Columns()
+    for key in counted_by or ():
+        columns.place(key, ())
+    feeds = tuple(_set(one, signed, filters, columns) for one in sets)
+    return WovenScan(
+        number,
+        (*sets, *watched)[0].stream,
+        Signature(signed.pushed, tuple(predicates), len(signed.predicates), signed.only_signed),
+        columns.projected(),
+        _with_finer(feeds, {one.number: one for one in sets}),
+        counted_by,
+        tuple((one.number, signed.bit(one)) for one in watched),
+        why,
+    )
+
+
+def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Expression]) -> dict[str, int]:
+    """The bit of every FILTER's condition; new ones are put behind the predicates of sets.
+
+    A condition is evaluated only for tuples that a query with it wants: elsewhere it may fail.
+    """
+    found = dict(signed.bits)
+    users: dict[str, tuple[Expression, set[int | None]]] = {}
+    for one in sets:
+        for part in one.components:
+            where = part.component.where
+            if where is not None:
+                users.setdefault(where.sql, (where, set()))[1].add(signed.bit(one))
+    for sql in sorted(users):
+        if sql in found:
+            continue
+        where, wanted = users[sql]
+        condition = f"CAST({sql} AS BOOLEAN)"  # a bare NULL is of no type, and needs one to be a condition
+        if None not in wanted and where.column is None:
+            guards = [f"({predicates[bit].sql})" for bit in sorted(bit for bit in wanted if bit is not None)]
+            condition = f"CASE WHEN {' OR '.join(guards)} THEN {condition} END"
+        found[sql] = len(predicates)
+        predicates.append(Expression(condition, where.columns))
+    return found
+
+
+class _Columns:
+    """Every distinct column once, with the bits of those who read it."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._readers: list[set[Bits]] = []
+        self._is_plain: list[bool] = []
+
+    def place(self, expression: Expression, bits: tuple[int | None, ...], sql: str | None = None) -> int:
+        """Where the column is; `sql` is what is projected in place of the expression."""
+        place = self._places.setdefault(expression.sql if sql is None else sql, len(self._places))
+        if place == len(self._readers):
+            self._readers.append(set())
+            self._is_plain.append(expression.column is not None)
+        self._readers[place].add(tuple(sorted({bit for bit in bits if bit is not None})))
+        return place
+
+    def projected(self) -> tuple[Projected, ...]:
+        found = zip(self._places, self._readers, self._is_plain, strict=True)
+        return tuple(Projected(sql, _guards(readers, is_plain)) for sql, readers, is_plain in found)
+
+
+def _guards(readers: set[Bits], is_plain: bool) -> tuple[Bits, ...] | None:
+    """Reading a column cannot fail; what somebody wants of every tuple is evaluated for every tuple."""
+    return None if is_plain or () in readers else tuple(sorted(readers))
+
+
+def _set(one: PartialSet, signed: Signed, filters: Mapping[str, int], columns: _Columns) -> WovenSet:
+    bit = signed.bit(one)
+    groups = tuple(columns.place(part, (bit,)) for part in one.group_by)
+    return WovenSet(one.number, bit, groups, tuple(_read(part, bit, filters, columns) for part in one.components))
+
+
+def _with_finer(feeds: Sequence[WovenSet], sets: Mapping[int, PartialSet]) -> tuple[WovenSet, ...]:
+    """Each set with those whose cells can be rolled up to its own, of which none is rolled up itself."""
+    by_bit: dict[int | None, list[WovenSet]] = {}
+    for fed in feeds:
+        by_bit.setdefault(fed.bit, []).append(fed)
+    found = {fed.number: [other.number for other in by_bit[fed.bit] if _can_feed(other, fed, sets)] for fed in feeds}
+    made = {number for number, finer in found.items() if not finer}
+    return tuple(replace(fed, via=tuple(one for one in found[fed.number] if one in made)) for fed in feeds)
+
+
+def _can_feed(finer: WovenSet, fed: WovenSet, sets: Mapping[int, PartialSet]) -> bool:
+    if not set(fed.groups) < set(finer.groups):
+        return False
+    kept = set(zip(sets[finer.number].components, finer.components, strict=True))
+    edges = sets[finer.number].edges
+    needs_only_kept = kept.issuperset(zip(sets[fed.number].components, fed.components, strict=True))
+    return needs_only_kept and edges.union(sets[fed.number].edges) == edges
+
+
+def _read(part: PlannedComponent, bit: int | None, filters: Mapping[str, int], columns: _Columns) -> Read:
+    component = part.component
+    condition = None if component.where is None else filters[component.where.sql]
+    if component.argument is None:
+        return Read(filter=condition)
+    bits = (bit, condition)
+    argument = columns.place(component.argument, bits, part.card.woven_sql(component.argument.sql))
+    if component.by is not None:
+        return Read(argument, columns.place(component.by, bits), condition)
+    return Read(argument, TICK if component.kind in part.card.by_tick else None, condition)

@@ -1,0 +1,141 @@
+"""Scans: how the tuples of a stream become the cells of the sets that read it.
+
+A *native* scan is one `groupBy` of Spark's: its partials, by slice, signature and group, are rolled up to the sets. A
+*woven* scan only projects tuples; compiled kernels make the cells of all its sets from them. Both give the same cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from windloom.aggregates.planned import PlannedComponent
+from windloom.model.expression import Expression
+from windloom.model.types import BIGINT, DataType
+from windloom.slicing.edges import EdgeSet
+from windloom.slicing.identify import SliceId
+from windloom.weave.cut import Read
+from windloom.weave.tuples import SIGNATURE_BITS, Bits
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a scan reads of a stream. A tuple's signature says which of `predicates` it satisfies: bit i for the i-th.
+
+    The first `wanting` of them are predicates of sets, the others conditions of FILTERs. `where` is what every set's
+    predicate implies, so that tuples outside it are never looked at. With `only_signed`, tuples that satisfy no
+    predicate of a set are left out as well.
+    """
+
+    where: Expression | None = None
+    predicates: tuple[Expression, ...] = ()
+    wanting: int = 0
+    only_signed: bool = False
+
+    @property
+    def words(self) -> int:
+        """Columns that the signature takes."""
+        return -(-len(self.predicates) // SIGNATURE_BITS)
+
+    @property
+    def wanting_bits(self) -> list[int]:
+        """By word: the bits of predicates that sets have. Conditions of FILTERs alone make no tuple wanted."""
+        words = [0] * self.words
+        for bit in range(self.wanting):
+            words[bit // SIGNATURE_BITS] |= 1 << bit % SIGNATURE_BITS
+        return words
+
+    @property
+    def sees_all(self) -> bool:
+        """Every tuple of the stream is looked at."""
+        return self.where is None and not self.only_signed
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """How the partials of a native scan become those of a set.
+
+    Partials whose signature has the predicate's bit are rolled up to the set's grouping; a component with a filter
+    takes those that have the filter's bit as well.
+    """
+
+    number: int  # of the set
+    bit: int | None  # None: every tuple of the scan
+    groups: tuple[int, ...]  # the set's grouping columns, as positions among those of the scan
+    components: tuple[int, ...]  # the set's components, as positions among those of the scan
+    filters: tuple[int | None, ...]  # for each of them, the bit of its filter
+
+
+@dataclass(frozen=True, slots=True)
+class NativeScan:
+    """One `groupBy` over a stream, by slice, signature and the grouping columns of all its sets."""
+
+    number: int
+    stream: str
+    signature: Signature
+    group_by: tuple[Expression, ...]
+    group_types: tuple[DataType, ...]
+    components: tuple[PlannedComponent, ...]  # the first is always COUNT(*)
+    edges: EdgeSet
+    slice_id: SliceId
+    feeds: tuple[Fed, ...]
+    why: str = field(default="", compare=False)  # it was chosen
+
+    @property
+    def key_types(self) -> tuple[DataType, ...]:
+        """Types of the columns that tell its partials of one slice apart: signature, then grouping."""
+        return (BIGINT,) * self.signature.words + self.group_types
+
+    @property
+    def is_plain(self) -> bool:
+        """Its partials are those of its one set as they stand."""
+        return len(self.feeds) == 1 and not self.signature.predicates
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """One column of the projected tuples: SQL that Spark evaluates.
+
+    `guards` are sets of signature bits: the SQL is evaluated for tuples that have all bits of one of them, and is NULL
+    for others. Behind a predicate or a FILTER, an expression may fail on tuples that nobody wants. None: the SQL is
+    evaluated for every tuple.
+    """
+
+    sql: str
+    guards: tuple[Bits, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WovenSet:
+    """How the cells of a set are made from tuples: those that have the predicate's bit, grouped by columns.
+
+    `via` are sets of the same tuples in finer groups, whose cells hold everything that this one needs: where they are
+    few, these are rolled up instead.
+    """
+
+    number: int  # of the set
+    bit: int | None  # None: every tuple of the scan
+    groups: tuple[int, ...]
+    components: tuple[Read, ...]
+    via: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WovenScan:
+    """One projection of a stream's tuples, from which kernels make the cells of all its sets.
+
+    `counted_by`: None where slices are of time, else by what tuples are counted whose positions are sliced.
+    `watched` are sets of positions, which have a scan of their own, with their bits: which tuples are late is told,
+    once per stream, by the scan whose slices are of time.
+    """
+
+    number: int
+    stream: str
+    signature: Signature
+    columns: tuple[Projected, ...]
+    feeds: tuple[WovenSet, ...]
+    counted_by: tuple[Expression, ...] | None = None
+    watched: tuple[tuple[int, int | None], ...] = ()
+    why: str = field(default="", compare=False)  # it was chosen
+
+
+Scan = NativeScan | WovenScan

@@ -1,0 +1,114 @@
+"""The rows of a frame as Arrow tables on the driver, in portions: no more at a time than it can hold.
+
+Spark refuses a job whose result is larger than `spark.driver.maxResultSize`. So a large result is fetched by several
+jobs, each over a few partitions of the same plan; nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.serializers import NoOpSerializer
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.util import _load_from_socket
+
+from windloom.errors import WindloomError
+
+#: Results that Spark estimates at no more than this are fetched by one job.
+SMALL_BYTES = 64 << 20
+#: Bytes that a portion aims at: large enough for the kernels, small enough to be held several times over.
+PORTION_BYTES = 256 << 20
+
+_LIMIT = "spark.driver.maxResultSize"
+
+
+def collected(frame: DataFrame, what: str) -> Iterator[pa.Table]:
+    """All rows, each in one portion; `what` names them in an error."""
+    size = _estimated_bytes(frame)
+    if size is not None and size <= SMALL_BYTES:
+        try:
+            table = frame.toArrow()
+        except (PySparkException, Py4JJavaError) as error:
+            if not _is_too_large(error):
+                raise
+        else:
+            yield table
+            return
+    yield from _Portions(frame, what).tables()
+
+
+class _Portions:
+    """Partitions of a frame's plan, fetched a few at a time."""
+
+    def __init__(self, frame: DataFrame, what: str) -> None:
+        self._context, self._what = frame.sparkSession.sparkContext, what
+        self._schema = to_arrow_schema(frame.schema, timezone="UTC")
+        plan = frame._jdf.queryExecution().executedPlan()
+        batches = frame._jdf.toArrowBatchRdd(plan)
+        self._count: int = batches.getNumPartitions()
+        self._batches = batches.toJavaRDD()
+        self._limit = _limit_bytes(frame)
+
+    def tables(self) -> Iterator[pa.Table]:
+        first, size = 0, max(1, self._context.defaultParallelism)
+        aim = PORTION_BYTES if self._limit is None else min(PORTION_BYTES, self._limit // 2)
+        largest = 0.0
+        while first < self._count:
+            size = min(size, self._count - first)
+            try:
+                table = self._fetch(range(first, first + size))
+            except (PySparkException, Py4JJavaError) as error:
+                if not _is_too_large(error):
+                    raise
+                if size == 1:
+                    raise self._refusal(first) from None
+                size = max(1, size // 2)
+                continue
+            first += size
+            largest = max(largest, table.nbytes / size)
+            size = max(1, int(aim / largest)) if largest else self._count
+            if table.num_rows or first == self._count:
+                yield table
+
+    def _fetch(self, partitions: range) -> pa.Table:
+        found: Any = self._context._jvm
+        assert found is not None
+        told = found.PythonRDD.runJob(self._context._jsc.sc(), self._batches, list(partitions))
+        stream: Any = _load_from_socket(told, NoOpSerializer())
+        with stream if hasattr(stream, "__enter__") else nullcontext(stream) as messages:
+            batches = [pa.ipc.read_record_batch(pa.py_buffer(message), self._schema) for message in messages]
+        return pa.Table.from_batches(batches, self._schema)
+
+    def _refusal(self, partition: int) -> WindloomError:
+        limit = "the driver's limit" if self._limit is None else f"{self._limit / 2**20:,.0f} MiB"
+        return WindloomError(
+            f"{self._what} cannot be brought to the driver",
+            f"partition {partition} of {self._count:,} alone is larger than {limit} ({_LIMIT})",
+            f"repartition the data into more partitions or raise {_LIMIT}, or use placement='executors'",
+        )
+
+
+def _estimated_bytes(frame: DataFrame) -> int | None:
+    """What Spark expects the frame to hold; None where it cannot tell."""
+    try:
+        return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    except Exception:  # a remote session has no plan to look at
+        return None
+
+
+def _limit_bytes(frame: DataFrame) -> int | None:
+    """The driver's limit in bytes; None where there is none."""
+    jvm: Any = frame.sparkSession.sparkContext._jvm
+    text = frame.sparkSession.sparkContext.getConf().get(_LIMIT, "1g") or "1g"
+    found = int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(text))
+    return found or None
+
+
+def _is_too_large(error: PySparkException | Py4JJavaError) -> bool:
+    return _LIMIT in str(error)

@@ -1,0 +1,59 @@
+"""The Spark jobs of a round whose step runs on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from windloom.errors import WindloomError
+from windloom.model.stream import Stream
+from windloom.plan.physical import Plan
+from windloom.rounds.lateness import before_round
+from windloom.rounds.state import State
+from windloom.spark.intake.rows import TakenRows, take_rows
+from windloom.spark.intake.take import TakenIn, TooLargeError, take_in
+from windloom.spark.placement import driver_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SparkDriverJobs:
+    spark: SparkSession
+    streams: Mapping[str, Stream]
+    skip_untimed: bool
+
+    def take_in(self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State) -> TakenIn:
+        """`batch` is the micro-batch that all frames are parts of, if there is one.
+
+        Streams that no query reads have a clock too: a query that comes later must know which tuples it has missed.
+        """
+        streams = [self.streams[name] for name in frames]
+        before = before_round(plan, state)
+        with ExitStack() as scope:
+            if batch is not None and _jobs(plan, streams) > 1:
+                # Every job reads the micro-batch; without this each of them would fetch it from the source again.
+                batch.persist()
+                scope.callback(batch.unpersist)
+            try:
+                limit = driver_bytes()
+                return take_in(plan, frames, before, timed=streams, skip_untimed=self.skip_untimed, limit=limit)
+            except TooLargeError as error:
+                raise WindloomError(
+                    "a round brings more than the driver can hold",
+                    str(error),
+                    "make rounds smaller (maxFilesPerTrigger, maxBytesPerTrigger) and start again with the same"
+                    " checkpoint: nothing is lost; or start a new one with placement='executors'",
+                ) from None
+
+    def take_rows(
+        self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
+    ) -> TakenRows:
+        return take_rows(self.spark, plan, frames, state, frontiers)
+
+
+def _jobs(plan: Plan, streams: Sequence[Stream]) -> int:
+    """How often a micro-batch is read: for every scan, and for the ticks of streams that no scan sees whole."""
+    seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all}
+    return len(plan.scans) + sum(one.name not in seeing for one in streams)

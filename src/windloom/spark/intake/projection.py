@@ -1,0 +1,41 @@
+"""The one thing Spark does for the woven intake: scan, drop what no query wants, evaluate each expression once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from windloom.model.expression import Expression
+from windloom.model.stream import Stream
+from windloom.plan.scans import Projected, WovenScan
+from windloom.spark.native import signature_sql, tick_sql
+from windloom.spark.positions import POSITION
+
+
+def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
+    """`tick`, the position where tuples are counted, `s0…` (signature), `x0…`: what `weave.tuples` reads.
+
+    Tuples without a usable time pass every condition, so that they are seen and counted.
+    """
+    tick, signature = tick_sql(stream), scan.signature
+    if signature.where is not None:
+        frame = frame.where(f"({signature.where.sql}) OR {tick} IS NULL")
+    words = signature_sql(signature.predicates)
+    found = frame.selectExpr(
+        f"{tick} AS tick",
+        *([] if scan.counted_by is None else [f"{POSITION} AS position"]),
+        *(f"{word} AS s{i}" for i, word in enumerate(words)),
+        *(f"{_column_sql(one, signature.predicates)} AS x{i}" for i, one in enumerate(scan.columns)),
+    )
+    if signature.only_signed:
+        wanted = [f"(s{i} & {bits}L) <> 0L" for i, bits in enumerate(signature.wanting_bits) if bits]
+        found = found.where(" OR ".join(["tick IS NULL", *wanted]))
+    return found
+
+
+def _column_sql(one: Projected, predicates: Sequence[Expression]) -> str:
+    if one.guards is None:
+        return one.sql
+    satisfied = " OR ".join(" AND ".join(f"({predicates[bit].sql})" for bit in bits) for bits in one.guards)
+    return f"CASE WHEN {satisfied} THEN {one.sql} END"

@@ -1,0 +1,168 @@
+"""Taking in tuples for windows of rows: those whose position is final are counted and woven, others wait.
+
+In a round this is behind the job that tells the frontiers: of the tuples that waited and those that came, the ones
+which the frontier of their stream has passed are ripe. One job per way to count brings these over, one per stream
+those that wait on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from windloom.aggregates.arrow import arrow_type, as_array
+from windloom.model.expression import Expression
+from windloom.model.stream import Stream
+from windloom.model.time import TICK_MIN
+from windloom.model.types import DataType
+from windloom.plan.physical import Plan
+from windloom.plan.scans import WovenScan
+from windloom.rounds.groups import number_groups
+from windloom.rounds.positions import Counting, Counts, Positions, counted_scans, counting_of
+from windloom.rounds.state import State
+from windloom.rounds.taken import Taken, take_together, take_tuples
+from windloom.spark.frames import arrow_frame, ddl_of_columns
+from windloom.spark.intake.collect import collected
+from windloom.spark.intake.projection import projected
+from windloom.spark.intake.take import timed_tuples, without_time
+from windloom.spark.native import tick_sql
+from windloom.spark.positions import POSITION, with_positions
+
+#: Is the tuple of this round, and did not wait?
+_FRESH = "__fresh"
+
+
+@dataclass(frozen=True, slots=True)
+class TakenRows:
+    """Cells of tuples that have a position now, and what became of positions."""
+
+    taken: Taken
+    positions: Positions
+
+
+def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame]) -> Taken:
+    """Of tuples that are all there: every one has its position."""
+    parts = []
+    for scan in counted_scans(plan):
+        stream = plan.stream(scan.stream)
+        # All tuples are counted, whether they pass or not: a window of rows is taken before WHERE.
+        frame = with_positions(frames[scan.stream], stream, scan.counted_by or ())
+        for table in _tuples(scan, stream, frame):
+            table, ticks = timed_tuples(table)
+            if ticks.untimed:
+                raise without_time(stream, ticks.untimed)
+            parts.append(take_tuples(plan, scan, table))
+    return take_together(parts) if parts else Taken()
+
+
+def take_rows(
+    spark: SparkSession, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
+) -> TakenRows:
+    """Of a round; `frontiers` are those after it. Tuples behind the frontier of their stream before it are late."""
+    parts: list[Taken] = []
+    counts: dict[Counting, Counts] = {}
+    waiting: dict[str, pa.Table] = {}
+    with ExitStack() as scope:
+        for name in dict.fromkeys(scan.stream for scan in counted_scans(plan)):
+            stream, passed = plan.stream(name), _Passed.of(state, frontiers, plan.stream(name))
+            source = _source(spark, stream, frames.get(name), state.positions.waiting.get(name))
+            own = [scan for scan in counted_scans(plan) if scan.stream == name]
+            counts |= {counting_of(scan): state.positions.counts_of(scan) for scan in own}
+            if source is None:
+                continue
+            scope.callback(source.persist().unpersist)
+            for scan in own:
+                before = counts[counting_of(scan)]
+                ripe = source.where(f"{passed.tick} > {before.after}L AND {passed.is_ripe}")
+                for table in _tuples(scan, stream, _positioned(plan, ripe, stream, scan, before)):
+                    parts.append(take_tuples(plan, scan, table))
+                    counts[counting_of(scan)] = counts[counting_of(scan)].plus(_counted(plan, scan, table))
+            waiting[name] = source.where(passed.is_waiting).drop(_FRESH).toArrow()
+    return TakenRows(take_together(parts) if parts else Taken(), Positions(waiting, counts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """Conditions on tuples of a stream whose frontier moves from `closed` to `frontier`."""
+
+    tick: str
+    closed: int
+    frontier: int
+
+    @classmethod
+    def of(cls, state: State, frontiers: Mapping[str, int], stream: Stream) -> _Passed:
+        closed, frontier = (one.get(stream.name, TICK_MIN) for one in (state.frontiers, frontiers))
+        return cls(tick_sql(stream), closed, frontier)
+
+    @property
+    def is_ripe(self) -> str:
+        return f"{self.tick} < {self.frontier}L AND {self._is_in_time}"
+
+    @property
+    def is_waiting(self) -> str:
+        return f"{self.tick} >= {self.frontier}L AND {self._is_in_time}"
+
+    @property
+    def _is_in_time(self) -> str:
+        return f"({self.tick} >= {self.closed}L OR NOT {_FRESH})"
+
+
+def _source(spark: SparkSession, stream: Stream, fresh: DataFrame | None, waiting: pa.Table | None) -> DataFrame | None:
+    """The tuples that waited and those that came, told apart."""
+    found = [] if fresh is None else [fresh.withColumn(_FRESH, F.lit(True))]
+    if waiting is not None and waiting.num_rows:
+        session = spark if fresh is None else fresh.sparkSession  # of a micro-batch, a session of its own
+        ddl = ddl_of_columns({name: kind.name for name, kind in stream.columns.items()})
+        waited = arrow_frame(session, waiting, ddl).withColumn(_FRESH, F.lit(False))
+        found.append(waited if fresh is None else waited.select(*found[0].columns))
+    if not found:
+        return None
+    return found[0] if len(found) == 1 else found[0].unionAll(found[1])
+
+
+def _tuples(scan: WovenScan, stream: Stream, frame: DataFrame) -> Iterator[pa.Table]:
+    return collected(projected(scan, stream, frame), f"what is counted of stream '{stream.name}'")
+
+
+def _positioned(plan: Plan, ripe: DataFrame, stream: Stream, scan: WovenScan, counts: Counts) -> DataFrame:
+    """Positions that go on from what is counted."""
+    keys = scan.counted_by or ()
+    positioned = with_positions(ripe, stream, keys)
+    if counts.table is None or not counts.table.num_rows:
+        return positioned
+    if not keys:
+        return positioned.withColumn(POSITION, F.expr(f"{POSITION} + {counts.most}L"))
+    kinds = {f"__k{i}": kind for i, kind in enumerate(_key_types(plan, scan, keys))}
+    told = counts.table.rename_columns([*kinds, "__counted"])
+    ddl = ddl_of_columns({**{name: kind.name for name, kind in kinds.items()}, "__counted": "bigint"})
+    known = F.broadcast(arrow_frame(ripe.sparkSession, told, ddl))
+    same = [F.expr(f"{key.sql} <=> __k{i}") for i, key in enumerate(keys)]
+    joined = positioned.join(known, on=same, how="left")
+    position = F.expr(f"{POSITION} + coalesce(__counted, 0L)")
+    return joined.withColumn(POSITION, position).drop(*kinds, "__counted")
+
+
+def _key_types(plan: Plan, scan: WovenScan, keys: Sequence[Expression]) -> list[DataType]:
+    one = plan.sets[scan.feeds[0].number]
+    return [one.group_types[one.group_by.index(key)] for key in keys]
+
+
+def _counted(plan: Plan, scan: WovenScan, tuples: pa.Table) -> pa.Table:
+    """How many tuples each key has: `k0…`, `count`. A scan of positions leaves no tuple out."""
+    keys = scan.counted_by or ()
+    places = [next(i for i, one in enumerate(scan.columns) if one.sql == key.sql) for key in keys]
+    first = tuples.num_columns - len(scan.columns)
+    values = [
+        as_array(tuples.column(first + place)).cast(arrow_type(kind))
+        for place, kind in zip(places, _key_types(plan, scan, keys), strict=True)
+    ]
+    numbers, distinct = number_groups(values, tuples.num_rows)
+    total = np.bincount(numbers, minlength=len(distinct[0]) if distinct else 1).astype(np.int64)
+    columns = [*distinct, pa.array(total)] if tuples.num_rows else [*distinct, pa.array([], pa.int64())]
+    return pa.Table.from_arrays(columns, names=[*(f"k{i}" for i in range(len(keys))), "count"])

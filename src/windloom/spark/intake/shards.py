@@ -1,0 +1,206 @@
+"""Taking in tuples on executors: tasks make cells and divide them into shards, before or behind a shuffle.
+
+Where cells are far fewer than tuples, tuples are woven where they are read, and only cells are shuffled. Where a
+grouping has about a cell per tuple, its tuples are shuffled by their group first, so that each cell is made once.
+Either way a task leaves one row per shard, which holds its cells of all sets, and one row that tells what it saw.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windloom.model.stream import Stream
+from windloom.optimizer.intake.woven import woven_scan
+from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.scans import NativeScan, Scan, WovenScan
+from windloom.rounds.shards.split import split_cells
+from windloom.rounds.taken import ON_TIME, Before, Behind, Taken, join_behind, take_partials, take_together, take_tuples
+from windloom.spark.intake.partials import partials_frame
+from windloom.spark.intake.projection import projected
+from windloom.spark.intake.take import Ticks, clock, timed_partials, timed_tuples, without_time
+from windloom.spark.positions import with_positions
+from windloom.spark.unions import union_all
+
+#: In the place of a shard's number: the row tells what a task saw.
+TOLD = -1
+
+#: Tuples that a task weaves at once.
+BLOCK_TUPLES = 1 << 20
+
+#: Cells per tuple from which on tuples are shuffled by their group before they are woven.
+MANY_CELLS = 0.5
+
+_SCHEMA = pa.schema([("scan", pa.int32()), ("shard", pa.int32()), ("cells", pa.binary())])
+_DDL = "scan int, shard int, cells binary"
+
+_Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What all tasks of a round saw."""
+
+    largest_ticks: Mapping[str, int] = field(default_factory=dict)
+    smallest_ticks: Mapping[str, int] = field(default_factory=dict)
+    untimed: Mapping[str, int] = field(default_factory=dict)
+    behind: Mapping[int, Behind] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Tuples that are woven together, and whether this part tells what there was of its scan."""
+
+    scan: Scan
+    tells: bool
+    shuffled_by: tuple[str, ...] = ()  # SQL over the projected columns
+
+
+def shard_cells(
+    plan: Plan, frames: Mapping[str, DataFrame], before: Mapping[str, Before], shards: int
+) -> tuple[DataFrame, int]:
+    """Rows `scan`, `shard`, `cells` of all scans, not yet made; and how often the tuples are read for them."""
+    found = []
+    for scan in plan.scans:
+        stream, frame = plan.stream(scan.stream), frames[scan.stream]
+        if isinstance(scan, WovenScan) and scan.counted_by is not None:
+            # All tuples are counted, whether they pass or not: a window of rows is taken before WHERE.
+            frame = with_positions(frame, stream, scan.counted_by)
+        for part in _parts(plan, scan):
+            taken = _taken_frame(part, stream, frame, shards)
+            found.append(taken.mapInArrow(_task(plan, part, before.get(stream.name, ON_TIME), shards), _DDL))
+    return union_all(found), len(found)
+
+
+def told(plan: Plan, frame: DataFrame) -> Told:
+    """What the tasks saw: one job, which also fills the frame if it is persisted."""
+    ticks: dict[str, Ticks] = {}
+    behind: dict[int, list[Behind]] = {}
+    for row in frame.where(F.col("shard") == TOLD).collect():
+        scan, about, late = plan.scans[row["scan"]], *_read_told(row["cells"])
+        ticks[scan.stream] = ticks.get(scan.stream, Ticks()) + about
+        if late is not None:
+            behind.setdefault(scan.number, []).append(late)
+    return Told(
+        {name: one.last for name, one in ticks.items() if one.last is not None},
+        {name: one.first for name, one in ticks.items() if one.first is not None},
+        {name: one.untimed for name, one in ticks.items() if one.untimed},
+        {number: join_behind(found) for number, found in behind.items()},
+    )
+
+
+def refuse_untimed(plan: Plan, seen: Told) -> None:
+    for name, tuples in seen.untimed.items():
+        raise without_time(plan.stream(name), tuples)
+
+
+def with_clocks(seen: Told, plan: Plan, frames: Mapping[str, DataFrame], streams: Iterable[Stream]) -> Told:
+    """With the ticks of streams of which no scan sees all tuples."""
+    largest, smallest = dict(seen.largest_ticks), dict(seen.smallest_ticks)
+    seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all}
+    for stream in streams:
+        if stream.name not in seeing:
+            ticks = clock(stream, frames[stream.name])
+            if ticks.first is not None and ticks.last is not None:
+                smallest[stream.name], largest[stream.name] = ticks.first, ticks.last
+    return Told(largest, smallest, seen.untimed, seen.behind)
+
+
+def _parts(plan: Plan, scan: Scan) -> list[_Part]:
+    """A scan by what is woven where tuples are read, and by groupings that are shuffled first."""
+    if isinstance(scan, NativeScan) or scan.counted_by is not None:
+        return [_Part(scan, tells=True)]
+    groupings: dict[tuple[str, ...], list[PartialSet]] = {}
+    for fed in scan.feeds:
+        one = plan.sets[fed.number]
+        key = tuple(part.sql for part in one.group_by) if _cells_per_tuple(one) > MANY_CELLS else ()
+        groupings.setdefault(key, []).append(one)
+    if set(groupings) <= {()}:
+        return [_Part(scan, tells=True)]
+    watched = [plan.sets[number] for number, _ in scan.watched]
+    parts = []
+    if () in groupings or watched:
+        parts.append(_Part(woven_scan(scan.number, groupings.pop((), []), watched), tells=True))
+    for key, sets in groupings.items():
+        own = woven_scan(scan.number, sets)
+        columns = {one.sql: f"x{i}" for i, one in enumerate(own.columns)}
+        parts.append(_Part(own, tells=not parts, shuffled_by=tuple(columns[sql] for sql in key)))
+    return parts
+
+
+def _cells_per_tuple(one: PartialSet) -> float:
+    """As far as statistics tell; of a set without groups there are few."""
+    if not one.group_by:
+        return 0.0
+    statistics = one.statistics
+    return 1.0 / max(1.0, float(statistics.tuples_per_cell(np.array([one.edges.edges_per_second]))[0]))
+
+
+def _taken_frame(part: _Part, stream: Stream, frame: DataFrame, shards: int) -> DataFrame:
+    if isinstance(part.scan, NativeScan):
+        return partials_frame(part.scan, stream, frame)
+    found = projected(part.scan, stream, frame)
+    return found.repartition(shards, *part.shuffled_by) if part.shuffled_by else found
+
+
+def _task(plan: Plan, part: _Part, before: Before, shards: int) -> _Task:
+    """The function that travels to the executors: it carries values only, never a frame."""
+
+    def take(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ticks, parts = Ticks(), []
+        for table in _blocks(batches):
+            if isinstance(part.scan, NativeScan):
+                table, seen = timed_partials(part.scan, table)
+                parts.append(take_partials(plan, part.scan, table, before))
+            else:
+                table, seen = timed_tuples(table)
+                parts.append(take_tuples(plan, part.scan, table, before))
+            ticks += seen
+        taken = take_together(parts) if parts else Taken()
+        number = part.scan.number
+        if part.tells:
+            yield _row(number, TOLD, _write_told(ticks, taken.behind.get(number)))
+        for shard, cells in split_cells(taken.cells, shards):
+            yield _row(number, shard, cells)
+
+    return take
+
+
+def _blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= BLOCK_TUPLES:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if rows:
+        yield pa.Table.from_batches(held)
+
+
+def _row(scan: int, shard: int, cells: bytes) -> pa.RecordBatch:
+    columns: Sequence[list[object]] = ([scan], [shard], [cells])
+    arrays = [pa.array(values, one.type) for values, one in zip(columns, _SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _write_told(ticks: Ticks, behind: Behind | None) -> bytes:
+    about = {"first": ticks.first, "last": ticks.last, "untimed": ticks.untimed}
+    columns = [] if behind is None else [one.tolist() for one in (behind.starts, behind.tuples, *behind.words)]
+    return json.dumps({**about, "behind": columns}).encode()
+
+
+def _read_told(data: bytes) -> tuple[Ticks, Behind | None]:
+    about = json.loads(bytes(data))
+    ticks = Ticks(about["first"], about["last"], about["untimed"])
+    if not about["behind"]:
+        return ticks, None
+    columns = [pa.array(one, pa.int64()) for one in about["behind"]]
+    return ticks, Behind.from_table(pa.Table.from_arrays(columns, names=[str(i) for i in range(len(columns))]))

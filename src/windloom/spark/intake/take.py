@@ -1,0 +1,179 @@
+"""Taking in the tuples of a round on the driver: one Spark job per scan, then cells of all sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from windloom.errors import WindloomError
+from windloom.model.stream import Stream
+from windloom.plan.physical import Plan
+from windloom.plan.scans import NativeScan, Scan, WovenScan
+from windloom.rounds.taken import ON_TIME, Before, Taken, take_partials, take_together, take_tuples
+from windloom.spark.intake.collect import collected
+from windloom.spark.intake.partials import partials_frame
+from windloom.spark.intake.projection import projected
+from windloom.spark.native import tick_sql
+
+#: Tuples that are kept for the log take no more than this; of more, the cells are logged.
+KEPT_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The smallest and the largest event tick of some tuples, and how many have none."""
+
+    first: int | None = None
+    last: int | None = None
+    untimed: int = 0
+
+    def __add__(self, other: Ticks) -> Ticks:
+        firsts = [one for one in (self.first, other.first) if one is not None]
+        lasts = [one for one in (self.last, other.last) if one is not None]
+        return Ticks(min(firsts, default=None), max(lasts, default=None), self.untimed + other.untimed)
+
+
+class TooLargeError(Exception):
+    """More came than the driver takes in at once."""
+
+    def __init__(self, stream: str, size: int, limit: int) -> None:
+        super().__init__(
+            f"what is taken in of stream '{stream}' is larger than the driver holds:"
+            f" more than {size / 2**20:,.0f} MiB of cells, of {limit / 2**20:,.0f} MiB"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TakenIn:
+    """What a round took in. Ticks are of the streams that had tuples; `untimed` counts those without a time.
+
+    `tuples` are what the cells of a woven scan were made from, where all of it was held at once.
+    """
+
+    taken: Taken = field(default_factory=Taken)
+    largest_ticks: Mapping[str, int] = field(default_factory=dict)
+    smallest_ticks: Mapping[str, int] = field(default_factory=dict)
+    untimed: Mapping[str, int] = field(default_factory=dict)
+    tuples: Mapping[int, pa.Table] = field(default_factory=dict)
+
+
+def take_in(
+    plan: Plan,
+    frames: Mapping[str, DataFrame],
+    before: Mapping[str, Before],
+    *,
+    timed: Iterable[Stream] = (),
+    skip_untimed: bool = False,
+    limit: int | None = None,
+) -> TakenIn:
+    """Run the jobs of all scans whose slices are of time.
+
+    `before` says, by stream, which tuples are late. `timed` are streams whose ticks must be known, of tuples that no
+    query wants included: where no scan sees all tuples, one more job asks for them. Tuples without a usable time are
+    refused, or left out and counted. Cells of more than `limit` bytes are too large.
+    """
+    parts: list[Taken] = []
+    size = 0
+    ticks: dict[str, Ticks] = {}
+    tuples: dict[int, pa.Table] = {}
+    for scan in plan.scans:
+        stream = plan.stream(scan.stream)
+        if isinstance(scan, WovenScan) and scan.counted_by is not None:
+            continue
+        found = _Found()
+        own = before.get(scan.stream, ON_TIME)
+        for part in _scanned(plan, scan, stream, frames[scan.stream], own, found):
+            parts.append(part)
+            size += sum(cells.nbytes for cells in part.cells.values())
+            if limit is not None and size > limit:
+                raise TooLargeError(stream.name, size, limit)
+        if found.ticks.untimed and not skip_untimed:
+            raise without_time(stream, found.ticks.untimed)
+        ticks[scan.stream] = found.ticks
+        if found.table is not None:
+            tuples[scan.number] = found.table
+    seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all and not _is_counted(scan)}
+    for stream in timed:
+        if stream.name not in seeing:
+            ticks[stream.name] = ticks.get(stream.name, Ticks()) + clock(stream, frames[stream.name])
+    return TakenIn(
+        take_together(parts) if parts else Taken(),
+        {name: one.last for name, one in ticks.items() if one.last is not None},
+        {name: one.first for name, one in ticks.items() if one.first is not None},
+        {name: one.untimed for name, one in ticks.items() if one.untimed},
+        tuples,
+    )
+
+
+@dataclass(slots=True)
+class _Found:
+    """Beside cells: ticks, and the tuples while they are all in one portion."""
+
+    ticks: Ticks = field(default_factory=Ticks)
+    portions: int = 0
+    table: pa.Table | None = None
+
+
+def _is_counted(scan: Scan) -> bool:
+    return isinstance(scan, WovenScan) and scan.counted_by is not None
+
+
+def _scanned(
+    plan: Plan, scan: Scan, stream: Stream, frame: DataFrame, before: Before, found: _Found
+) -> Iterator[Taken]:
+    what = f"what is taken in of stream '{stream.name}'"
+    if isinstance(scan, NativeScan):
+        for table in collected(partials_frame(scan, stream, frame), what):
+            table, ticks = timed_partials(scan, table)
+            found.ticks += ticks
+            yield take_partials(plan, scan, table, before)
+        return
+    for table in collected(projected(scan, stream, frame), what):
+        table, ticks = timed_tuples(table)
+        found.ticks += ticks
+        found.portions += 1
+        found.table = table if found.portions == 1 and table.nbytes <= KEPT_BYTES else None
+        yield take_tuples(plan, scan, table, before)
+
+
+def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
+    """The tuples that have a tick, and what is told of all of them."""
+    untimed = table.column(0).null_count
+    if untimed:
+        table = table.filter(pc.is_valid(table.column(0)))
+    return table, _spanned(table.column(0), table.column(0), untimed)
+
+
+def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
+    """The partials whose slice is known, without their ticks, and what is told of all of them."""
+    untimed = 0
+    if table.column(0).null_count:
+        known = pc.is_valid(table.column(0))
+        untimed = pc.sum(table.filter(pc.invert(known)).column(1 + len(scan.key_types))).as_py()
+        table = table.filter(known)
+    told = _spanned(table.column("first"), table.column("seen"), untimed)
+    return table.drop_columns(["first", "seen"]), told
+
+
+def _spanned(first: pa.ChunkedArray, last: pa.ChunkedArray, untimed: int) -> Ticks:
+    return Ticks(pc.min(first).as_py(), pc.max(last).as_py(), untimed)
+
+
+def clock(stream: Stream, frame: DataFrame) -> Ticks:
+    """The ticks that a stream's tuples span, those included that no query wants: a job of its own."""
+    tick = tick_sql(stream)
+    row = frame.selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
+    return Ticks(row["first"], row["last"])
+
+
+def without_time(stream: Stream, tuples: int) -> WindloomError:
+    return WindloomError(
+        f"stream '{stream.name}' has tuples without a usable time",
+        f"column '{stream.time}' ({stream.columns[stream.time]}) is NULL, unreadable or out of range"
+        f" in {tuples:,} of its rows",
+        f'filter them out before loom.stream(…), for example df.where("{stream.time} IS NOT NULL")',
+    )
