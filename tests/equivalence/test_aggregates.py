@@ -64,6 +64,14 @@ def test_conditions_equal_spark(frame: DataFrame, placement: str) -> None:
     equal_to_sql(frame, CONDITIONS, placement)
 
 
+BITS = {f"{one}({column})": f"{one}({column})" for one in ("bit_and", "bit_or", "bit_xor") for column in ("n", "few")}
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_bits_equal_spark(frame: DataFrame, placement: str) -> None:
+    equal_to_sql(frame, BITS, placement)
+
+
 #: Nothing ties: what Spark itself picks is defined.
 UNTIED = {one: one for one in ("max_by(t, n)", "min_by(d, n)", "max_by(y, n)", "min_by(ts, n)", "max_by(b, n)")}
 UNTIED |= {

@@ -9,6 +9,7 @@ import pytest
 from support.frames import frame_of
 from support.streams import SCHEMA, random_rows
 from windloom import Loom
+from windloom.aggregates.bits import BIT_OR, BIT_XOR
 from windloom.kernels import TECHNIQUES, permits
 from windloom.kernels.families import ADD_FLOAT, ADD_INT, FREQUENCIES, MAX_INT, MOMENTS, REGISTERS
 from windloom.spark.verify import compare, spark_window_frame
@@ -22,6 +23,8 @@ ANSWERS = {
     MAX_INT: "max(n) AS m, min(x) AS l",
     ADD_FLOAT: "sum(x) AS f",
     MOMENTS: "var_pop(x) AS v",
+    BIT_OR: "bit_and(n) AS ba, bit_or(i) AS bo",
+    BIT_XOR: "bit_xor(n) AS bx",
     FREQUENCIES: "count(DISTINCT i) AS d, median(n) AS e",
     REGISTERS: "approx_count_distinct(i) AS a",
 }

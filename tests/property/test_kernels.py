@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.polynomial import empty_polynomials, nothing_cached, polynomial_cells
+from windloom.aggregates.bits import BIT_OR, BIT_XOR
 from windloom.errors import WindloomError
 from windloom.kernels import TECHNIQUES, allowed, choose_technique
 from windloom.kernels.families import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, MOMENTS, Family
@@ -25,8 +26,9 @@ from windloom.model.time import TICK_MAX, TICK_MIN
 NO_MARKS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
 
 
-#: Families whose cells hold values.
+#: Families whose cells hold values, those that ship with a card included.
 VALUES = [family for family in FAMILIES.values() if not family.is_list]
+assert {BIT_OR, BIT_XOR} <= set(VALUES)
 
 
 def cells_of(family: Family, count: int, seed: int) -> Any:

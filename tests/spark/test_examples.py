@@ -31,6 +31,13 @@ def test_the_quickstart_runs_and_equals_spark(capsys: pytest.CaptureFixture[str]
     assert made["results"]["avg_1h"].columns == ["window_start", "window_end", "symbol", "p"]
 
 
+def test_the_example_of_an_aggregate_of_ones_own_equals_its_definition(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runpy.run_path(str(EXAMPLES / "geo_mean.py"))
+    assert capsys.readouterr().out.startswith("query 'mean': 105 rows equal")
+
+
 def test_the_example_of_a_stream_says_what_the_docs_say(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,7 @@ _FLOATS = st.one_of(
     st.none(), st.sampled_from([0.0, -0.0, 0.1, 1e15, -1e15, 3.0, math.nan, math.inf]), st.floats(-100, 100, width=32)
 )
 _BOOLEAN = ("bool_and", "bool_or", "min", "max", "count")
+_WHOLE = ("bit_and", "bit_or", "bit_xor")
 _NUMERIC = ("sum", "avg", "min", "max", "count", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
 ROWS = st.lists(
@@ -74,7 +75,8 @@ def unfiltered_aggregates(draw: st.DrawFn) -> Aggregate:
     if draw(st.integers(0, 3)) == 0:
         return draw(picks(column))
     functions = _BOOLEAN if column == "b" else ("min", "max", "count")
-    function = draw(st.sampled_from(_NUMERIC if column in "xnid" else functions))
+    functions = _NUMERIC if column in "xnid" else functions
+    function = draw(st.sampled_from((*functions, *_WHOLE) if column in "ni" else functions))
     return Aggregate(function, Expression.of_column(column))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import reduce
+from operator import and_, or_, xor
 from typing import Any
 
 import numpy as np
@@ -119,7 +121,7 @@ def _field_types(planned: PlannedComponent) -> list[pa.DataType]:
     if kind in _PICKS:
         by = planned.component.by
         return [pa.int64() if by is None else arrow_type(COLUMNS[str(by.column)]), arrow_type(planned.argument_type)]
-    if kind in ("min", "max"):
+    if kind in ("min", "max", "bit_and", "bit_or", "bit_xor"):
         return [arrow_type(planned.argument_type)]
     if kind == "moments":
         return [pa.int64(), pa.float64(), pa.float64()]
@@ -161,6 +163,8 @@ def _fields(planned: PlannedComponent, rows: Sequence[Row]) -> tuple[Any, ...]:
         return (0, None, None) if kind == "moments" else (None,) * len(planned.fields)
     if kind in ("min", "max"):
         return ((min if kind == "min" else max)(values, key=_order),)
+    if kind in ("bit_and", "bit_or", "bit_xor"):
+        return (reduce({"bit_and": and_, "bit_or": or_, "bit_xor": xor}[kind], values),)
     if kind == "moments":
         numbers = np.array([float(value) for value in values])
         with np.errstate(invalid="ignore"):

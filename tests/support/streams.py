@@ -53,13 +53,15 @@ def _maybe(rng: random.Random, value: Any) -> Any:
 
 
 _ARGUMENTS = {
-    "x": "num", "f": "num", "n": "num", "i": "num", "s": "num", "d": "num", "w": "num",
+    "x": "num", "f": "num", "n": "whole", "i": "whole", "s": "whole", "d": "num", "w": "num",
     "b": "condition", "x > 0 OR b": "condition", "t": "any", "day": "any", "ts": "any",
     "x * 2 + i": "num", "abs(n)": "num", "length(t)": "num", "CASE WHEN b THEN x ELSE -x END": "num",
     "upper(t)": "any",
 }  # fmt: skip
+_NUMERIC = ["sum", "avg", "min", "max", "count", "var_pop", "var_samp", "stddev_pop", "stddev_samp"]
 _FUNCTIONS = {
-    "num": ["sum", "avg", "min", "max", "count", "var_pop", "var_samp", "stddev_pop", "stddev_samp"],
+    "num": _NUMERIC,
+    "whole": [*_NUMERIC, "bit_and", "bit_or", "bit_xor"],
     "condition": ["bool_and", "every", "bool_or", "any", "some", "min", "max", "count"],
     "any": ["min", "max", "count"],
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windloom.aggregates.bits import Bits
 from windloom.aggregates.buckets import Buckets
 from windloom.aggregates.card import Card, ListCard, Planned
 from windloom.aggregates.counts import Counts
@@ -22,6 +23,7 @@ CARDS: tuple[Card, ...] = (
     FloatSums(),
     Extrema(),
     SecondMoments(),
+    Bits(),
     Picks(),
     Frequencies(),
     Registers(),

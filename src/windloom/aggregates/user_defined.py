@@ -10,14 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from windloom.aggregates.arrow import Column, as_floats, as_integers, with_nulls
+from windloom.aggregates.arrow import with_nulls
 from windloom.aggregates.card import Planned, Refuse, ValueCard, argument_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_where
 from windloom.errors import WindloomError
 from windloom.kernels.families import AddInt, Columns, Family
-from windloom.kernels.user_families import lift_repeated, lower_rows, number_kind, update, user_family
+from windloom.kernels.user_families import lower_rows, number_kind, update, user_family
 from windloom.model.aggregate import Aggregate, UserDefined
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read
@@ -44,9 +43,9 @@ class UserAggregates(ValueCard):
         return Lifted((self._nothing(planned, count),), AddInt(np.zeros(count, np.int64)))
 
     def _nothing(self, planned: Planned, count: int) -> Columns:
-        nothing = self.family(planned).empty(count)
-        lift_repeated(np.zeros(count), np.zeros(count, np.int64), nothing)
-        return nothing
+        own, family = own_of(planned), self.family(planned)
+        values = own.neutral if own.value_class is not None else (own.neutral,)
+        return family.of(*(np.full(count, one, kind) for one, kind in zip(values, family.kinds, strict=True)))
 
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
@@ -87,17 +86,21 @@ def restored(planned: Planned, lifted: AnyLifted) -> AnyLifted:
 
 def fold(own: UserDefined, arguments: Sequence[float | None] | None) -> float | int | bool | None:
     """The definition: every argument lifted and combined from left to right, in plain Python."""
-    values = [own.lift(one) for one in arguments or () if one is not None]
-    if not values:
+    known = [one for one in arguments or () if one is not None]
+    if not known:
         return None
-    total = values[0]
-    for value in values[1:]:
-        total = own.combine(total, value)
-    answer = own.lower(total)
+    try:
+        total = own.lift(known[0])
+        for one in known[1:]:
+            total = own.combine(total, own.lift(one))
+        answer = own.lower(total)
+    except (ArithmeticError, ValueError) as error:
+        # Compiled code gives NaN or infinity there: nothing to compare it with.
+        raise WindloomError(
+            f"aggregate '{own.name}' cannot be computed in plain Python",
+            f"{type(error).__name__}: {error}; its arguments are from {min(known)} to {max(known)}",
+            "leave out such arguments with FILTER or WHERE, or define the functions for them",
+        ) from None
     if own.result.kind is TypeKind.BOOLEAN:
         return bool(answer)
     return int(answer) if own.result.kind is TypeKind.INTEGER else float(answer)
-
-
-def _arguments(own: UserDefined, column: Column) -> NDArray[np.int64] | NDArray[np.float64]:
-    return as_integers(column) if own.argument.kind is TypeKind.INTEGER else as_floats(column)

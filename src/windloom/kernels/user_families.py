@@ -18,7 +18,7 @@ import numpy as np
 from numba.extending import overload
 
 from windloom.kernels.compiled import compiled, never_keep
-from windloom.kernels.families import Family, combine, declare, identity, load, store
+from windloom.kernels.families import Family, combine, declare, load, store
 from windloom.model.aggregate import Needs, UserDefined
 from windloom.model.types import DataType, TypeKind
 
@@ -57,8 +57,9 @@ def _made(own: UserDefined) -> Family:
     inside, outside = _inside(columns, kinds), _outside(own.value_class)
     _LIFTS[columns] = _lifting(own, inside)
     _LOWERS[columns] = _lowering(own, outside)
-    usual = "block_decomposition" if own.inverse is None else "prefix_ring"
-    like = "moments" if own.inverse is None else "add_int"
+    usual, like = "block_decomposition", "max_int" if Needs.SELECTIVE in own.has else "moments"
+    if own.inverse is not None:
+        usual, like = "prefix_ring", "add_int"
     family = Family(own.name, columns, kinds, own.has, usual, like)
     neutral = own.neutral if own.value_class is not None else (own.neutral,)
     return declare(
@@ -159,26 +160,6 @@ def update(cells, rows, every, arguments, out):  # type: ignore[no-untyped-def]
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         store(out, cells[i], combine(load(out, cells[i]), lift_as(out, arguments[i])))
-
-
-@compiled
-def lift_repeated(arguments, counts, out):  # type: ignore[no-untyped-def]
-    """`out[i]` = `arguments[i]` lifted and combined with itself, `counts[i]` times in all; neutral where that is 0.
-
-    By doubling, which associativity allows.
-    """
-    for i in range(len(arguments)):
-        total = identity(out)
-        left = counts[i]
-        if left > 0:
-            power = lift_as(out, arguments[i])
-            while left > 1:
-                if left & 1:
-                    total = combine(total, power)
-                power = combine(power, power)
-                left >>= 1
-            total = combine(total, power)
-        store(out, i, total)
 
 
 @compiled

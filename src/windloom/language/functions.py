@@ -7,8 +7,8 @@ from windloom.aggregates import FUNCTIONS
 #: Aggregates and window functions Spark knows and Windloom does not (yet).
 OTHER_AGGREGATES = frozenset(
     """
-    any_value approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg bit_and
-    bit_or bit_xor bitmap_and_agg bitmap_construct_agg bitmap_or_agg collect_list collect_set collect_union corr
+    any_value approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg
+    bitmap_and_agg bitmap_construct_agg bitmap_or_agg collect_list collect_set collect_union corr
     count_if count_min_sketch covar_pop covar_samp grouping grouping_id histogram_numeric hll_sketch_agg
     hll_union_agg kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint
     kll_sketch_agg_double kll_sketch_agg_float kurtosis listagg measure mode percentile_approx percentile_cont

@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
+from functools import reduce
+from operator import and_, or_, xor
 from typing import Any
 
-from windloom.model.aggregate import Aggregate
+from windloom.model.aggregate import Aggregate, UserDefined
 from windloom.model.query import Query
 from windloom.model.window import Window
 from windloom.testing.holistic import holistic
@@ -21,6 +23,8 @@ Answer = dict[str, Any]
 #: What is picked of one tuple, and what is answered from the frequencies of all values.
 _PICKS = ("min_by", "max_by", "first", "last")
 _HOLISTIC = ("count_distinct", "quantile", "top")
+
+_BITS: dict[str, Callable[[int, int], int]] = {"bit_and": and_, "bit_or": or_, "bit_xor": xor}
 
 _NAN_KEY = object()
 
@@ -128,6 +132,8 @@ def evaluate(aggregate: Aggregate, rows: list[Row], tick: str = "tick") -> Any:
         return _pick(aggregate, rows, tick)
     values = [row[_column(aggregate.argument)] for row in rows]
     values = [value for value in values if value is not None]
+    if aggregate.own is not None:
+        return _user_defined(aggregate.own, values)
     if aggregate.function == "count":
         return len(values)
     if aggregate.function in _HOLISTIC:
@@ -143,8 +149,17 @@ def evaluate(aggregate: Aggregate, rows: list[Row], tick: str = "tick") -> Any:
             return min(values, key=_order)
         case "max" | "bool_or":
             return max(values, key=_order)
+        case "bit_and" | "bit_or" | "bit_xor":
+            return reduce(_BITS[aggregate.function], values)
         case _:
             return _spread(aggregate.function, values)
+
+
+def _user_defined(own: UserDefined, values: list[Any]) -> Any:
+    """As the user wrote it, in plain Python; other numbers are cast to its argument."""
+    kind = int if own.argument.name == "bigint" else float
+    lifted = [own.lift(kind(value)) for value in values]
+    return own.lower(reduce(own.combine, lifted)) if lifted else None
 
 
 def _pick(aggregate: Aggregate, rows: list[Row], tick: str) -> Any:

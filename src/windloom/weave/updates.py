@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from windloom.kernels.compiled import compiled
+from windloom.kernels.families import combine, load, store
 
 #: Below this magnitude a double has a finite 24-bit head: as in the native sums.
 _HEAD_LIMIT = 1e38
@@ -99,6 +100,14 @@ def add_squares(cells, rows, every, values, mean, square):  # type: ignore[no-un
         cell = np.uint32(cells[i])
         apart = values[i] - mean[cell]
         square[cell] += apart * apart
+
+
+@compiled
+def fold_values(cells, rows, every, values, out):  # type: ignore[no-untyped-def]
+    """Of any family: `values` has a value per tuple, `out` neutral ones per cell."""
+    for k in range(len(cells) if every else len(rows)):
+        i = k if every else np.int64(rows[k])
+        store(out, cells[i], combine(load(out, cells[i]), load(values, i)))
 
 
 @compiled

@@ -123,6 +123,11 @@ def test_the_python_example_of_streams_is_the_one_that_runs() -> None:
     assert fences(ROOT / "docs" / "streaming.md", "python")[0] == example.split('"""\n\n', 1)[1]
 
 
+def test_the_python_example_of_the_language_is_the_one_that_runs() -> None:
+    example = (ROOT / "examples" / "geo_mean.py").read_text(encoding="utf-8")
+    assert fences(ROOT / "docs" / "language.md", "python")[0] == example.split('"""\n\n', 1)[1]
+
+
 def test_the_example_catalog_parses() -> None:
     catalog = parse_catalog((ROOT / "examples" / "trades.cql").read_text(encoding="utf-8"), "trades.cql")
     assert len(catalog.parse()) == len(catalog.queries) > 0

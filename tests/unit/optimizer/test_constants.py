@@ -29,6 +29,7 @@ GOOD: dict[str, Any] = {
 def test_the_shipped_constants_know_every_technique_of_every_family() -> None:
     from windloom.kernels import allowed
     from windloom.kernels.families import FAMILIES
+    from windloom.optimizer.cost.calibrated import measured_name
     from windloom.optimizer.cost.omega import cost_name
     from windloom.optimizer.cost.work import TERMS
 
@@ -36,7 +37,7 @@ def test_the_shipped_constants_know_every_technique_of_every_family() -> None:
     for family in FAMILIES.values():
         for technique in allowed(family):
             name = cost_name(technique, family)
-            assert set(found.of(name, family.name)) <= set(_terms(name)), name
+            assert set(found.of(name, measured_name(found, name, family))) <= set(_terms(name)), name
     assert set(TERMS) == set(found.techniques)
 
 

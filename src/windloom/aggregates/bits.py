@@ -1,0 +1,88 @@
+"""Bits: AND, OR and exclusive OR of whole numbers, bit by bit. AND is kept as the OR of what is not set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.arrow import Column, as_integers, with_nulls
+from windloom.aggregates.card import NativeCard, Planned, Refuse
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
+from windloom.errors import WindloomError
+from windloom.kernels.families import AddInt, Family, ship
+from windloom.model.aggregate import Aggregate, Function, Needs
+from windloom.model.types import DataType, TypeKind
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import fold_values
+
+
+class BitOr(NamedTuple):
+    value: Any
+
+
+class BitXor(NamedTuple):
+    value: Any
+
+
+_BOTH = Needs.ASSOCIATIVE | Needs.COMMUTATIVE
+
+BIT_OR = ship(
+    Family("bit_or", BitOr, (np.int64,), _BOTH, "block_decomposition", costs_like="max_int"),
+    lambda left, right: BitOr(left.value | right.value),
+    (0,),
+)
+#: A number taken once more is taken away.
+BIT_XOR = ship(
+    Family("bit_xor", BitXor, (np.int64,), _BOTH | Needs.INVERTIBLE, "prefix_ring", costs_like="add_int"),
+    lambda left, right: BitXor(left.value ^ right.value),
+    (0,),
+    remove=lambda left, right: BitXor(left.value ^ right.value),
+)
+
+
+def _whole(aggregate: Aggregate, argument: DataType) -> DataType:
+    if argument.kind is not TypeKind.INTEGER:
+        raise WindloomError(
+            f"cannot take '{aggregate}'",
+            f"'{aggregate.argument}' is of type {argument}, which is not a whole number",
+            f"cast it: {aggregate.function}(cast({aggregate.argument} AS bigint))",
+        )
+    return argument
+
+
+class Bits(NativeCard):
+    kinds = ("bit_and", "bit_or", "bit_xor")
+    functions = tuple(Function(kind, (kind,), _whole) for kind in kinds)
+
+    def family(self, planned: Planned) -> Family:
+        return BIT_XOR if planned.component.kind == "bit_xor" else BIT_OR
+
+    def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
+        return (f"{planned.component.kind}({inputs[0]})",)
+
+    def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
+        bits, valid = as_integers(native[0]), valid_of(native[0])
+        if planned.component.kind == "bit_and":
+            bits = ~bits
+            if valid is not None:
+                bits[valid.value == 0] = 0
+        return Lifted((self.family(planned).of(bits),), valid)
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        family, bits = self.family(planned), cut.argument(read).integers
+        values = family.of(~bits if planned.component.kind == "bit_and" else bits)
+        out = family.of(cut.zeros(np.int64))
+        fold_values(*cut.where(read, read.argument), values, out)
+        return Lifted((family.of(cut.taken(out.value)),), valid_where(cut.taken(cut.counts(read, read.argument))))
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        return Lifted((self.family(planned).of(np.zeros(count, np.int64)),), AddInt(np.zeros(count, np.int64)))
+
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        bits = combined[0].parts[0].value
+        return with_nulls(~bits if aggregate.function == "bit_and" else bits, combined[0].valid)
