@@ -31,6 +31,7 @@ def main() -> None:
     create_venv()
     install_packages()
     provide_java()
+    warm_up()
     STAMP.write_text(fingerprint())
     say("ready")
 
@@ -81,6 +82,13 @@ def provide_java() -> None:
         answer = look_for_java()
     must(answer, "Spark cannot run without Java")
     say(answer.stdout.strip())
+
+
+def warm_up() -> None:
+    """Kernels compiled and Spark's classes archived now are not waited for later; without either all works."""
+    done = subprocess.run([PYTHON, "-m", "windloom", "warm"], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        say(f"the first runs will take longer, since the rehearsal failed:\n{done.stderr.strip()[-2_000:]}")
 
 
 def look_for_java() -> "subprocess.CompletedProcess[str]":

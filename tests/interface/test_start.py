@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from support.command import Command
 from windloom import __version__
 from windloom.cli.main import cli
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "trades.cql"
 
 LOADED = """
 import json, sys
@@ -31,6 +35,16 @@ def test_importing_and_asking_for_help_load_neither_spark_nor_the_kernels() -> N
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     assert json.loads(done.stderr) == [[], 0, []]
     assert done.stdout.startswith("Usage: ")
+
+
+@pytest.mark.parametrize(("command", "words"), [("explain", "Plan: 8 queries"), ("plan", "strategy weave_share")])
+def test_a_plan_is_shown_where_there_is_no_java(command: str, words: str, tmp_path: Path) -> None:
+    # Whatever would start a JVM fails here, and it would be told on stderr.
+    bare = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
+    arguments = [sys.executable, "-m", "windloom", command, str(EXAMPLE)]
+    done = subprocess.run(arguments, env=bare, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert words in done.stdout
 
 
 def test_the_version_is_told(windloom: Command) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, make_query
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from windloom.aggregates import card_for
 from windloom.aggregates.card import ListCard
 from windloom.model import Aggregate, Expression, Query, Window
@@ -55,7 +55,9 @@ def answers_of(
     state, blocks = State(), []
     for first, last in pairwise([0, *sorted(cuts or []), len(ordered)]):
         watermark = max((row["tick"] for row in ordered[:last]), default=state.closed_over(("s",)))
-        state, answers, _ = step(state, RoundInput(partials_of_plan(plan, ordered[first:last]), {"s": watermark}), plan)
+        state, answers, _ = step(
+            state, RoundInput(taken_of_plan(plan, ordered[first:last], state), {"s": watermark}), plan
+        )
         blocks += list(answers.blocks())
         state = decode(encode(state))
     blocks += list(step(state, RoundInput(frontiers={"s": TICK_MAX}), plan)[1].blocks())

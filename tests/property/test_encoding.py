@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, catalogs
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from windloom.errors import WindloomError
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
@@ -27,11 +27,11 @@ def test_a_decoded_state_answers_what_the_state_answers(
     queries: list[Query], early: list[Row], late: list[Row], watermark: int
 ) -> None:
     plan = make_plan({"s": STREAM}, queries, TYPES, PlanOptions())
-    state, _, _ = step(State(), RoundInput(partials_of_plan(plan, early), {"s": watermark}), plan)
+    state, _, _ = step(State(), RoundInput(taken_of_plan(plan, early), {"s": watermark}), plan)
     again = decode(encode(state))
     assert again.frontiers == state.frontiers
     assert encode(again) == encode(state)
-    partials = partials_of_plan(plan, late)
+    partials = taken_of_plan(plan, late)
     expected = list(step(state, RoundInput(partials, {"s": TICK_MAX}), plan)[1].blocks())
     found = list(step(again, RoundInput(partials, {"s": TICK_MAX}), plan)[1].blocks())
     for query in queries:

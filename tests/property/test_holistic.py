@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, aggregates, landmark_catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.rounds import first_of
 from windloom.model import Aggregate, Expression, Query
 from windloom.model.time import TICK_MAX
@@ -64,7 +64,7 @@ def test_one_step_answers_what_the_oracle_answers(
     strategy: str, slicing: str, queries: list[Query], rows: list[Row]
 ) -> None:
     plan = plan_of(queries, strategy, slicing)
-    _, answers, _ = step(State(), RoundInput(partials_of_plan(plan, rows), {"s": TICK_MAX}), plan)
+    _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
     blocks = list(answers.blocks())
     for query in queries:
         assert_equal_answers(query, wanted(query, rows), rows_of(blocks, query))
@@ -79,7 +79,7 @@ def test_running_counts_are_recounted_ones(chosen: list[Aggregate], windows: lis
     found = []
     for technique in ("running_counts", "recalculate"):
         plan = plan_of(queries, technique=technique)
-        _, answers, _ = step(State(), RoundInput(partials_of_plan(plan, rows), {"s": TICK_MAX}), plan)
+        _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
         found.append([block.table for block in answers.blocks(rows=7)])
     assert [str(table.to_pylist()) for table in found[0]] == [str(table.to_pylist()) for table in found[1]]
 
@@ -95,7 +95,9 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
     state, blocks = State(), []
     for first, last in pairwise([0, *sorted(cuts), len(ordered)]):
         watermark = max((row["tick"] for row in ordered[:last]), default=state.closed_over(("s",)))
-        state, answers, _ = step(state, RoundInput(partials_of_plan(plan, ordered[first:last]), {"s": watermark}), plan)
+        state, answers, _ = step(
+            state, RoundInput(taken_of_plan(plan, ordered[first:last], state), {"s": watermark}), plan
+        )
         blocks += list(answers.blocks())
         state = decode(encode(state))
     _, answers, _ = step(state, RoundInput(frontiers={"s": TICK_MAX}), plan)
@@ -116,7 +118,7 @@ def test_landmark_windows_hold_every_value_since_the_landmark(
         batch = ordered[first:last]
         seen = {"s": max(row["tick"] for row in ordered[:last])} if ordered[:last] else {}
         watermark = seen.get("s", state.closed_over(("s",)))
-        native = partials_of_plan(plan, batch)
+        native = taken_of_plan(plan, batch)
         state, answers, _ = step(state, RoundInput(native, {"s": watermark}, seen=seen, first=first_of(batch)), plan)
         blocks += list(answers.blocks())
         state = decode(encode(state))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, aggregates, landmark_catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.rounds import first_of
 from windloom.kernels import TECHNIQUES, permits
 from windloom.model import Aggregate, Expression, Query, Window
@@ -46,7 +46,7 @@ def run(plan: Plan, rounds: list[list[Row]]) -> tuple[State, list[Block], list[S
         seen = {"s": max([row["tick"] for row in rows], default=seen.get("s", 0))} if rows or seen else {}
         watermark = seen.get("s", state.closed_over(("s",)))
         state, answers, counts = step(
-            state, RoundInput(partials_of_plan(plan, rows), {"s": watermark}, seen=seen, first=first_of(rows)), plan
+            state, RoundInput(taken_of_plan(plan, rows, state), {"s": watermark}, seen=seen, first=first_of(rows)), plan
         )
         assert all(late.partly == late.dropped == 0 for late in counts.late.values())
         blocks += list(answers.blocks())
@@ -65,7 +65,7 @@ def test_one_step_answers_what_the_oracle_answers(
     plan = plan_of(queries, strategy, slicing)
     seen = {"s": max(row["tick"] for row in rows)} if rows else {}
     _, answers, _ = step(
-        State(), RoundInput(partials_of_plan(plan, rows), {"s": TICK_MAX}, seen=seen, first=first_of(rows)), plan
+        State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}, seen=seen, first=first_of(rows)), plan
     )
     blocks = list(answers.blocks())
     for query in queries:

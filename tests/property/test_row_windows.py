@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, aggregates, make_query
 from support.compare import assert_equal_rows, rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.positions import full, take_rows, watermark_of
 from support.rounds import in_order
 from windloom.model import Aggregate, Expression, Query, Window
@@ -57,7 +57,7 @@ def plan_of(queries: Sequence[Query], slicing: str = "pairs") -> Plan:
 def one_round(state: State, plan: Plan, rows: Sequence[Row], watermark: int) -> tuple[State, list[Any], Any]:
     """A step through its log, and a state through its bytes: as after a crash."""
     counted = {one.number for one in counted_scans(plan)}
-    partials = {number: table for number, table in partials_of_plan(plan, rows).items() if number not in counted}
+    partials = {number: table for number, table in taken_of_plan(plan, rows).items() if number not in counted}
     frontiers = advanced(state.frontiers, {"s": watermark})
     taken, intake = take_rows(plan, {"s": rows}, state, frontiers)
     seen = {"s": max([row["tick"] for row in rows] + list(state.seen.values()))} if rows or state.seen else {}

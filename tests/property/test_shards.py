@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.catalogs import ROWS, catalogs, landmark_catalogs
 from support.compare import rows_of
 from support.micro_batches import RowJobs
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.rounds import first_of, plan_of
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
@@ -61,7 +61,7 @@ def test_shards_together_are_one_step(
             smallest = first_of(rows)
             given = RoundInput(frontiers={"s": watermark}, seen=seen, first=smallest)
             told = ShardRound(number, plan, given, history_ticks, facts, other, states, files)
-            partials = partials_of_plan(plan, rows)
+            partials = taken_of_plan(plan, rows)
             notes = RowJobs().run_shards(told, Gathered(partials, {}, {}, {}), shards)
             if other is not None:
                 whole, facts = carry(whole, other, plan), carry(facts, other, plan)

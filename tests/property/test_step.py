@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, aggregates, catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from windloom.aggregates import PlannedComponent
 from windloom.kernels import TECHNIQUES, allowed, permits
 from windloom.kernels.families import ADD_FLOAT, Family
@@ -39,7 +39,7 @@ def test_one_step_answers_what_the_oracle_answers(
     strategy: str, slicing: str, queries: list[Query], rows: list[Row]
 ) -> None:
     plan = plan_of(queries, strategy, slicing)
-    _, answers, _ = step(State(), RoundInput(partials_of_plan(plan, rows), {"s": TICK_MAX}), plan)
+    _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
     blocks = list(answers.blocks())
     for query in queries:
         assert_equal_answers(query, rows, rows_of(blocks, query))
@@ -64,7 +64,7 @@ def test_every_technique_answers_what_its_properties_allow(
     )
     queries = [make_query(f"q{i}", window, chosen, ("k",)) for i, window in enumerate(windows)]
     plan = plan_of(queries, "shared", slicing, technique)
-    _, answers, _ = step(State(), RoundInput(partials_of_plan(plan, rows), {"s": TICK_MAX}), plan)
+    _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
     blocks = list(answers.blocks())
     for query in queries:
         assert_equal_answers(query, rows, rows_of(blocks, query))
@@ -84,7 +84,7 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
         batch = ordered[first:last]
         # In order, so every tuple still to come is at or after the largest time seen: none is late.
         watermark = max((row["tick"] for row in ordered[:last]), default=state.closed_over(("s",)))
-        state, answers, counts = step(state, RoundInput(partials_of_plan(plan, batch), {"s": watermark}), plan)
+        state, answers, counts = step(state, RoundInput(taken_of_plan(plan, batch, state), {"s": watermark}), plan)
         blocks += list(answers.blocks())
         assert all(late.partly == late.dropped == 0 for late in counts.late.values())
     state, answers, _ = step(state, RoundInput(frontiers={"s": TICK_MAX}), plan)
@@ -111,8 +111,8 @@ def test_a_late_tuple_counts_in_its_open_windows_and_is_counted_exactly(
         for i, window in enumerate(windows)
     ]
     plan = plan_of(queries)
-    state, first, _ = step(State(), RoundInput(partials_of_plan(plan, early), {"s": watermark}), plan)
-    _, second, counts = step(state, RoundInput(partials_of_plan(plan, late), {"s": TICK_MAX}), plan)
+    state, first, _ = step(State(), RoundInput(taken_of_plan(plan, early), {"s": watermark}), plan)
+    _, second, counts = step(state, RoundInput(taken_of_plan(plan, late, state), {"s": TICK_MAX}), plan)
     blocks = [*first.blocks(), *second.blocks()]
     for query in queries:
         span = query.window.range_ticks
@@ -135,14 +135,14 @@ def test_a_late_tuple_counts_in_its_open_windows_and_is_counted_exactly(
 
 
 def _whole(plan: Plan, rows: list[Row]) -> list[Any]:
-    return list(step(State(), RoundInput(partials_of_plan(plan, rows), {"s": TICK_MAX}), plan)[1].blocks())
+    return list(step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)[1].blocks())
 
 
 @settings(max_examples=30, deadline=None)
 @given(queries=catalogs(3), rows=ROWS, limit=st.integers(1, 40))
 def test_the_size_of_blocks_does_not_change_the_rows(queries: list[Query], rows: list[Row], limit: int) -> None:
     plan = plan_of(queries)
-    _, answers, _ = step(State(), RoundInput(partials_of_plan(plan, rows), {"s": TICK_MAX}), plan)
+    _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
     for query in queries:
         small = rows_of(answers.blocks(limit), query)
         assert sorted(map(repr, small)) == sorted(map(repr, rows_of(answers.blocks(), query)))
@@ -157,5 +157,5 @@ def test_sums_are_right_after_huge_values_have_passed() -> None:
     rows[280]["x"] = float("inf")
     for technique in ("auto", *allowed(ADD_FLOAT)):
         plan = plan_of([query], technique=technique)
-        _, answers, _ = step(State(), RoundInput(partials_of_plan(plan, rows), {"s": TICK_MAX}), plan)
+        _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
         assert_equal_answers(query, rows, rows_of(list(answers.blocks()), query))

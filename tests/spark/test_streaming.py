@@ -151,18 +151,48 @@ def test_a_function_gets_each_round_and_the_live_table_has_the_latest_of_each_gr
     assert rows(handle.arrow("avg")) == sorted(latest.values(), key=repr)
 
 
-def test_two_streams_are_rounds_of_one_query_and_a_silent_one_need_not_hold_back(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_a_silent_stream_holds_back_its_own_queries_only(spark: SparkSession, tmp_path: Path, placement: str) -> None:
     put(tmp_path / "a", "000", ROWS)
     loom = Loom(spark)
     loom.stream("trades", follow(spark, tmp_path / "a"), time="ts")
-    loom.stream("quotes", follow(spark, tmp_path / "b"), time="ts")
-    loom.query("n", "SELECT count(*) AS n FROM trades [TUMBLE 30 seconds]")
-    loom.query("m", "SELECT count(*) AS n FROM quotes [TUMBLE 30 seconds]")
-    held = loom.start("memory", trigger=NOW)
-    assert held.await_termination(60)
-    assert held.arrow("n").num_rows == 0
-    free = loom.start("memory", trigger=NOW, idle_after="0 seconds")
-    assert free.await_termination(60)
-    assert free.arrow("n").num_rows == 6
+    loom.stream("quotes", follow(spark, tmp_path / "b"), time="ts", delay="60 seconds")
+    loom.query("n", "SELECT symbol, count(*) AS n FROM trades [TUMBLE 30 seconds] GROUP BY symbol")
+    loom.query("m", "SELECT symbol, count(*) AS m FROM quotes [TUMBLE 30 seconds] GROUP BY symbol")
+    loom.table("both", by="symbol", queries=["n", "m"])
+    places = {"path": tmp_path / "out", "checkpoint": tmp_path / "c", "placement": placement, "keep": "1 hour"}
+    first = loom.start(**places, trigger=NOW)
+    assert first.await_termination(120)
+    assert (first.arrow("n").num_rows, first.arrow("m").num_rows) == (12, 0)
+    assert first.status["frontiers"] == {"trades": "2026-01-05T00:03:23+00:00", "quotes": None}
+    assert first.status["watermark"] is None
+    assert first.table("both").num_rows == 0  # as of a time at which nothing is complete
+    # The frontier of quotes comes to 00:01:34. A tuple of trades is late by 00:03:23, whatever quotes do.
+    put(tmp_path / "b", "000", [row for row in ROWS if row[3] <= 23])
+    put(tmp_path / "a", "001", ROWS[1:2])
+    second = loom.start(**places, trigger=NOW)
+    assert second.await_termination(120)
+    (done,) = second.recent_progress
+    assert done.late == {"trades": {"partly": 0, "dropped": 1}, "quotes": {"partly": 0, "dropped": 0}}
+    assert done.frontiers == {"trades": "2026-01-05T00:03:23+00:00", "quotes": "2026-01-05T00:01:34+00:00"}
+    assert done.watermark == done.frontiers["quotes"]
+    assert (second.arrow("n").num_rows, second.arrow("m").num_rows) == (12, 6)
+    wide = second.table("both").to_pylist()
+    assert {row["watermark"].isoformat() for row in wide} == {done.watermark}
+    assert all(row["n"] == row["m"] for row in wide)
+    assert second.ask("SELECT symbol, count(*) AS n FROM quotes [TUMBLE 30 seconds] GROUP BY symbol").watermark == (
+        done.watermark
+    )
+
+
+def test_windows_of_rows_wait_for_their_own_stream(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        put(tmp_path / name, "000", ROWS)
+    loom = Loom(spark)
+    loom.stream("trades", follow(spark, tmp_path / "a"), time="ts", delay="21 seconds")
+    loom.stream("quotes", follow(spark, tmp_path / "b"), time="ts", delay="1 day")
+    loom.query("n", "SELECT count(*) AS n FROM trades [ROWS 10 SLIDE 10]")
+    loom.query("m", "SELECT count(*) AS m FROM quotes [ROWS 10 SLIDE 10]")
+    handle = loom.start("memory", trigger=NOW)
+    assert handle.await_termination(120)
+    assert (handle.arrow("n").num_rows, handle.arrow("m").num_rows) == (2, 0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import pickle
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -18,11 +17,9 @@ from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from windloom.spark.round_job import Taken
-from windloom.spark.row_job import TakenRows
 
 from support.catalogs import STREAMS, TYPES
-from support.native import partials_of_plan
+from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
 from windloom.engine.streaming.options import StreamOptions
 from windloom.engine.streaming.placement.driver import DriverPlacement
@@ -35,15 +32,19 @@ from windloom.engine.streaming.sinks.sink import Sink
 from windloom.engine.streaming.watermark import Watermarks
 from windloom.engine.tables import AnswerTables
 from windloom.model import Query, Stream
-from windloom.optimizer import PlanOptions, make_plan, scans_by_grouping
+from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
+from windloom.plan.scans import WovenScan
 from windloom.rounds import State
 from windloom.rounds.checkpoint import Checkpoint, LocalStorage, PlanRecord
 from windloom.rounds.faults import watched
-from windloom.rounds.positions import counted_scans
 from windloom.rounds.shards.files import ShardFiles
 from windloom.rounds.shards.notes import ShardNote
 from windloom.rounds.shards.run import ShardRound, run_shard
+from windloom.rounds.shards.split import join_cells, split_cells
+from windloom.spark.intake.rows import TakenRows
+from windloom.spark.intake.shards import Told
+from windloom.spark.intake.take import TakenIn
 from windloom.spark.shard_job import Gathered
 
 Row = dict[str, Any]
@@ -71,56 +72,47 @@ class RowJobs:
     def __init__(self) -> None:
         self.runs = 0
 
-    def take_in(self, plan: Plan, frames: Frames, batch: object) -> Taken:
+    def take_in(self, plan: Plan, frames: Frames, batch: object, state: State) -> TakenIn:
         self.runs += 1
-        counted = {scan.number for scan in counted_scans(plan)}
-        partials = {one: table for one, table in partials_of_plan(plan, frames).items() if one not in counted}
-        return Taken(partials, _ticks(max, frames), _ticks(min, frames), {})
+        taken = taken_of_plan(plan, frames, state)
+        tuples = {
+            scan.number: tuples_table(plan, scan, frames.get(scan.stream, ()))
+            for scan in plan.scans
+            if isinstance(scan, WovenScan) and scan.counted_by is None
+        }
+        return TakenIn(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples)
 
     def take_rows(self, plan: Plan, frames: Frames, state: State, frontiers: Mapping[str, int]) -> TakenRows:
-        return TakenRows(*take_rows(plan, frames, state, frontiers), {})
+        return TakenRows(*take_rows(plan, frames, state, frontiers))
 
     @contextmanager
-    def gathered(self, plan: Plan, frames: Frames, batch: object) -> Iterator[Gathered]:
-        taken = self.take_in(plan, frames, batch)
-        yield Gathered(taken.partials, taken.largest_ticks, taken.smallest_ticks, {})
+    def gathered(self, plan: Plan, frames: Frames, batch: object, state: State, shards: int) -> Iterator[Gathered]:
+        found = self.take_in(plan, frames, batch, state)
+        told = Told(found.largest_ticks, found.smallest_ticks, {}, found.taken.behind)
+        yield Gathered(dict(split_cells(found.taken.cells, shards)), told)
 
     def run_shards(self, round: ShardRound, taken: Gathered | None, shards: int) -> list[ShardNote]:
         """Every shard, and the first one twice: what another attempt wrote does not matter."""
-        partials = {} if taken is None else taken.partials
-        notes = [run_shard(round, one, of_shard(round.plan, partials, one, shards)) for one in (0, *range(shards))]
+        cells = {} if taken is None else taken.frame
+        own = [join_cells([cells[shard]] if shard in cells else [], round.plan) for shard in range(shards)]
+        notes = [run_shard(round, shard, own[shard]) for shard in (0, *range(shards))]
         return [ShardNote.from_json(note.to_json()) for note in notes[1:]]
-
-
-def of_shard(plan: Plan, partials: Mapping[int, pa.Table], shard: int, shards: int) -> dict[int, pa.Table]:
-    """The partials of the groups that belong to a shard."""
-    found = {}
-    for scan in plan.scans if partials else ():
-        table = partials[scan.number]
-        columns = table.columns[1 + scan.words : 1 + len(scan.key_types)]
-        keys = zip(*(column.to_pylist() for column in columns), strict=True)
-        hashes = [zlib.crc32(repr(key).encode()) % shards for key in keys] if columns else [0] * table.num_rows
-        mine = table.filter(pa.array([number == shard for number in hashes], pa.bool_()))
-        if mine.num_rows:
-            found[scan.number] = mine
-    return found
 
 
 class RecordedQueries:
     """Plans of plan records; a query's text is the query itself, so that any process can read it."""
 
-    def __init__(self, streams: Mapping[str, Stream], sharded: bool) -> None:
-        self._streams, self._sharded = streams, sharded
+    def __init__(self, streams: Mapping[str, Stream], intake: str) -> None:
+        self._streams, self._intake = streams, intake
 
     def plan_of(self, record: PlanRecord) -> Plan:
-        return _plan(tuple(self._streams.values()), tuple(record.queries.items()), self._sharded)
+        return _plan(tuple(self._streams.values()), tuple(record.queries.items()), self._intake)
 
 
 @lru_cache(maxsize=64)
-def _plan(streams: tuple[Stream, ...], texts: tuple[tuple[str, str], ...], sharded: bool) -> Plan:
+def _plan(streams: tuple[Stream, ...], texts: tuple[tuple[str, str], ...], intake: str) -> Plan:
     queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
-    plan = make_plan({one.name: one for one in streams}, queries, TYPES, PlanOptions())
-    return scans_by_grouping(plan) if sharded else plan
+    return make_plan({one.name: one for one in streams}, queries, TYPES, PlanOptions(intake=intake))
 
 
 class _Split:
@@ -145,6 +137,7 @@ class MicroBatches:
         idle_after: float | None = None,
         clock: ManualClock | None = None,
         sinks: Sequence[Sink] = (),
+        intake: str = "auto",
     ) -> None:
         storage = LocalStorage(folder / "checkpoint")
         self.checkpoint, self.jobs, self.done = Checkpoint.open(storage, streams), RowJobs(), list[RoundProgress]()
@@ -157,7 +150,7 @@ class MicroBatches:
                 if placement == "driver"
                 else ExecutorPlacement(self.jobs, self.checkpoint, ShardFiles(str(storage.root)), shards, watermarks)
             )
-            queries = RecordedQueries(streams, sharded=placement == "executors")
+            queries = RecordedQueries(streams, intake)
             options = StreamOptions(snapshot_rounds=snapshot_rounds)
             self.loop = RoundLoop(
                 queries, self.checkpoint, placed, [kept, *sinks], AnswerTables(None), options, self.done.append

@@ -1,4 +1,4 @@
-"""What Spark computes natively, in plain Python: partials of tuples, for tests of the step without a JVM."""
+"""What Spark computes, in plain Python: partials and projected tuples, for tests of the step without a JVM."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ import numpy as np
 import pyarrow as pa
 
 from support.catalogs import COLUMNS
-from support.native_lists import entry_types, with_entries
+from support.sketches import bucket_of, packed_register_of
 from windloom.aggregates.arrow import arrow_type
 from windloom.model import TypeKind
 from windloom.plan import Plan
-from windloom.plan.physical import SIGNATURE_BITS, PlannedComponent, Scan
+from windloom.plan.physical import PlannedComponent
+from windloom.plan.scans import NativeScan, Signature, WovenScan
+from windloom.rounds import State
+from windloom.rounds.lateness import before_round
+from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.slicing import PaneSlice
+from windloom.weave.tuples import SIGNATURE_BITS
 
 Row = Mapping[str, Any]
 
 _PICKS = ("min_by", "max_by", "first", "last")
 
 
-def partials_table(one: Scan, rows: Sequence[Row]) -> pa.Table:
-    """One line a (slice, signature, group), as `read_partials` expects them; predicates are bare boolean columns."""
+def partials_table(one: NativeScan, rows: Sequence[Row]) -> pa.Table:
+    """One line per (slice, signature, group), as `read_partials` expects them; predicates are bare boolean columns."""
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        satisfied = [row[predicate.columns[0]] is True for predicate in one.predicates]
-        if (one.where is not None and row[one.where.columns[0]] is not True) or (
-            one.only_signed and not any(satisfied[fed.bit] for fed in one.feeds if fed.bit is not None)
-        ):
+        signature = _signature(one.signature, row)
+        if signature is None:
             continue
-        words = [satisfied[first : first + SIGNATURE_BITS] for first in range(0, len(satisfied), SIGNATURE_BITS)]
-        signature = [sum(1 << bit for bit, holds in enumerate(word) if holds) for word in words]
-        tick = np.array([row.get("position", row["tick"])], np.int64)  # windows of rows are of positions
+        tick = np.array([row["tick"]], np.int64)
         if isinstance(one.slice_id, PaneSlice):
             pane = one.slice_id.edges
             start = int(tick[0] - (tick[0] - pane.residue) % pane.period)
@@ -46,20 +47,64 @@ def partials_table(one: Scan, rows: Sequence[Row]) -> pa.Table:
     columns: list[list[Any]] = [[key[i] if key[i] != "NaN" else math.nan for key in cells] for i in range(len(kinds))]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
     for planned in one.components:
-        if planned.card.by_value:
-            arrays += [pa.nulls(len(cells), kind) for kind in entry_types(planned)]
-            continue
         fields = [_fields(planned, members) for members in cells.values()]
         for position, kind in enumerate(_field_types(planned)):
             arrays.append(pa.array([field[position] for field in fields], kind))
-    table = pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
-    return with_entries(one, table, list(cells.values()))
+    return pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
 
 
-def partials_of_plan(plan: Plan, rows: Sequence[Row] | Mapping[str, Sequence[Row]]) -> dict[int, pa.Table]:
-    """Of rows by stream; or of rows alone, for plans that read one stream."""
-    found = rows if isinstance(rows, Mapping) else {scan.stream: rows for scan in plan.scans}
-    return {scan.number: partials_table(scan, found.get(scan.stream, ())) for scan in plan.scans}
+def tuples_table(plan: Plan, scan: WovenScan, rows: Sequence[Row]) -> pa.Table:
+    """Projected tuples, as `weave.tuples` expects them; rows have a `position` where tuples are counted."""
+    kept = [(row, signature) for row in rows if (signature := _signature(scan.signature, row)) is not None]
+    columns: dict[str, pa.Array] = {"tick": pa.array([row["tick"] for row, _ in kept], pa.int64())}
+    if scan.counted_by is not None:
+        columns["position"] = pa.array([row["position"] for row, _ in kept], pa.int64())
+    for word in range(scan.signature.words):
+        columns[f"s{word}"] = pa.array([signature[word] for _, signature in kept], pa.int64())
+    sketched = _sketched(plan, scan)
+    for i, column in enumerate(scan.columns):
+        if i in sketched:
+            kind, name = sketched[i]
+            summary = {"buckets": bucket_of, "registers": packed_register_of}[kind]
+            values = [None if row[name] is None else summary(row[name]) for row, _ in kept]
+            columns[f"x{i}"] = pa.array(values, pa.int64())
+        else:
+            columns[f"x{i}"] = pa.array([row[column.sql] for row, _ in kept], arrow_type(COLUMNS[column.sql]))
+    return pa.table(columns)
+
+
+def taken_of_plan(plan: Plan, rows: Sequence[Row] | Mapping[str, Sequence[Row]], state: State | None = None) -> Taken:
+    """What a round takes in of rows, of one stream or by stream, but for sets that count tuples."""
+    before = before_round(plan, state or State())
+    parts = []
+    for scan in plan.scans:
+        own = rows.get(scan.stream, ()) if isinstance(rows, Mapping) else rows
+        if isinstance(scan, NativeScan):
+            parts.append(take_partials(plan, scan, partials_table(scan, own), before[scan.stream]))
+        elif scan.counted_by is None:
+            parts.append(take_tuples(plan, scan, tuples_table(plan, scan, own), before[scan.stream]))
+    return take_together(parts) if parts else Taken()
+
+
+def _signature(signature: Signature, row: Row) -> list[int] | None:
+    """The words of a tuple's signature; None if no query wants it. NULL is not satisfied."""
+    if signature.where is not None and row[signature.where.columns[0]] is not True:
+        return None
+    satisfied = [row[predicate.columns[0]] is True for predicate in signature.predicates]
+    if signature.only_signed and not any(satisfied[: signature.wanting]):
+        return None
+    words = [satisfied[first : first + SIGNATURE_BITS] for first in range(0, len(satisfied), SIGNATURE_BITS)]
+    return [sum(1 << bit for bit, holds in enumerate(word) if holds) for word in words]
+
+
+def _sketched(plan: Plan, scan: WovenScan) -> dict[int, tuple[str, str]]:
+    """Columns that hold what a sketch keeps of a value: its kind, and the column of the value."""
+    return {
+        read.argument: (planned.component.kind, str(planned.component.argument.column))
+        for fed in scan.feeds
+        for planned, read in zip(plan.sets[fed.number].components, fed.components, strict=True)
+        if planned.component.kind in ("buckets", "registers")
+    }
 
 
 def _key(value: Any) -> Any:

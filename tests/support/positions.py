@@ -8,12 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from support.catalogs import COLUMNS
-from support.native import partials_table
+from support.native import tuples_table
 from windloom.aggregates.arrow import arrow_type
 from windloom.model.time import TICK_MIN
 from windloom.plan import Plan
-from windloom.rounds.positions import Counts, Positions, RowIntake, counted_scans, counting_of
+from windloom.rounds.positions import Counts, Positions, counted_scans, counting_of
 from windloom.rounds.state import State
+from windloom.rounds.taken import Taken, take_together, take_tuples
 from windloom.testing.oracle import positions
 
 Row = dict[str, Any]
@@ -28,10 +29,10 @@ def full(row: Row) -> Row:
 
 def take_rows(
     plan: Plan, rows: Mapping[str, Sequence[Row]], state: State, frontiers: Mapping[str, int]
-) -> tuple[dict[int, pa.Table], RowIntake]:
-    """Partials of the sets that count tuples, and where positions are after a round that leaves these frontiers."""
+) -> tuple[Taken, Positions]:
+    """Cells of the sets that count tuples, and where positions are after a round that leaves these frontiers."""
     before = state.positions
-    partials, late, counts, waiting = {}, {}, {}, {}
+    parts, counts, waiting = [], {}, {}
     for one in counted_scans(plan):
         fresh = rows.get(one.stream, ())
         closed, frontier = (ticks.get(one.stream, TICK_MIN) for ticks in (state.frontiers, frontiers))
@@ -39,19 +40,14 @@ def take_rows(
         source = waited + [full(row) for row in fresh if row["tick"] >= closed]
         told = before.counts_of(one)
         ripe = [row for row in source if told.after < row["tick"] < frontier]
-        fed = [plan.sets[each.number] for each in one.feeds]
-        window = next(fed[0].queries).query.window
+        window = next(plan.sets[one.feeds[0].number].queries).query.window
         own = {id(row): _count(told, [row[str(key.column)] for key in window.partition_by]) for row in ripe}
         place = positions(window, ripe)
-        partials[one.number] = partials_table(one, [{**row, "position": own[id(row)] + place[id(row)]} for row in ripe])
-        late[one.number] = sum(
-            told.after < row["tick"] < closed
-            and any(each.where is None or row[each.where.columns[0]] is True for each in fed)
-            for row in fresh
-        )
+        placed = [{**row, "position": own[id(row)] + place[id(row)]} for row in ripe]
+        parts.append(take_tuples(plan, one, tuples_table(plan, one, placed)))
         counts[counting_of(one)] = told.plus(_counted(window.partition_by, ripe))
         waiting[one.stream] = pa.Table.from_pylist([row for row in source if row["tick"] >= frontier], SCHEMA)
-    return partials, RowIntake(Positions(waiting, counts), late)
+    return take_together(parts) if parts else Taken(), Positions(waiting, counts)
 
 
 def _count(told: Counts, key: list[Any]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from support.catalogs import STREAM, TYPES
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import PlanOptions, make_plan
@@ -79,7 +79,7 @@ def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, hist
         seen = {"s": max([row["tick"] for row in one.rows] + list(seen.values()))} if one.rows or seen else {}
         state, answers, counts = step(
             state,
-            RoundInput(partials_of_plan(plan, one.rows), {"s": one.watermark}, seen=seen, first=first_of(one.rows)),
+            RoundInput(taken_of_plan(plan, one.rows, state), {"s": one.watermark}, seen=seen, first=first_of(one.rows)),
             plan,
             history_ticks=history_ticks,
         )

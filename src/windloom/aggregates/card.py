@@ -102,6 +102,16 @@ class Card(ABC):
 class ValueCard(Card):
     """Of components whose cells hold values in a few columns."""
 
+    @abstractmethod
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        """The column of answers; `combined` holds the aggregate's components in order."""
+
+
+class NativeCard(ValueCard):
+    """Of components whose partials Spark's own aggregation can make as well."""
+
     is_native = True
 
     def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
@@ -120,12 +130,6 @@ class ValueCard(Card):
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
         """Cells of native columns, one for each field."""
 
-    @abstractmethod
-    def lower(
-        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
-    ) -> pa.Array:
-        """The column of answers; `combined` holds the aggregate's components in order."""
-
 
 class ListCard(Card):
     """Of components whose cells hold lists of (value, count), values in order; answers are asked of them by kernels."""
@@ -139,7 +143,7 @@ class ListCard(Card):
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
         ranked = cut.argument(read).ranked
-        lists = count_values(cut, cut.in_order(read), ranked.ranks)
+        lists = count_values(cut, read, ranked.ranks)
         if self.rule.most is not None:
             lists = most_frequent(lists, self.rule.most)
         return Listed(self.rule, lists, ranked.dictionary).without_unused()

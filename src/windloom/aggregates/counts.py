@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_integers
-from windloom.aggregates.card import Planned, Refuse, ValueCard, filter_sql
+from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.kernels.families import ADD_INT, AddInt, Family
 from windloom.model.aggregate import COUNT_STAR, Aggregate, Function
@@ -16,7 +16,7 @@ from windloom.model.types import BIGINT, DataType
 from windloom.weave.cut import Cut, Read
 
 
-class Counts(ValueCard):
+class Counts(NativeCard):
     kinds = (COUNT_STAR.kind, "count")
     functions = (Function("count", ("count",), lambda aggregate, argument: BIGINT),)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, arrow_type, with_nulls
-from windloom.aggregates.card import Planned, Refuse, ValueCard
+from windloom.aggregates.card import NativeCard, Planned, Refuse
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where, without_unused
 from windloom.aggregates.ranks import keys_of
 from windloom.errors import WindloomError
@@ -36,7 +36,7 @@ def _boolean(aggregate: Aggregate, argument: DataType) -> DataType:
     return argument
 
 
-class Extrema(ValueCard):
+class Extrema(NativeCard):
     kinds = ("min", "max")
     functions = (
         Function("min", ("min",), _ordered),

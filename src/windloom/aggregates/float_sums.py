@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_floats, with_nulls
-from windloom.aggregates.card import Planned, Refuse, ValueCard, size_sql
+from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
 from windloom.kernels.families import ADD_FLOAT, AddFloat, AddInt, Family
 from windloom.model.aggregate import Aggregate
@@ -23,7 +23,7 @@ from windloom.weave.updates import sum_floats
 _HEAD_LIMIT = "1e38D"
 
 
-class FloatSums(ValueCard):
+class FloatSums(NativeCard):
     """SUM and AVG are declared by `whole_sums`, for all numbers."""
 
     kinds = ("sum",)

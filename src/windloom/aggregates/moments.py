@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column, as_floats, with_nulls
-from windloom.aggregates.card import Planned, Refuse, ValueCard, size_sql
+from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.kernels.families import MOMENTS, Family, Moments
 from windloom.model.aggregate import Aggregate, Function
@@ -23,7 +23,7 @@ def double(aggregate: Aggregate, argument: DataType) -> DataType:
     return DOUBLE
 
 
-class SecondMoments(ValueCard):
+class SecondMoments(NativeCard):
     kinds = ("moments",)
     functions = (
         Function("var_pop", kinds, double),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column
-from windloom.aggregates.card import Planned, Refuse, ValueCard, filter_sql
+from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
 from windloom.aggregates.extrema import lift_keys, lower_keys, no_keys
 from windloom.aggregates.lifted import AnyLifted, Combined
 from windloom.aggregates.ranks import pick_keys
@@ -27,7 +27,7 @@ def _ordered(aggregate: Aggregate, argument: DataType) -> DataType:
     return argument
 
 
-class Picks(ValueCard):
+class Picks(NativeCard):
     kinds = ("min_by", "max_by", "first", "last")
     functions = (
         Function("min_by", ("min_by",), _ordered, arguments=2),

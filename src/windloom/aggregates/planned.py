@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windloom.aggregates.arrow import Column
-from windloom.aggregates.card import Card, Refuse, ValueCard
+from windloom.aggregates.card import Card, NativeCard, Refuse, ValueCard
 from windloom.aggregates.lifted import AnyLifted, Combined
 from windloom.aggregates.registry import card_of
 from windloom.kernels.families import Family
@@ -33,13 +33,13 @@ class PlannedComponent:
     @property
     def fields(self) -> tuple[str, ...]:
         """The native columns that Spark computes for each slice and group for this component, in order."""
-        return self.card.fields(self) if isinstance(self.card, ValueCard) else ()
+        return self.card.fields(self) if isinstance(self.card, NativeCard) else ()
 
 
 def lift(planned: PlannedComponent, native: list[Column]) -> AnyLifted:
     """Cells of native columns; `native` holds the component's fields in order."""
     card = planned.card
-    assert isinstance(card, ValueCard), "lists are woven, not lifted"
+    assert isinstance(card, NativeCard), "only native partials are lifted"
     return card.lift(planned, native)
 
 

@@ -12,6 +12,7 @@ from windloom.aggregates.moments import SecondMoments
 from windloom.aggregates.picks import Picks
 from windloom.aggregates.registers import Registers
 from windloom.aggregates.top_frequencies import TopFrequencies
+from windloom.aggregates.user_defined import UserAggregates
 from windloom.aggregates.whole_sums import WholeSums
 from windloom.model.aggregate import declare_function
 
@@ -27,6 +28,9 @@ CARDS: tuple[Card, ...] = (
     Buckets(),
     TopFrequencies(),
 )
+
+#: Its functions are not declared here: every loom has its own.
+USER_DEFINED = UserAggregates()
 
 #: CQL function name (and the aliases Spark knows) to the aggregate's name.
 FUNCTIONS: dict[str, str] = {}
@@ -46,4 +50,6 @@ LIST_RULES = {card.rule.kind: card.rule for card in CARDS if isinstance(card, Li
 
 def card_of(planned: Planned) -> Card:
     """The card of a component."""
+    if planned.component.own is not None:
+        return USER_DEFINED
     return next(card for card in _BY_KIND[planned.component.kind] if card.keeps(planned))

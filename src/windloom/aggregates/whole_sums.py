@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, as_array, as_integers, with_nulls
-from windloom.aggregates.card import Planned, Refuse, ValueCard, size_sql
+from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
 from windloom.kernels.families import ADD_INT, AddInt, Family
 from windloom.model.aggregate import Aggregate, Function
@@ -43,7 +43,7 @@ def summed_type(aggregate: Aggregate, argument: DataType) -> DataType:
     return DataType.parse(f"decimal({precision},{scale})")
 
 
-class WholeSums(ValueCard):
+class WholeSums(NativeCard):
     kinds = ("sum",)
     functions = (
         Function("sum", ("sum",), summed_type),

@@ -88,7 +88,7 @@ def _prepare(
     from windloom.spark.session import local_session
     from windloom.spark.synthetic import synthetic_trades
 
-    with console.status("starting Spark (about ten seconds) …"):
+    with console.status("starting Spark …"):
         spark = local_session(cores=cores, memory=memory, app="windloom demo")
     loom = Loom(spark)
     loom.load(catalog)

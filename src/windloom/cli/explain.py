@@ -54,7 +54,7 @@ def explain(
 ) -> None:
     """Show what would run for CATALOG: streams, slices, trees, queries, and who shares what with whom.
 
-    Data are not needed; Spark is started only to learn the types of computed expressions.
+    Data are not needed; Spark is started only where it alone knows the type of an expression.
     """
     form = "json" if as_json else form
     check_plan_options(strategy, slicing, technique, intake)

@@ -135,13 +135,12 @@ def follow_streams(
     from windloom.spark.file_streams import find_file_stream
     from windloom.spark.sources import find_source
 
-    loom = load_loom(catalog, *session)
-    places = paths_of(loom, catalog, options.streams, "--stream")
-    before = paths_of(loom, catalog, options.history, "--history")
-    found = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
-    sources = {name: find_source(loom.streams[name], path) for name, path in before.items()}
     with showing_progress() as progress:
-        progress("starting Spark")
+        loom = load_loom(catalog, *session, progress)
+        places = paths_of(loom, catalog, options.streams, "--stream")
+        before = paths_of(loom, catalog, options.history, "--history")
+        found = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
+        sources = {name: find_source(loom.streams[name], path) for name, path in before.items()}
         spark = loom.spark
     # From here on: Spark's own handler, set when the session started, cancels the jobs of the round that runs.
     with _stop_signals() as asked:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from windloom.engine import Loom
+    from windloom.spark.api import SparkSession
 
 Command = Callable[..., Any]
 Progress = Callable[[str], None]
@@ -80,11 +81,18 @@ def stream_option(command: Command) -> Command:
     )(command)
 
 
-def open_loom(catalog: str, streams: tuple[str, ...], cores: str, memory: str | None, conf: tuple[str, ...]) -> Loom:
+def open_loom(
+    catalog: str,
+    streams: tuple[str, ...],
+    cores: str,
+    memory: str | None,
+    conf: tuple[str, ...],
+    progress: Progress | None = None,
+) -> Loom:
     """A loom of the catalog, with the data given; Spark starts only where it is needed."""
     from windloom.spark.sources import find_source
 
-    loom = load_loom(catalog, cores, memory, conf)
+    loom = load_loom(catalog, cores, memory, conf, progress)
     paths = paths_of(loom, catalog, streams, "--stream")
     sources = {name: find_source(loom.streams[name], path) for name, path in paths.items()}
     for name, source in sources.items():
@@ -92,13 +100,20 @@ def open_loom(catalog: str, streams: tuple[str, ...], cores: str, memory: str | 
     return loom
 
 
-def load_loom(catalog: str, cores: str, memory: str | None, conf: tuple[str, ...]) -> Loom:
-    """A loom of the catalog, without data; Spark starts only where it is needed."""
+def load_loom(
+    catalog: str, cores: str, memory: str | None, conf: tuple[str, ...], progress: Progress | None = None
+) -> Loom:
+    """A loom of the catalog, without data; Spark starts only where it is needed, and `progress` is told then."""
     from windloom.engine import Loom
     from windloom.spark.session import local_session
 
     settings = name_value_pairs(conf, "--conf", "KEY=VALUE")
-    loom = Loom(lambda: local_session(cores=cores, memory=memory, conf=settings))
+
+    def start() -> SparkSession:
+        (progress or _say)("starting Spark")
+        return local_session(cores=cores, memory=memory, conf=settings)
+
+    loom = Loom(start)
     loom.load(catalog)
     return loom
 
@@ -140,10 +155,14 @@ def showing_progress(quiet: bool = False) -> Iterator[Progress]:
     if quiet:
         yield lambda line: None
     elif console.is_terminal:
-        with console.status("starting Spark …") as status:
+        with console.status("planning …") as status:
             yield lambda line: status.update(line + " …")
     else:
-        yield lambda line: click.echo(f"… {line}", err=True)
+        yield _say
+
+
+def _say(line: str) -> None:
+    click.echo(f"… {line}", err=True)
 
 
 def table_lines(rows: pa.Table) -> list[str]:

@@ -80,7 +80,7 @@ def run(
     if out is not None:
         check_empty(Path(out))
     with showing_progress() as progress:
-        loom = open_loom(catalog, streams, cores, memory, conf)
+        loom = open_loom(catalog, streams, cores, memory, conf, progress)
         if dry_run:
             form = "json" if as_json else "text"
             click.echo(loom.explain(form, **plan))

@@ -55,7 +55,7 @@ def verify(
     check_plan_options(strategy, slicing, technique, intake)
     check_placement(placement)
     with showing_progress() as progress:
-        loom = open_loom(catalog, streams, cores, memory, conf)
+        loom = open_loom(catalog, streams, cores, memory, conf, progress)
         for name in names:
             if name not in loom.queries:
                 raise unknown_query(name, list(loom.queries))

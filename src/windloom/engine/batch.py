@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -94,15 +94,19 @@ def _on_driver(run: _Run, limit: int | None) -> Results:
     run.progress(f"final aggregation of {sum(counts.partials.values()):,} partials on the driver")
     seconds = {"partials": collected - begun, "merge": perf_counter() - collected}
     begun = perf_counter()
-    blocks: list[Block] = []
     rows = 0
-    for block in answers.blocks():
-        rows += block.table.num_rows
-        if run.store is None:
-            blocks.append(block)
-        else:
-            run.store.write(block)
-            run.progress(f"{rows:,} rows written")
+
+    def counted() -> Iterator[Block]:
+        nonlocal rows
+        for block in answers.blocks():
+            rows += block.table.num_rows
+            yield block
+            if run.store is not None:
+                run.progress(f"{rows:,} rows written")
+
+    blocks = list(counted()) if run.store is None else []
+    if run.store is not None:
+        run.store.write(counted())
     stats = run.stats("driver", counts.tuples, counts.partials, rows)
     stats = replace(stats, seconds={**stats.seconds, **seconds, "answers": perf_counter() - begun})
     results: Results = (

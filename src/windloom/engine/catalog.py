@@ -7,16 +7,28 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+from windloom.aggregates import FUNCTIONS
 from windloom.engine.declare import make_stream
 from windloom.errors import WindloomError
-from windloom.language import parse_catalog, parse_query
+from windloom.language import expression_type, parse_catalog, parse_query
+from windloom.language.functions import why_refused
+from windloom.model.aggregate import UserDefined
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.types import DataType, TypeKind
+from windloom.model.types import DataType
 from windloom.plan.physical import Plan
 from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.frames import check_outputs, empty_frame, expression_types
+from windloom.spark.frames import (
+    CONDITIONS,
+    OutputsOfTypes,
+    can_evaluate,
+    check_outputs,
+    empty_frame,
+    expression_types,
+    has_usual_types,
+    is_function,
+)
 
 
 class Registry:
@@ -26,6 +38,7 @@ class Registry:
         self._session = session  # asked only where a type or an answer needs Spark
         self.streams: dict[str, Stream] = {}
         self.queries: dict[str, Query] = {}
+        self.aggregates: dict[str, UserDefined] = {}
         self._frames: dict[str, DataFrame] = {}
         self._types: dict[tuple[str, str], DataType] = {}
         self._checked: set[Query] = set()
@@ -49,7 +62,9 @@ class Registry:
         made, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
         queries = {
             # The declaration may have spelled columns differently or have had fewer: bind again to the real ones.
-            key: parse_query(key, query.text, {**self.streams, name: made}) if query.stream == name else query
+            key: parse_query(key, query.text, {**self.streams, name: made}, self.aggregates)
+            if query.stream == name
+            else query
             for key, query in self.queries.items()
         }
         self.streams[name], self._frames[name], self.queries = made, frame, queries
@@ -57,6 +72,19 @@ class Registry:
         self._checked = {query for query in self._checked if query.stream != name}
         self._types = {key: kind for key, kind in self._types.items() if key[0] != name}
         return made
+
+    def add_aggregate(self, own: UserDefined) -> None:
+        """Known from now on by its name, which no function may have."""
+        name, taken = own.name, None
+        if name in self.aggregates:
+            taken = "it was defined before"
+        elif name in FUNCTIONS:
+            taken = f"{name}() is an aggregate of windloom"
+        elif why_refused(name, 1) is not None or is_function(self._session(), name):
+            taken = f"{name}() is a function of Spark SQL"
+        if taken is not None:
+            raise WindloomError(f"aggregate '{name}' cannot be defined", taken, "give it another name")
+        self.aggregates[name] = own
 
     def add_query(self, name: str, text: str) -> Query:
         if name in self.queries:
@@ -77,7 +105,7 @@ class Registry:
     def _named(self, name: str, text: str) -> Query:
         if not name or not isinstance(name, str):
             raise WindloomError("a query needs a name", f"it was given {name!r}", "loom.query('avg_1h', 'SELECT …')")
-        return parse_query(name, text, self.streams)
+        return parse_query(name, text, self.streams, self.aggregates)
 
     def load(self, path: str | Path) -> None:
         file = Path(path)
@@ -101,7 +129,7 @@ class Registry:
         for entry in catalog.queries:
             if entry.name in queries:
                 raise _registered_twice(queries[entry.name])
-            queries[entry.name] = entry.parse(streams)
+            queries[entry.name] = entry.parse(streams, self.aggregates)
         self.streams, self.queries = streams, queries
 
     def frames(self, plan: Plan) -> dict[str, DataFrame]:
@@ -148,6 +176,7 @@ class Registry:
         with suppress(WindloomError):  # checked again below, query by query, to name the one that is wrong
             for stream, expressions in missing.items():
                 self._learn_types(stream, expressions)
+            self._check_all_outputs()
         for query in self.queries.values():
             self._check(query)
         return self._types
@@ -159,28 +188,57 @@ class Registry:
         try:
             unknown = [one for one in query.expressions if (query.stream, one.sql) not in self._types]
             self._learn_types(query.stream, unknown)
-            groups, aggregates = _check_query_types(query, self._types)
-            outputs = (query.outputs, query.having, *groups, *aggregates)
-            if query.stream in self._frames and not query.is_plain and outputs not in self._checked_outputs:
-                check_outputs(self._session(), query, groups, aggregates)
-                self._checked_outputs.add(outputs)
+            outputs = OutputsOfTypes(query, *_check_query_types(query, self._types))
+            if self._must_ask(outputs):
+                check_outputs(self._session(), outputs)
+                self._checked_outputs.add(outputs.key)
         except WindloomError as error:
             raise WindloomError(f"query '{query.name}': {error.message}", error.detail, error.hint) from None
         self._checked.add(query)
 
+    def _check_all_outputs(self) -> None:
+        """Ask Spark once for all queries; where it refuses one, `_check` finds out which."""
+        unchecked = (query for query in self.queries.values() if query not in self._checked)
+        found = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
+        asked = {outputs.key: outputs for outputs in found if self._must_ask(outputs)}
+        if asked and can_evaluate(self._session(), asked.values()):
+            self._checked_outputs.update(asked)
+
+    def _must_ask(self, outputs: OutputsOfTypes) -> bool:
+        """Is it for Spark to say whether it evaluates the outputs: there are data, and our rules do not know."""
+        query = outputs.query
+        if query.stream not in self._frames or query.is_plain or outputs.key in self._checked_outputs:
+            return False
+        if not self._has_usual_types(query.stream):
+            return True
+        kinds = [expression_type(one, outputs.columns) for one in outputs.expressions]
+        having = query.having is not None and kinds[-1] is not None and kinds[-1].kind not in CONDITIONS
+        return having or None in kinds
+
     def _learn_types(self, stream: str, expressions: list[Expression]) -> None:
-        known = self.streams[stream].columns
+        """From the columns and from our own rules; from Spark, in one analysis, where these do not know."""
+        columns = self.streams[stream].columns
+        unknown = []
+        by_rule = self._has_usual_types(stream) if expressions else False
         for one in expressions:
-            if one.column is not None:
-                self._types[stream, one.sql] = known[one.column]
-        computed = [one for one in expressions if one.column is None]
-        if not computed:
+            kind = columns[one.column] if one.column is not None else None
+            if kind is None and by_rule:
+                kind = expression_type(one, columns)
+            if kind is None:
+                unknown.append(one)
+            else:
+                self._types[stream, one.sql] = kind
+        if not unknown:
             return
         frame = self._frames.get(stream)
         if frame is None:
             frame = empty_frame(self._session(), self.streams[stream])
-        for sql, kind in expression_types(frame, computed).items():
+        for sql, kind in expression_types(frame, unknown).items():
             self._types[stream, sql] = kind
+
+    def _has_usual_types(self, stream: str) -> bool:
+        """Do our rules hold in the session of the data; without data, that of a plan, they are taken to hold."""
+        return stream not in self._frames or has_usual_types(self._session())
 
 
 def _no_data(stream: str) -> WindloomError:
@@ -209,7 +267,7 @@ def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> 
             )
     if query.where is not None:
         kind = types[query.stream, query.where.sql]
-        if kind.kind not in (TypeKind.BOOLEAN, TypeKind.NULL):
+        if kind.kind not in CONDITIONS:
             raise WindloomError(
                 f"the WHERE condition '{query.where}' is not a condition",
                 f"it is of type {kind}",

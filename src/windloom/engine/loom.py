@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
+from windloom.aggregates.define import REQUIRED, define_aggregate
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
 from windloom.engine.results import Results, unknown_query
@@ -18,6 +20,7 @@ from windloom.engine.streaming.start import SinkChoice, start_stream
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable
 from windloom.errors import WindloomError
+from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, SetKey, make_plan, report_sharing, set_key
@@ -93,6 +96,39 @@ class Loom:
         query = self._registry.add_query(name, text)
         self._changed()
         return query
+
+    def aggregate(
+        self,
+        name: str,
+        *,
+        lift: Callable[..., Any],
+        combine: Callable[..., Any],
+        lower: Callable[..., Any],
+        neutral: Any,
+        inverse: Callable[..., Any] | None = None,
+        properties: Sequence[str] = REQUIRED,
+        argument: str = "double",
+    ) -> UserDefined:
+        """Define an aggregate in Python, for queries to call by its name.
+
+        `lift(x)` makes a value of one argument, `combine(a, b)` one of two values, `lower(value)` the answer; `neutral`
+        is the value that changes nothing. A value is a number or a NamedTuple of numbers. The functions are compiled
+        by Numba, and checked on drawn values: `combine` must be associative and commutative. `inverse(whole, part)`
+        takes a part away again, exactly, and makes windows of whole numbers cheaper; further `properties` that can be
+        claimed are "selective": the result is one of the two. `argument` is "double" or "bigint".
+        """
+        own = define_aggregate(
+            name,
+            lift=lift,
+            combine=combine,
+            lower=lower,
+            neutral=neutral,
+            inverse=inverse,
+            properties=properties,
+            argument=argument,
+        )
+        self._registry.add_aggregate(own)
+        return own
 
     def table(self, name: str, by: str | Sequence[str], queries: Sequence[str]) -> None:
         """Declare a wide table: one row a key, many queries' latest answers as columns, all as of one watermark.
@@ -200,7 +236,9 @@ class Loom:
         "auto", by predicted cost.
         With `out` the answers go to Parquet in that directory, block by block, and are not kept in memory.
         """
+        say = progress or (lambda line: None)
         begun = perf_counter()
+        say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
         plan = self.plan(strategy, slicing, technique, intake)
         frames = self._registry.frames(plan)
         planned = perf_counter() - begun
@@ -212,7 +250,7 @@ class Loom:
             shards=shards,
             out=None if out is None else Path(out),
             planning_seconds=planned,
-            progress=progress or (lambda line: None),
+            progress=say,
         )
         results.tables = dict(self._tables)
         self._last = results

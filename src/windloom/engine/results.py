@@ -10,15 +10,17 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
+from windloom.engine.finishing import PORTION_ROWS, PORTION_SHAPES, Finishing, plain
 from windloom.errors import WindloomError, near_names
 from windloom.model.query import Query
+from windloom.plan.expressions import why_spark
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.rounds import Block
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors import WideAnswers
-from windloom.spark.frames import arrow_frame, ddl_of, finish
+from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish
 from windloom.spark.sources import local_path
 
 
@@ -130,6 +132,8 @@ class DriverResults(Results):
 
     def __init__(self, spark: SparkSession, plan: Plan, stats: RunStats, blocks: list[Block]) -> None:
         super().__init__(spark, plan, stats)
+        self._finishing = Finishing(spark)
+        self._by_spark: dict[str, pa.Table] = {}  # answers of queries that only Spark could evaluate
         self._pieces: dict[str, list[tuple[Block, int]]] = {}
         for block in blocks:
             for index, name in enumerate(block.queries):
@@ -137,27 +141,54 @@ class DriverResults(Results):
 
     def __getitem__(self, name: str) -> DataFrame:
         shape = self.plan.shapes[self._shape(name)]
-        return finish(arrow_frame(self._spark, self._table(name), ddl_of(shape)), shape)
+        answer = self._here(name)
+        if answer is not None:
+            return arrow_frame(self._spark, answer, ddl_of_columns(self._finishing.types(shape)))
+        return finish(arrow_frame(self._spark, plain(self._table(name)), ddl_of(shape)), shape)
 
     def arrow(self, name: str) -> pa.Table:
-        if self.plan.shapes[self._shape(name)].select is None:
-            return self._table(name)
-        return super().arrow(name)
+        answer = self._here(name)
+        if answer is not None:
+            return answer
+        shape = self.plan.shapes[self._shape(name)]
+        if why_spark(shape) is None:  # a value that Spark may refuse: nobody else's answers depend on it
+            return self._finishing.by_spark({name: (shape, self._table(name))})[name]
+        self._ask_spark(name)
+        return self._by_spark[name]
+
+    def _here(self, name: str) -> pa.Table | None:
+        """The answer, if no job of Spark's is needed for it any more."""
+        if name in self._by_spark:
+            return self._by_spark[name]
+        return self._finishing.here(self.plan.shapes[self._shape(name)], self._table(name))
+
+    def _ask_spark(self, name: str) -> None:
+        """One job for the query and for others that will be asked for, too."""
+        shapes = {one: self.plan.shapes[number] for one, number in self._shape_of.items()}
+        others = [one for one in self if one != name and one not in self._by_spark and why_spark(shapes[one])]
+        asked = {name: (shapes[name], self._table(name))}
+        for one in others:
+            rows = sum(table.num_rows for _, table in asked.values())
+            if rows >= PORTION_ROWS or len(asked) == PORTION_SHAPES:
+                break
+            asked[one] = (shapes[one], self._table(one))
+        try:
+            self._by_spark.update(self._finishing.by_spark(asked))
+        except WindloomError:  # others may be at fault; they are told when they are asked for
+            self._by_spark.update(self._finishing.by_spark({name: asked[name]}))
 
     def _table(self, name: str) -> pa.Table:
+        """The columns of the step."""
         shape = self.plan.shapes[self._shape(name)]
-        schema = pa.schema(
-            [
-                ("window_start", arrow_type(shape.time)),
-                ("window_end", arrow_type(shape.time)),
-                *((column, arrow_type(kind)) for column, kind in shape.groups + shape.columns),
-            ]
-        )
         pieces = [
-            block.table.slice(block.bounds[i], block.bounds[i + 1] - block.bounds[i]).cast(schema)
+            block.table.slice(block.bounds[i], block.bounds[i + 1] - block.bounds[i])
             for block, i in self._pieces.get(name, [])
         ]
-        return pa.concat_tables(pieces) if pieces else schema.empty_table()
+        if len(pieces) == 1:
+            return pieces[0]
+        columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
+        schema = pa.schema([(column, arrow_type(kind)) for column, kind in columns])
+        return pa.concat_tables([piece.cast(schema) for piece in pieces]) if pieces else schema.empty_table()
 
 
 class ExecutorResults(Results):

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,7 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windloom.engine.tables import AnswerTables, queries_text
+from windloom.engine.finishing import queries_text
+from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds import Block
@@ -84,12 +86,13 @@ class ParquetStore:
             raise _unwritable(self._out, error) from None
         return self
 
-    def write(self, block: Block) -> None:
-        table = self._answers.rows(self._plan, block)
-        name = self._names[block.shape]
-        if name not in self._writers:
-            self._writers[name] = pq.ParquetWriter(self._work / name / _FIRST_FILE, table.schema, compression="zstd")
-        self._writers[name].write_table(table)
+    def write(self, blocks: Iterable[Block]) -> None:
+        for shape, table in self._answers.pieces(self._plan, blocks):
+            name = self._answers.name(shape)
+            if name not in self._writers:
+                file = self._work / name / _FIRST_FILE
+                self._writers[name] = pq.ParquetWriter(file, table.schema, compression="zstd")
+            self._writers[name].write_table(table)
 
     def write_wide(self, wide: WideAnswers, rows: int) -> None:
         """Answers that live on executors: Spark writes them, one table after another, in few files."""

@@ -5,56 +5,60 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 
-from windloom.engine.results import with_utc
+from windloom.engine.finishing import Finishing
 from windloom.plan.physical import Plan, Shape
 from windloom.rounds import Block
 from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.errors import as_windloom_errors
-from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish, output_types
+from windloom.spark.frames import arrow_frame, ddl_of_columns
 
 
 class AnswerTables:
-    """Names, columns and rows of the tables that hold answers; what Spark says of a shape is asked once."""
+    """Names, columns and rows of the tables that hold answers."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._columns: dict[Shape, dict[str, str]] = {}
+        self._finishing = Finishing(spark)
 
     def columns(self, shape: Shape) -> dict[str, str]:
         """Names and Spark types, `query` first."""
-        if shape not in self._columns:
-            self._columns[shape] = {"query": "string", **output_types(self._spark, shape)}
-        return self._columns[shape]
+        return {"query": "string", **self._finishing.types(shape)}
 
     def name(self, shape: Shape) -> str:
-        return table_name({name: kind for name, kind in self.columns(shape).items() if name != "query"})
+        return table_name(dict(self._finishing.types(shape)))
 
-    def rows(self, plan: Plan, block: Block) -> pa.Table:
-        """A block as rows of its table; HAVING and expressions over aggregates are evaluated by Spark."""
-        shape = plan.shapes[block.shape]
-        counts = np.diff(block.bounds)
-        query = pa.DictionaryArray.from_arrays(
-            pa.array(np.repeat(np.arange(len(counts), dtype=np.int32), counts)), pa.array(block.queries, pa.string())
-        )
-        table = plain(block.table.add_column(0, "query", query))
-        if shape.select is None:
-            return table
-        with as_windloom_errors(queries_text(block.queries)):
-            return self._finished(arrow_frame(self._spark, table, ddl_of(shape, with_query=True)), shape)
+    def pieces(self, plan: Plan, blocks: Iterable[Block]) -> Iterator[tuple[Shape, pa.Table]]:
+        """Every block as rows of its shape's table; those that need Spark come later, many of them by one job."""
+        waiting = self._finishing.portion(with_query=True)
+        for block in blocks:
+            shape = plan.shapes[block.shape]
+            table = _with_query(block)
+            found = self._finishing.here(shape, table, keep=("query",))
+            if found is not None:
+                yield shape, found
+            else:
+                waiting.add(shape, table, block.queries)
+                if waiting.is_full:
+                    yield from waiting.take()
+        yield from waiting.take()
 
     def empty(self, shape: Shape) -> pa.Table:
-        return self._finished(self._spark.createDataFrame([], ddl_of(shape, with_query=True)), shape)
+        return self._finishing.empty(shape, with_query=True)
 
     def frame(self, rows: pa.Table, columns: Mapping[str, str]) -> DataFrame:
         return arrow_frame(self._spark, rows, ddl_of_columns(columns))
 
-    def _finished(self, frame: DataFrame, shape: Shape) -> pa.Table:
-        return plain(with_utc(finish(frame, shape, keep=("query",)).toArrow()))
+
+def _with_query(block: Block) -> pa.Table:
+    counts = np.diff(block.bounds)
+    query = pa.DictionaryArray.from_arrays(
+        pa.array(np.repeat(np.arange(len(counts), dtype=np.int32), counts)), pa.array(block.queries, pa.string())
+    )
+    return block.table.add_column(0, "query", query)
 
 
 def table_name(columns: dict[str, str]) -> str:
@@ -63,18 +67,3 @@ def table_name(columns: dict[str, str]) -> str:
     slug = re.sub(r"[^a-z0-9]+", "_", readable.lower()).strip("_")[:60] or "windows"
     digest = hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:6]
     return f"{slug}-{digest}"
-
-
-def queries_text(names: Iterable[str]) -> str:
-    listed = sorted(names)
-    shown = ", ".join(f"'{name}'" for name in listed[:3])
-    return f"query {shown}" if len(listed) == 1 else f"queries {shown}{', …' if len(listed) > 3 else ''}"
-
-
-def plain(table: pa.Table) -> pa.Table:
-    """Dictionaries are only our way of carrying columns; whether a column may be NULL differs between queries."""
-    fields = [
-        pa.field(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type)
-        for one in table.schema
-    ]
-    return table.cast(pa.schema(fields))

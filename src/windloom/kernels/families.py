@@ -194,6 +194,11 @@ def empty_like(columns: Columns, length: int) -> Columns:
     return type(columns)(*(new_array(length, column.dtype) for column in columns))
 
 
+def can_remove(columns: Columns) -> bool:
+    """Is there `remove` for these columns?"""
+    return _OPERATIONS[type(columns)].remove is not None
+
+
 # Names for compiled code only; the bodies are the overloads below.
 def load(columns: Any, index: Any) -> Any:
     raise NotImplementedError("compiled code only")

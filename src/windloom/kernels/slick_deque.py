@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from windloom.kernels import slick_deque_inv, slick_deque_non_inv
-from windloom.kernels.families import MaxInt
+from windloom.kernels.families import can_remove
 from windloom.model.aggregate import Needs
 
 
@@ -24,7 +24,7 @@ class SlickDeque:
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None) -> None:
         arguments = (cells, group_bounds, lanes.bounds, lanes.lo, lanes.hi, lanes.runs, queries, out, stamps)
-        if isinstance(cells, MaxInt):
-            slick_deque_non_inv.evaluate(*arguments)
-        else:
+        if can_remove(cells):
             slick_deque_inv.evaluate(*arguments)
+        else:
+            slick_deque_non_inv.evaluate(*arguments)

@@ -73,12 +73,26 @@ def is_literal(node: exp.Expr) -> bool:
 
 def number_type(node: exp.Expr) -> DataType | None:
     """The type of a numeric literal, unless it is a decimal."""
+    found = literal_number_type(node)
+    return None if found is None or found.kind is TypeKind.DECIMAL else found
+
+
+def literal_number_type(node: exp.Expr) -> DataType | None:
+    """The type of a numeric literal: a decimal has as many digits as are written, from the first that is not zero."""
     number = _number(node)
-    if number is None or number.kind == "decimal":
+    if number is None:
         return None
+    if number.kind == "decimal":
+        return DataType.parse(f"decimal({max(1, number.digits + number.scale)},{number.scale})")
     if number.kind != "whole":
         return DataType.parse(number.kind)
     return next(kind for kind in _INTEGERS if _INTEGER_DIGITS[kind.bits] == number.digits)
+
+
+def whole_value(node: exp.Expr) -> int | None:
+    """The value of an integer literal."""
+    number = _number(node)
+    return int(number.value) if number is not None and number.kind == "whole" else None
 
 
 def literal_order(one: exp.Expr, other: exp.Expr) -> int | None:

@@ -11,12 +11,14 @@ from sqlglot import exp
 
 from windloom.aggregates import FUNCTIONS
 from windloom.errors import QueryError, WindloomError
+from windloom.language import trees
 from windloom.language.functions import UNIT_FIRST, why_refused
 from windloom.language.literals import UNITS
 from windloom.language.scan import Source, Span
 from windloom.language.syntax import span_of
 from windloom.language.terms import Level, Term, comma_separated, compose
 from windloom.model import Expression
+from windloom.model.scalar import apply
 
 _BINARY: dict[type[exp.Expr], tuple[str, Level]] = {
     exp.Or: (" OR ", Level.OR),
@@ -130,13 +132,13 @@ class Binder:
     # Leaves -----------------------------------------------------------------------------------------------------
 
     def _literal(self, node: exp.Expr) -> Term:
-        return Term.text(str(node.this))
+        return Term.text(str(node.this), trees.literal(str(node.this)))
 
     def _boolean(self, node: exp.Expr) -> Term:
-        return Term.text("TRUE" if node.this else "FALSE")
+        return Term.text("TRUE" if node.this else "FALSE", trees.truth(bool(node.this)))
 
     def _null(self, node: exp.Expr) -> Term:
-        return Term.text("NULL")
+        return Term.text("NULL", trees.NULL)
 
     def _column(self, node: exp.Expr) -> Term:
         return self.scope.column(self.parts(node), node, self)
@@ -171,14 +173,17 @@ class Binder:
             if term.level < level and not isinstance(left, _CLOSED):
                 raise self.error("the operators can be read in two ways", left, "add parentheses")
             right = self.operand(link.expression, Level(level + 1))
-            term = self.scope.settle(compose(level, term.fit(level), symbol, right))
+            tree = apply(symbol.strip().lower(), term.tree, right.tree)
+            term = self.scope.settle(compose(level, term.fit(level), symbol, right, tree=tree))
             left = link
         return term
 
     def _negative(self, node: exp.Expr) -> Term:
         operand = self.operand(node.this, Level.UNARY)
+        tree = trees.negative(operand.tree, operand.sql)
         # Two minus signs in a row would open a comment.
-        return compose(Level.UNARY, "-", operand.fit(Level.PRIMARY) if operand.sql.startswith("-") else operand)
+        operand = operand.fit(Level.PRIMARY) if operand.sql.startswith("-") else operand
+        return compose(Level.UNARY, "-", operand, tree=tree)
 
     def _bitwise_not(self, node: exp.Expr) -> Term:
         return compose(Level.UNARY, "~", self.operand(node.this, Level.UNARY))
@@ -197,18 +202,21 @@ class Binder:
             return self._like(inner, negated=True)
         if type(inner) in negatable:
             return negatable[type(inner)](inner, negated=True)
-        return compose(Level.NOT, "NOT ", self.operand(node.this, Level.NOT))
+        operand = self.operand(node.this, Level.NOT)
+        return compose(Level.NOT, "NOT ", operand, tree=apply("not", operand.tree))
 
     def _is(self, node: exp.Expr, negated: bool = False) -> Term:
         what = node.expression
         if not isinstance(what, exp.Null | exp.Boolean):
             raise self.error("IS must be followed by [NOT] NULL, TRUE or FALSE", node, "compare values with =")
-        left = self.operand(node.this, Level.COMPARE).fit(Level.BIT_OR)
-        return compose(Level.PREDICATE, left, " IS NOT " if negated else " IS ", self.bind(what))
+        left, right = self.operand(node.this, Level.COMPARE).fit(Level.BIT_OR), self.bind(what)
+        tree = trees.negated(trees.is_tree(left.tree, right.tree), negated)
+        return compose(Level.PREDICATE, left, " IS NOT " if negated else " IS ", right, tree=tree)
 
     def _is_distinct(self, node: exp.Expr) -> Term:
         left, right = (self.operand(side, Level.COMPARE).fit(Level.BIT_OR) for side in (node.this, node.expression))
-        return compose(Level.PREDICATE, left, " IS DISTINCT FROM ", right)
+        tree = apply("not", apply("<=>", left.tree, right.tree))
+        return compose(Level.PREDICATE, left, " IS DISTINCT FROM ", right, tree=tree)
 
     def _in(self, node: exp.Expr, negated: bool = False) -> Term:
         if node.args.get("query") is not None:
@@ -218,12 +226,16 @@ class Binder:
         self.refuse_extras(node, "this", "expressions")
         values = [self.bind(value) for value in node.expressions]
         left = self.operand(node.this, Level.BIT_OR)
-        return compose(Level.PREDICATE, left, " NOT IN (" if negated else " IN (", *comma_separated(values), ")")
+        tree = trees.negated(apply("in", left.tree, *(value.tree for value in values)), negated)
+        word = " NOT IN (" if negated else " IN ("
+        return compose(Level.PREDICATE, left, word, *comma_separated(values), ")", tree=tree)
 
     def _between(self, node: exp.Expr, negated: bool = False) -> Term:
         self.refuse_extras(node, "this", "low", "high")
         value, low, high = (self.operand(node.args[key], Level.BIT_OR) for key in ("this", "low", "high"))
-        return compose(Level.PREDICATE, value, " NOT BETWEEN " if negated else " BETWEEN ", low, " AND ", high)
+        tree = trees.negated(trees.between(value.tree, low.tree, high.tree), negated)
+        word = " NOT BETWEEN " if negated else " BETWEEN "
+        return compose(Level.PREDICATE, value, word, low, " AND ", high, tree=tree)
 
     def _like(self, node: exp.Expr, negated: bool = False, escape: exp.Expr | None = None) -> Term:
         self.refuse_extras(node, "this", "expression", "negate")
@@ -250,14 +262,19 @@ class Binder:
     # Conditions, casts, parts of values -------------------------------------------------------------------------
 
     def _case(self, node: exp.Expr) -> Term:
-        pieces: list[str | Term] = ["CASE"]
-        if node.this is not None:
-            pieces += [" ", self.bind(node.this)]
+        subject = None if node.this is None else self.bind(node.this)
+        pieces: list[str | Term] = ["CASE"] if subject is None else ["CASE ", subject]
+        branches, otherwise = [], None
         for branch in node.args["ifs"]:
-            pieces += [" WHEN ", self.bind(branch.this), " THEN ", self.bind(branch.args["true"])]
+            condition, value = self.bind(branch.this), self.bind(branch.args["true"])
+            pieces += [" WHEN ", condition, " THEN ", value]
+            branches.append((condition.tree, value.tree))
         if node.args.get("default") is not None:
-            pieces += [" ELSE ", self.bind(node.args["default"])]
-        return compose(Level.PRIMARY, *pieces, " END")
+            otherwise = self.bind(node.args["default"])
+            pieces += [" ELSE ", otherwise]
+        last = None if otherwise is None else otherwise.tree
+        tree = trees.case(None if subject is None else subject.tree, branches, last)
+        return compose(Level.PRIMARY, *pieces, " END", tree=tree)
 
     def _if(self, node: exp.Expr) -> Term:
         otherwise = node.args.get("false")
@@ -268,8 +285,9 @@ class Binder:
     def _cast(self, node: exp.Expr) -> Term:
         self.refuse_extras(node, "this", "to", "safe", "_type")
         inner = self.bind(node.this)
-        word = "TRY_CAST" if node.args.get("safe") else "CAST"
-        cast = compose(Level.PRIMARY, f"{word}(", inner, f" AS {node.args['to'].sql('spark')})")
+        word, to = "TRY_CAST" if node.args.get("safe") else "CAST", node.args["to"].sql("spark")
+        tree = None if word == "TRY_CAST" else trees.cast_tree(inner.tree, to)
+        cast = compose(Level.PRIMARY, f"{word}(", inner, f" AS {to})", tree=tree)
         return replace(cast, name=inner.column)  # Spark calls a column and its cast by one name
 
     def _subscript(self, node: exp.Expr) -> Term:
@@ -347,7 +365,8 @@ class Binder:
         return compose(Level.PRIMARY, f"{head} -> ", self.bind(node.this))
 
     def _call(self, name: str, arguments: list[Term]) -> Term:
-        return compose(Level.PRIMARY, f"{name}(", *comma_separated(arguments), ")")
+        tree = apply(name, *(argument.tree for argument in arguments))
+        return compose(Level.PRIMARY, f"{name}(", *comma_separated(arguments), ")", tree=tree)
 
     def _extract(self, node: exp.Expr) -> Term:
         unit = node.name.lower()

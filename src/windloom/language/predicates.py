@@ -11,7 +11,7 @@ from windloom.errors import QueryError
 from windloom.language.constants import constants, domain_of, is_literal, literal_order, number_type
 from windloom.language.expressions import Binder
 from windloom.language.literals import fold_literals
-from windloom.language.result_types import type_of
+from windloom.language.result_types import cast_target, type_of
 from windloom.language.scan import Source, Span, tokenize
 from windloom.language.scopes import Names, RowScope
 from windloom.language.syntax import parse_select
@@ -218,7 +218,9 @@ class _Reader:
 
     def _typed(self, node: exp.Expr) -> _Typed | None:
         """The node as something with values in a known order."""
-        kind = None if is_literal(node) else type_of(node, self.names)
+        kind = None if is_literal(node) else type_of(node, self.names) or cast_target(node)
+        if kind is not None and kind.kind is TypeKind.BOOLEAN and not isinstance(node, exp.Column | exp.Cast):
+            return None  # a condition, which is looked into
         domain = domain_of(kind) if kind is not None else None
         if kind is None or domain is None:
             return None

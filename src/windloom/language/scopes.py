@@ -15,6 +15,7 @@ from windloom.language.holistic import is_holistic, read_arguments
 from windloom.language.terms import Level, Term, compose
 from windloom.model import Aggregate, Expression, Function, Stream, TypeKind, UserDefined
 from windloom.model.aggregate import find_function
+from windloom.model.scalar import Read
 
 _HINTS = {
     "WHERE": "filter on aggregates with HAVING",
@@ -55,7 +56,8 @@ class Names:
     def column_term(self, column: str, node: exp.Expr) -> Term:
         expression = Expression.of_column(column)
         columns = frozenset((column,))
-        return Term(expression.sql, expression.sql, columns=columns, loose=node, column=column, name=column)
+        tree = Read(column)
+        return Term(expression.sql, expression.sql, columns=columns, loose=node, column=column, name=column, tree=tree)
 
     def with_fields(self, value: Term, fields: list[exp.Identifier], binder: Binder) -> Term:
         if fields and value.column is not None:
@@ -215,15 +217,14 @@ class GroupScope:
 
     def _use(self, aggregate: Aggregate, sql: str, label: str) -> Term:
         index = self.aggregates.setdefault(aggregate, len(self.aggregates))
-        placeholder = f"__a{index}"
-        return Term(sql, placeholder, uses=frozenset((placeholder,)), name=label)
+        return Term.of_placeholder(sql, f"__a{index}", label)
 
     def settle(self, term: Term) -> Term:
         index = self.groupings.get(term.sql)
         if index is None or term.placeholder is not None:
             return term
         placeholder = f"__g{index}"
-        return replace(term, over=placeholder, uses=frozenset((placeholder,)), loose=None)
+        return replace(term, over=placeholder, uses=frozenset((placeholder,)), loose=None, tree=Read(placeholder))
 
 
 def _arguments(call: Call, declared: Function | None, binder: Binder) -> tuple[list[exp.Expr], bool]:

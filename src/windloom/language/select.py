@@ -126,8 +126,7 @@ def _having(
         return None
     aliases = {output.name.lower(): term for output, term, _ in reversed(outputs)}
     for index, group in enumerate(groups):
-        placeholder = f"__g{index}"
-        aliases.setdefault(group.name.lower(), Term(group.term.sql, placeholder, uses=frozenset((placeholder,))))
+        aliases.setdefault(group.name.lower(), Term.of_placeholder(group.term.sql, f"__g{index}"))
     scope = GroupScope(statement.names, _indexes(groups), aggregates, aliases, in_having=True)
     return _grouped(having.this, scope, statement).group_expression()
 

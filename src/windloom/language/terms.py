@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from sqlglot import exp
 
 from windloom.model import Expression
+from windloom.model.scalar import Opaque, Read, Scalar
 
 
 class Level(IntEnum):
@@ -33,7 +34,8 @@ class Term:
     """An expression twice: over the stream's columns, and over a query's aggregates and groupings.
 
     `sql` has one text for all spellings of an expression. `over` is the same text with each aggregate i replaced by
-    `__a{i}` and each grouping i by `__g{i}`. `loose` is the first column that is in neither.
+    `__a{i}` and each grouping i by `__g{i}`, and `tree` says the same without text. `loose` is the first column that is
+    in neither.
     """
 
     sql: str
@@ -44,11 +46,17 @@ class Term:
     loose: exp.Expr | None = None
     column: str | None = None  # the stream's column, when the expression is nothing else
     name: str | None = None  # the name Spark would give it, when that is not the text
+    tree: Scalar = field(default=Opaque("…"), compare=False)
 
     @classmethod
-    def text(cls, sql: str) -> Term:
+    def text(cls, sql: str, tree: Scalar | None = None) -> Term:
         """A constant."""
-        return cls(sql, sql)
+        return cls(sql, sql, tree=Opaque(sql) if tree is None else tree)
+
+    @classmethod
+    def of_placeholder(cls, sql: str, placeholder: str, name: str | None = None) -> Term:
+        """One aggregate or grouping, which is the given text over the stream's columns."""
+        return cls(sql, placeholder, uses=frozenset((placeholder,)), name=name, tree=Read(placeholder))
 
     @property
     def placeholder(self) -> str | None:
@@ -70,10 +78,10 @@ class Term:
 
     def group_expression(self) -> Expression:
         """As an expression over the aggregates and groupings of a query."""
-        return Expression(self.over, tuple(sorted(self.uses)))
+        return Expression(self.over, tuple(sorted(self.uses)), tree=self.tree)
 
 
-def compose(level: Level, *pieces: str | Term) -> Term:
+def compose(level: Level, *pieces: str | Term, tree: Scalar | None = None) -> Term:
     """An expression from pieces of text and operands that already fit."""
     terms = [piece for piece in pieces if isinstance(piece, Term)]
     sql = "".join(piece if isinstance(piece, str) else piece.sql for piece in pieces)
@@ -81,6 +89,8 @@ def compose(level: Level, *pieces: str | Term) -> Term:
         over = "".join(piece if isinstance(piece, str) else piece.over for piece in pieces)
     else:
         over = sql
+    if tree is None:
+        tree = Opaque("".join(piece if isinstance(piece, str) else "…" for piece in pieces))
     return Term(
         sql,
         over,
@@ -88,6 +98,7 @@ def compose(level: Level, *pieces: str | Term) -> Term:
         columns=frozenset().union(*(term.columns for term in terms)),
         uses=frozenset().union(*(term.uses for term in terms)),
         loose=next((term.loose for term in terms if term.loose is not None), None),
+        tree=tree,
     )
 
 

@@ -32,7 +32,7 @@ class Needs(Flag):
 
 @dataclass(frozen=True, slots=True)
 class UserDefined:
-    """An aggregate that a user wrote in Python; `engine.user_defined` makes and checks it.
+    """An aggregate that a user wrote in Python; `aggregates.define` makes and checks it.
 
     A value is a scalar, or `value_class` of the `fields` (name, type). Equal are two of one name and `digest`, which
     tells the code of the functions: copies of one definition, such as an executor has, are the same aggregate.
@@ -54,6 +54,11 @@ class UserDefined:
     @property
     def kinds(self) -> tuple[str, ...]:
         return (self.name,)
+
+    @property
+    def layout(self) -> str:
+        """The fields of its values, as text."""
+        return ", ".join(f"{name} {kind}" for name, kind in self.fields)
 
     def text(self, aggregate: Aggregate) -> str:
         return f"{self.name}({aggregate.argument})"

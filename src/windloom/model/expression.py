@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from windloom.model.scalar import Read, Scalar
 
 #: Words Spark never reads as a column unless they are quoted.
 _QUOTED_WORDS = {"true", "false", "null", "not", "current_path"}
@@ -13,12 +15,14 @@ class Expression:
     """`sql` is generated from a checked syntax tree, never the user's raw text.
 
     Equal expressions have equal text, which is how components, predicates and groupings are recognised as shared.
-    `column` names the stream's column when the expression is nothing but that column.
+    `column` names the stream's column when the expression is nothing but that column. `tree` is the same expression as
+    a tree, where it is one over aggregates and groupings; the text tells everything about it.
     """
 
     sql: str
     columns: tuple[str, ...] = ()
     column: str | None = None
+    tree: Scalar | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.sql
@@ -33,3 +37,8 @@ class Expression:
         plain = name.isidentifier() and name.isascii() and name.lower() not in _QUOTED_WORDS
         sql = name if plain else "`" + name.replace("`", "``") + "`"
         return cls(sql, (name,), name)
+
+    @classmethod
+    def of_placeholder(cls, name: str) -> Expression:
+        """The expression that reads one aggregate or one grouping: `__a0`, `__g0`, …"""
+        return cls(name, (name,), tree=Read(name))

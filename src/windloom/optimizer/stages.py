@@ -268,13 +268,13 @@ def _shape(query: Query, types: Types) -> Shape:
             tuple(zip(names, group_types, strict=True)),
             tuple((output.name, results[output.aggregate]) for output in query.outputs if output.aggregate is not None),
         )
-    select = [(name, f"__g{i}") for i, name in enumerate(names)]
-    select += [(one.name, one.expression.sql if one.expression else f"__a{one.aggregate}") for one in query.outputs]
+    select = [(name, Expression.of_placeholder(f"__g{i}")) for i, name in enumerate(names)]
+    select += [(one.name, one.expression or Expression.of_placeholder(f"__a{one.aggregate}")) for one in query.outputs]
     return Shape(
         tuple((f"__g{i}", one) for i, one in enumerate(group_types)),
         tuple((f"__a{i}", one) for i, one in enumerate(results)),
         tuple(select),
-        None if query.having is None else query.having.sql,
+        query.having,
     )
 
 

@@ -31,13 +31,13 @@ class Shape:
     """One table of answers. `groups` and `columns` are (name, type) of what the step writes.
 
     When queries compute over their aggregates or filter groups, the step writes columns named `__g0`, `__a0`, … and
-    Spark evaluates `select` (name, SQL) and `having` over them; both None mean the step's columns are the answer.
+    `select` (name, expression) and `having` are evaluated over them; both None mean the step's columns are the answer.
     """
 
     groups: tuple[tuple[str, DataType], ...]
     columns: tuple[tuple[str, DataType], ...]
-    select: tuple[tuple[str, str], ...] | None = None
-    having: str | None = None
+    select: tuple[tuple[str, Expression], ...] | None = None
+    having: Expression | None = None
     time: DataType = TIMESTAMP  # of window_start and window_end
 
     @property

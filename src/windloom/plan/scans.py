@@ -106,12 +106,17 @@ class Projected:
 
 @dataclass(frozen=True, slots=True)
 class WovenSet:
-    """How the cells of a set are made from tuples: those that have the predicate's bit, grouped by columns."""
+    """How the cells of a set are made from tuples: those that have the predicate's bit, grouped by columns.
+
+    `via` are sets of the same tuples in finer groups, whose cells hold everything that this one needs: where they are
+    few, these are rolled up instead.
+    """
 
     number: int  # of the set
     bit: int | None  # None: every tuple of the scan
     groups: tuple[int, ...]
     components: tuple[Read, ...]
+    via: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

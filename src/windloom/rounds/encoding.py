@@ -10,7 +10,8 @@ step, so a late update to an older slice, or a plan that changes technique, find
 | 4     | CRC-32 of all that follows                               |
 | rest  | an Arrow IPC stream: one row, a list column an array     |
 
-The schema's metadata says which list is which, as JSON.
+The schema's metadata says which list is which, as JSON. Of an aggregate that a user defined, it has the name and the
+fields of its values.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from collections import namedtuple
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,9 +29,11 @@ import pyarrow as pa
 from windloom.aggregates.lifted import AnyLifted, Lifted
 from windloom.aggregates.listed import Listed
 from windloom.aggregates.registry import LIST_RULES
+from windloom.aggregates.user_defined import restored
 from windloom.errors import WindloomError
 from windloom.kernels.families import FAMILIES, AddInt, Columns
 from windloom.kernels.lists import Lists
+from windloom.plan.physical import Plan
 from windloom.rounds.cells import Cells
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import Cut, History, State
@@ -54,7 +59,11 @@ def encode(state: State) -> bytes:
         return len(arrays) - 1
 
     def part_of(part: Columns) -> dict[str, Any]:
-        return {"family": _FAMILIES[type(part)].name, "columns": [keep(column) for column in part]}
+        columns = [keep(column) for column in part]
+        family = _FAMILIES.get(type(part))
+        if family is not None:
+            return {"family": family.name, "columns": columns}
+        return {"own": type(part).__name__, "fields": list(part._fields), "columns": columns}
 
     def lifted_of(one: AnyLifted) -> dict[str, Any]:
         if isinstance(one, Listed):
@@ -107,6 +116,18 @@ def decode(data: bytes) -> State:
         raise _refusal("these bytes of a state are damaged", str(error)) from None
 
 
+def restored_state(state: State, plan: Plan) -> State:
+    """A decoded state with the plan's definitions of aggregates, of which a file has but the columns."""
+    cells = dict(state.cells)
+    for one in plan.sets:
+        held, components = cells.get(one.number), one.components
+        if held is not None and any(planned.component.own is not None for planned in components):
+            pairs = zip(components, held.lifted, strict=True)
+            lifted = (part if planned.component.own is None else restored(planned, part) for planned, part in pairs)
+            cells[one.number] = replace(held, lifted=tuple(lifted))
+    return replace(state, cells=cells)
+
+
 def _refusal(message: str, detail: str) -> WindloomError:
     return WindloomError(
         message, detail, "what works: whole bytes made by `encode`, or a rebuild from the log of partials"
@@ -117,11 +138,14 @@ def _state(batch: pa.RecordBatch, about: dict[str, Any]) -> State:
     def array(place: int) -> pa.Array:
         return batch.column(place).flatten()
 
-    def numbers(place: int, kind: type[np.generic]) -> Any:
+    def numbers(place: int, kind: type[np.generic] | None) -> Any:
         # Memory of our own: kernels are compiled for arrays that can be written.
         return np.array(array(place).to_numpy(zero_copy_only=False), dtype=kind)
 
     def part_of(one: dict[str, Any]) -> Columns:
+        if "own" in one:
+            # Only a plan has the definition: see `restored_state`.
+            return namedtuple(one["own"], one["fields"])(*(numbers(place, None) for place in one["columns"]))
         family = FAMILIES[one["family"]]
         places = zip(one["columns"], family.kinds, strict=True)
         return family.of(*(numbers(place, kind) for place, kind in places))

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import WovenScan, WovenSet
-from windloom.rounds.cells import Cells
+from windloom.rounds.cells import Cells, arrange, group_of_cells
+from windloom.rounds.groups import number_groups
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.cut import Cut
 from windloom.weave.tuples import Tuples
 
 #: Tuples below which threads cost more than they gain.
 FEW_TUPLES = 20_000
+
+#: Finer cells are rolled up where they are so many times fewer than the tuples.
+FEW_CELLS = 8
 
 #: A list counts for so many other components when work is divided among threads.
 _LIST_WORK = 8
@@ -33,25 +40,51 @@ def weave(plan: Plan, scan: WovenScan, tuples: Tuples, threads: int | None = Non
     """The cells of each set of a scan, by its number; a set that no tuple is part of has none."""
     if not len(tuples):
         return {}
-    sets = [(fed, plan.sets[fed.number]) for fed in scan.feeds]
     workers = threads or (1 if len(tuples) < FEW_TUPLES else os.cpu_count() or 1)
-    if workers == 1:
-        made = [_cells(tuples, fed, one) for fed, one in sets]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            # What takes longest first, so that no thread is left with a large set at the end.
-            places = sorted(range(len(sets)), key=lambda i: -_work(tuples, *sets[i]))
-            found = dict(zip(places, pool.map(lambda i: _cells(tuples, *sets[i]), places), strict=True))
-            made = [found[i] for i in range(len(sets))]
-    return {fed.number: cells for (fed, _), cells in zip(sets, made, strict=True) if len(cells)}
+    made: dict[int, Cells] = {}
+    with ThreadPoolExecutor(workers) as pool:
+        # Sets that others may be rolled up from come first; of each lot what takes longest, so that no thread is left
+        # with a large set at the end.
+        for lot in ([fed for fed in scan.feeds if not fed.via], [fed for fed in scan.feeds if fed.via]):
+            ordered = sorted(lot, key=lambda fed: -_work(tuples, fed, plan.sets[fed.number]))
+            make = partial(_made, plan, tuples, dict(made))
+            found = map(make, ordered) if workers == 1 else pool.map(make, ordered)
+            made |= dict(zip((fed.number for fed in ordered), found, strict=True))
+    return {fed.number: made[fed.number] for fed in scan.feeds if len(made[fed.number])}
+
+
+def _made(plan: Plan, tuples: Tuples, made: Mapping[int, Cells], fed: WovenSet) -> Cells:
+    """From the finer cells of another set, where they are few, else from tuples."""
+    one = plan.sets[fed.number]
+    finer = min(fed.via, key=lambda number: len(made[number]), default=None)
+    if finer is not None and FEW_CELLS * len(made[finer]) <= _chosen(tuples, fed):
+        return _rolled_up(made[finer], plan.sets[finer], one)
+    return weave_set(tuples, fed, one)
+
+
+def _rolled_up(cells: Cells, finer: PartialSet, one: PartialSet) -> Cells:
+    keys = [cells.keys[finer.group_by.index(part)] for part in one.group_by]
+    number_of, distinct = number_groups(keys, cells.groups)
+    starts = cells.starts
+    if one.edges != finer.edges and len(starts):
+        slices, place = np.unique(starts, return_inverse=True)
+        starts = one.edges.last_edge(slices)[place]
+    arranged = arrange(number_of[group_of_cells(cells)], len(distinct[0]) if distinct else 1, starts)
+    lifted = tuple(arranged.merge(cells.lifted[finer.components.index(part)]) for part in one.components)
+    return Cells(distinct, arranged.group_bounds, arranged.starts, lifted)
 
 
 def _work(tuples: Tuples, fed: WovenSet, one: PartialSet) -> int:
-    chosen = tuples.chosen(() if fed.bit is None else (fed.bit,)).count(len(tuples))
-    return chosen * sum(_LIST_WORK if part.family.is_list else 1 for part in one.components)
+    return _chosen(tuples, fed) * sum(_LIST_WORK if part.family.is_list else 1 for part in one.components)
 
 
-def _cells(tuples: Tuples, fed: WovenSet, one: PartialSet) -> Cells:
+def _chosen(tuples: Tuples, fed: WovenSet) -> int:
+    """How many tuples are part of the set."""
+    return tuples.chosen(() if fed.bit is None else (fed.bit,)).count(len(tuples))
+
+
+def weave_set(tuples: Tuples, fed: WovenSet, one: PartialSet) -> Cells:
+    """The cells of one set, from tuples."""
     own = () if fed.bit is None else (fed.bit,)
     grid = tuples.grid(fed.groups, one.edges)
     kept = grid.every if not own else grid.holding(tuples.counts(grid, own))

@@ -98,7 +98,7 @@ def run_on_executors(plan: Plan, cells: DataFrame, seen: Told, shards: int) -> W
     )
 
     def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        own = join_cells(one.as_py() for batch in batches for one in batch.column("cells"))
+        own = join_cells((one.as_py() for batch in batches for one in batch.column("cells")), plan)
         _, answers, counts = step(State(), ended.taking(Taken(own)), plan)
         yield _count_rows(counts, arrow)
         for block in answers.blocks():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +21,23 @@ from windloom.plan.explain.reasons import spelled_out
 from windloom.plan.physical import Shape
 from windloom.spark.errors import first_line, quiet
 
+#: What a condition may be of: NULL is one that is never satisfied.
+CONDITIONS = (TypeKind.BOOLEAN, TypeKind.NULL)
+
+#: Settings that change the type of an expression to which our rules give one.
+_TYPE_SETTINGS = (
+    "spark.sql.timestampType",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled",
+    "spark.sql.legacy.integralDivide.returnBigint",
+    "spark.sql.legacy.literal.pickMinimumPrecision",
+)
+_PLACEHOLDER = re.compile(r"\b__[ag]\d+\b")
+
+
+def is_function(spark: SparkSession, name: str) -> bool:
+    """Does Spark know a function of this name?"""
+    return bool(spark.catalog.functionExists(name))
+
 
 def column_types(frame: DataFrame) -> dict[str, DataType]:
     return {name: DataType.parse(kind) for name, kind in frame.dtypes}
@@ -30,8 +49,13 @@ def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
     return spark.createDataFrame([], fields)
 
 
-def expression_types(frame: DataFrame, expressions: Iterable[Expression]) -> dict[str, DataType]:
-    """Types of expressions by their SQL, from Spark's analyzer; refuses what Spark refuses or cannot repeat."""
+def expression_types(
+    frame: DataFrame, expressions: Iterable[Expression], *, one_by_one: bool = True
+) -> dict[str, DataType]:
+    """Types of expressions by their SQL, from Spark's analyzer; refuses what Spark refuses or cannot repeat.
+
+    All are asked for in one analysis, and then one by one to name what Spark refuses.
+    """
     wanted = list(dict.fromkeys(expressions))
     if not wanted:
         return {}
@@ -40,7 +64,7 @@ def expression_types(frame: DataFrame, expressions: Iterable[Expression]) -> dic
             analyzed = frame.select(*(F.expr(one.sql).alias(f"x{i}") for i, one in enumerate(wanted)))
             kinds = [kind for _, kind in analyzed.dtypes]
     except AnalysisException as error:
-        if len(wanted) > 1:
+        if len(wanted) > 1 and one_by_one:
             return {sql: kind for one in wanted for sql, kind in expression_types(frame, [one]).items()}
         raise WindloomError(f"Spark cannot evaluate '{wanted[0]}'", first_line(error), "correct it") from None
     _refuse_nondeterministic(analyzed, wanted)
@@ -62,25 +86,76 @@ def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> N
             )
 
 
-def check_outputs(spark: SparkSession, query: Query, groups: list[DataType], aggregates: list[DataType]) -> None:
-    """Refuse expressions over aggregates that Spark refuses, given the types of the groupings and aggregates."""
-    fields = [f"__g{i} {kind}" for i, kind in enumerate(groups)]
-    fields += [f"__a{i} {kind}" for i, kind in enumerate(aggregates)]
-    grouped = spark.createDataFrame([], ", ".join(fields))
-    wanted = [output.expression for output in query.outputs if output.expression is not None]
+def has_usual_types(spark: SparkSession) -> bool:
+    """Does nothing in the session make a type another than our own rules say."""
     try:
-        expression_types(grouped, wanted)
-        having = {} if query.having is None else expression_types(grouped, [query.having])
+        registered = spark._jsparkSession.sessionState().catalog().listTemporaryFunctions().size()
+    except Exception:  # a remote session cannot be asked
+        return False
+    # A function that the user has registered may have the name of one of Spark's.
+    return not registered and all(spark.conf.get(name, None) is None for name in _TYPE_SETTINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputsOfTypes:
+    """The expressions of a query over its groupings and aggregates, and the types of these."""
+
+    query: Query
+    groups: list[DataType]
+    aggregates: list[DataType]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for queries that differ in their windows only."""
+        return self.query.outputs, self.query.having, *self.groups, *self.aggregates
+
+    @property
+    def columns(self) -> dict[str, DataType]:
+        return {
+            **{f"__g{i}": kind for i, kind in enumerate(self.groups)},
+            **{f"__a{i}": kind for i, kind in enumerate(self.aggregates)},
+        }
+
+    @property
+    def expressions(self) -> list[Expression]:
+        """The condition of HAVING, where there is one, is the last."""
+        found = [output.expression for output in self.query.outputs if output.expression is not None]
+        return found if self.query.having is None else [*found, self.query.having]
+
+
+def check_outputs(spark: SparkSession, outputs: OutputsOfTypes) -> None:
+    """Refuse expressions over aggregates that Spark refuses, given the types of the groupings and aggregates."""
+    query = outputs.query
+    frame = spark.createDataFrame([], ddl_of_columns({name: kind.name for name, kind in outputs.columns.items()}))
+    try:
+        types = expression_types(frame, outputs.expressions)
     except WindloomError as error:
         message, detail = spelled_out(query, error.message), spelled_out(query, error.detail)
         raise WindloomError(message, detail, error.hint) from None
-    for sql, kind in having.items():
-        if kind.kind not in (TypeKind.BOOLEAN, TypeKind.NULL):
-            raise WindloomError(
-                f"the HAVING condition '{spelled_out(query, sql)}' is not a condition",
-                f"it is of type {kind}",
-                "compare it with something",
-            )
+    if query.having is not None and (kind := types[query.having.sql]).kind not in CONDITIONS:
+        raise WindloomError(
+            f"the HAVING condition '{spelled_out(query, query.having.sql)}' is not a condition",
+            f"it is of type {kind}",
+            "compare it with something",
+        )
+
+
+def can_evaluate(spark: SparkSession, wanted: Iterable[OutputsOfTypes]) -> bool:
+    """Would `check_outputs` refuse none of these: all are asked for in one analysis."""
+    columns: dict[str, str] = {}
+    renamed: list[Expression] = []
+    conditions: list[str] = []
+    for number, outputs in enumerate(wanted):
+        columns |= {f"__{number}{name}": kind.name for name, kind in outputs.columns.items()}
+        texts = [_PLACEHOLDER.sub(rf"__{number}\g<0>", one.sql) for one in outputs.expressions]
+        renamed += [Expression(text) for text in texts]
+        conditions += texts[-1:] if outputs.query.having is not None else []
+    frame = spark.createDataFrame([], ddl_of_columns(columns))
+    try:
+        types = expression_types(frame, renamed, one_by_one=False)
+    except WindloomError:
+        return False
+    return all(types[sql].kind in CONDITIONS for sql in conditions)
 
 
 def ddl_of(shape: Shape, *, with_query: bool = False) -> str:
@@ -105,11 +180,11 @@ def arrow_frame(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
 def finish(frame: DataFrame, shape: Shape, keep: tuple[str, ...] = ()) -> DataFrame:
     """HAVING and expressions over aggregates, by Spark itself; `keep` names further columns to carry along."""
     if shape.having is not None:
-        frame = frame.where(shape.having)
+        frame = frame.where(shape.having.sql)
     if shape.select is None:
         names = [name for name, _ in shape.groups + shape.columns]
         return frame.select(*(F.col(_quoted(name)) for name in [*keep, "window_start", "window_end", *names]))
-    computed = [F.expr(sql).alias(name) for name, sql in shape.select]
+    computed = [F.expr(one.sql).alias(name) for name, one in shape.select]
     return frame.select(*keep, "window_start", "window_end", *computed)
 
 
@@ -118,8 +193,5 @@ def _quoted(name: str) -> str:
 
 
 def output_types(spark: SparkSession, shape: Shape) -> dict[str, str]:
-    """Names and Spark types of a shape's answer columns, expressions over aggregates included."""
-    if shape.select is None:
-        fields = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
-        return {name: kind.name for name, kind in fields}
+    """Names and Spark types of a shape's answer columns, from Spark's analyzer."""
     return dict(finish(spark.createDataFrame([], ddl_of(shape)), shape).dtypes)

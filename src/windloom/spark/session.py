@@ -10,11 +10,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from windloom.errors import WindloomError
+from windloom.kernels.loading import load_in_background
+from windloom.spark.archive import archive_options
 from windloom.spark.java import use_java
 
 _LOOPBACK = "127.0.0.1"
@@ -29,32 +32,23 @@ def local_session(
     memory: str | None = None,
     app: str = "windloom",
     conf: Mapping[str, str] | None = None,
+    archive_to: Path | None = None,
 ) -> SparkSession:
     """The session of this process, started on `cores` cores of this machine if there is none yet.
 
     `memory` is the heap of the JVM that does all the work ("4g"); by default a quarter of the machine's memory, between
     1 and 8 GiB. `conf` adds Spark settings or overrides those made here. Where a session runs already, it is
-    returned as it is.
+    returned as it is. `archive_to` is for set-up: the file into which the JVM writes its classes when it exits.
     """
     count = _core_count(cores)
     running = SparkSession.getActiveSession()
     if running is not None:
         return running  # with the settings it has: they are its owner's
-    settings: dict[str, bool | float | int | str | None] = {
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.shuffle.partitions": str(2 * count),
-        "spark.driver.host": _LOOPBACK,
-        "spark.driver.bindAddress": _LOOPBACK,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # The default options, so that a caller's own spark.driver.extraJavaOptions are kept: Spark adds the two up.
-        "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} {_DEEP_STACKS}",
-        "spark.sql.warehouse.dir": _temporary_folder(),  # else it appears in the working directory
-        "spark.driver.memory": memory or _default_memory(),
-        **(conf or {}),
-    }
     with use_java() as java, _environment():
+        settings = _settings(count, memory or _default_memory(), archive_options(java, archive_to))
+        settings.update(conf or {})
+        # The JVM takes seconds to start; what will be called then can be loaded meanwhile.
+        loading = load_in_background()
         try:
             return SparkSession.builder.master(f"local[{cores}]").appName(app).config(map=settings).getOrCreate()
         except PySparkRuntimeError as error:
@@ -65,6 +59,35 @@ def local_session(
                 detail=f"{java}, and it exited at once: its own message stands above",
                 hint=f"check the memory ({memory or _default_memory()}) and the Spark settings given",
             ) from error
+        finally:
+            loading.join()
+
+
+def _settings(cores: int, memory: str, java_options: list[str]) -> dict[str, bool | float | int | str | None]:
+    options = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", _DEEP_STACKS, *java_options]
+    return {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.shuffle.partitions": str(2 * cores),
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # The default options, so that a caller's own spark.driver.extraJavaOptions are kept: Spark adds the two up.
+        "spark.driver.defaultJavaOptions": " ".join(options),
+        "spark.sql.warehouse.dir": _temporary_folder(),  # else it appears in the working directory
+        "spark.driver.memory": memory,
+    }
+
+
+def end_session(session: SparkSession, seconds: float) -> None:
+    """Stop the session and wait for its JVM to exit, which otherwise outlives this process a little."""
+    gateway: Any = session.sparkContext._gateway
+    session.stop()
+    process = gateway.proc
+    gateway.shutdown()
+    process.stdin.close()  # Spark's JVM exits when whoever started it has gone
+    process.wait(timeout=seconds)
 
 
 def _default_memory() -> str:

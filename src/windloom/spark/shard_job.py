@@ -100,7 +100,9 @@ def _task(round: ShardRound) -> _Task:
 
     def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shard = key[0].as_py()
-        cells = join_cells(one.as_py() for batch in batches for one in batch.column("cells") if one.is_valid)
+        cells = join_cells(
+            (one.as_py() for batch in batches for one in batch.column("cells") if one.is_valid), round.plan
+        )
         note = run_shard(round, shard, cells)
         task = TaskContext.get()
         if shard == 0 and task is not None and task.attemptNumber() == 0:

@@ -6,6 +6,7 @@ Shares nothing with the plan, the slices or the kernels: the query's own express
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -17,6 +18,7 @@ from pyspark.sql import functions as F
 
 from windloom.aggregates import card_for
 from windloom.aggregates.card import ListCard
+from windloom.aggregates.user_defined import fold
 from windloom.errors import WindloomError
 from windloom.model.aggregate import Aggregate
 from windloom.model.query import Query
@@ -29,7 +31,7 @@ from windloom.spark.window_frames import windowed
 TOLERANCE = 1e-12
 #: … and what Spark's own sum of n values may be off, relative to Σ|x|, for each value added.
 ROUNDING = 2.0**-52
-#: Expressions over aggregates have no error bound of their own.
+#: Expressions over aggregates, and aggregates that users define, have no error bound of their own.
 LOOSE_TOLERANCE = 1e-9
 
 
@@ -76,8 +78,8 @@ def spark_window_frame(query: Query, stream: Stream, frame: DataFrame, *, with_s
     groups = [F.expr(one.expression.sql).alias(f"__g{i}") for i, one in enumerate(query.group_by)]
     cards = [card_for(one, None) for one in query.aggregates]
     pairs = list(zip(cards, query.aggregates, strict=True))
-    aggregates = [F.expr(card.truth_sql(one, tick_sql(stream))) for card, one in pairs]
-    aggregates = [one.alias(f"__a{i}") for i, one in enumerate(aggregates)]
+    truths = [_truth(one, card.truth_sql(one, tick_sql(stream))) for card, one in pairs]
+    aggregates = [one.alias(f"__a{i}") for i, one in enumerate(truths)]
     extra = [F.count("*").alias("__n")] if with_scales or not aggregates else []
     if with_scales:
         extra += [F.expr(card.scale_sql(one)).alias(f"__s{i}") for i, (card, one) in enumerate(pairs)]
@@ -115,7 +117,7 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
     for position, output in enumerate(query.outputs):
         column = keys + position
         scale = None
-        if output.aggregate is not None:
+        if output.aggregate is not None and query.aggregates[output.aggregate].own is None:
             scale = expected[scales + 1 + output.aggregate].to_numpy()
         aggregate = None if output.aggregate is None else query.aggregates[output.aggregate]
         if aggregate is not None and aggregate.is_approximate:
@@ -128,6 +130,14 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
             first = _row_text(query, expected, answers, keys, column, int(np.flatnonzero(~same)[0]))
         wrong |= ~same
     return Verification(query.name, rows, 0, 0, int(wrong.sum()), first, largest)
+
+
+def _truth(aggregate: Aggregate, sql: str) -> Column:
+    """The aggregate as Spark computes it; what users define, in plain Python from all arguments of a window."""
+    own = aggregate.own
+    if own is None:
+        return F.expr(sql)
+    return F.udf(partial(fold, own), own.result.name, useArrow=False)(F.expr(sql))
 
 
 def _refuse_unverifiable(query: Query) -> None:

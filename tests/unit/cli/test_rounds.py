@@ -46,6 +46,16 @@ def test_a_round_is_a_line() -> None:
     assert "1 tree," in odd
 
 
+def test_of_several_streams_each_has_its_own_watermark() -> None:
+    frontiers = {"trades": "2026-01-05T00:00:53+00:00", "quotes": None}
+    silent = done(0, watermark=None, lag=None, frontiers=frontiers, lags={"trades": 90.0, "quotes": None})
+    assert "rows; watermarks trades 2026-01-05 00:00:53 (lag 1.5 min), quotes –; 0.40 s" in round_line(silent)
+    totals = Totals()
+    totals.add(silent)
+    totals.add(done(1, watermark=None, lag=None, frontiers={"trades": None, "quotes": None}))
+    assert str(totals).endswith("; watermarks trades 2026-01-05 00:00:53, quotes –")
+
+
 def test_totals_add_up_and_remember_the_last_instant_of_the_watermark() -> None:
     totals = Totals()
     assert str(totals) == "no round yet"

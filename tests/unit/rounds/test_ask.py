@@ -8,7 +8,7 @@ import pytest
 
 from support.catalogs import make_query
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.rounds import plan_of
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, Window
@@ -20,7 +20,7 @@ RUNNING = plan_of({"a": make_query("a", Window(20, 10), [SUM], ("k",))})
 
 def kept(history_ticks: int = 0) -> State:
     rows = [{"tick": tick, "k": "xy"[tick % 2], "i": tick} for tick in range(100)]
-    partials = partials_of_plan(RUNNING, rows)
+    partials = taken_of_plan(RUNNING, rows)
     return step(
         State(), RoundInput(partials, {"s": 95}, seen={"s": 99}, first={"s": 0}), RUNNING, history_ticks=history_ticks
     )[0]

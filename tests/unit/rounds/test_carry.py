@@ -11,7 +11,7 @@ import pytest
 
 from support.catalogs import make_query
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.rounds import plan_of
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.plan import Plan
@@ -36,7 +36,7 @@ def ran(at: Plan, ticks: range, watermark: int, state: State | None = None, hist
     """The state after a round with one tuple a tick."""
     rows = [{"tick": tick, "k": "a", "i": 1, "b": True} for tick in ticks]
     seen = {"s": ticks[-1]} if len(ticks) else {}
-    partials = partials_of_plan(at, rows)
+    partials = taken_of_plan(at, rows)
     return step(state or State(), RoundInput(partials, {"s": watermark}, seen=seen), at, history_ticks=history_ticks)[0]
 
 
@@ -109,7 +109,7 @@ def test_a_query_that_stays_goes_on_as_if_nothing_had_happened() -> None:
     carried = carry(state, OLD, grown)
     rows = [{"tick": tick, "k": "a", "i": 1} for tick in range(30, 50)]
     for before, at in ((state, OLD), (carried, grown)):
-        _, answers, _ = step(before, RoundInput(partials_of_plan(at, rows), {"s": 50}), at)
+        _, answers, _ = step(before, RoundInput(taken_of_plan(at, rows, before), {"s": 50}), at)
         found = rows_of(answers.blocks(), next(iter(OLD.queries)).query)
         assert [(row["window_start"], row["o0"]) for row in found] == [(10, 20), (20, 20), (30, 20)]
 

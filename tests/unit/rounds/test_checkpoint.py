@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -20,6 +21,8 @@ from windloom.model import DataType
 from windloom.model.time import TICK_MIN
 from windloom.rounds import RoundInput, State
 from windloom.rounds.checkpoint import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
+from windloom.rounds.encoding import VERSION as STATE_VERSION
+from windloom.rounds.encoding import encode
 
 STREAMS = {"s": STREAM}
 
@@ -196,6 +199,22 @@ def test_a_file_of_another_version_is_refused_by_name(tmp_path: Path, name: str,
         read(checkpoint, name)
     assert "version" in error.value.detail
     assert way_on in error.value.hint
+
+
+def test_a_snapshot_whose_state_is_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    """Not passed over for the log, as a damaged one is: the log is of that version too."""
+    state = encode(State({}, {"s": 3}))
+    older = state[:8] + (STATE_VERSION - 1).to_bytes(4, "little") + state[12:]
+    with opened(tmp_path) as checkpoint:
+        checkpoint.record_plan(PlanRecord(0, 0, {}))
+        checkpoint.begin(0)
+        checkpoint.commit(0, {})
+        with patch("windloom.rounds.checkpoint.snapshots.encode", return_value=older):
+            checkpoint.snapshot(0, State({}, {"s": 3}))
+        told = f"'snapshots/000000000.state': the state is of version {STATE_VERSION - 1}"
+        with pytest.raises(WindloomError, match=told) as error:
+            recover(checkpoint, plan_of_record)
+    assert "start with a new checkpoint" in error.value.hint
 
 
 def test_a_missing_log_is_told_by_its_round(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from support.catalogs import STREAMS, TYPES, make_query
 from support.compare import rows_of
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from windloom.model import Aggregate, Query, Window
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import PlanOptions, make_plan
@@ -32,7 +32,7 @@ def given(plan: Plan, frontiers: dict[str, int], **ticks: list[int]) -> RoundInp
     rows = {stream: [{"tick": tick} for tick in found] for stream, found in ticks.items()}
     seen = {stream: max(found) for stream, found in ticks.items() if found}
     first = {stream: min(found) for stream, found in ticks.items() if found}
-    return RoundInput(partials_of_plan(plan, rows), frontiers, seen, first)
+    return RoundInput(taken_of_plan(plan, rows), frontiers, seen, first)
 
 
 def ends(answers: Answers, query: Query) -> list[int]:

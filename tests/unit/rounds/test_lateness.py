@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.catalogs import make_query
-from support.native import partials_of_plan
+from support.native import taken_of_plan
 from support.rounds import plan_of
 from windloom.model import Aggregate, Window
 from windloom.optimizer import PlanOptions
@@ -24,8 +24,8 @@ def rows(*ticks: int) -> list[dict[str, object]]:
 
 def test_a_tuple_is_partly_late_while_a_longer_window_is_open() -> None:
     plan = plan_of({"short": SHORT, "long": LONG})
-    state, _, _ = step(State(), RoundInput(partials_of_plan(plan, rows(0, 59)), {"s": 50}), plan)
-    _, _, counts = step(state, RoundInput(partials_of_plan(plan, rows(55, 45, 25, 15, 15, -90)), {"s": 50}), plan)
+    state, _, _ = step(State(), RoundInput(taken_of_plan(plan, rows(0, 59)), {"s": 50}), plan)
+    _, _, counts = step(state, RoundInput(taken_of_plan(plan, rows(55, 45, 25, 15, 15, -90), state), {"s": 50}), plan)
     assert counts.late == {0: Late(partly=2, dropped=3)}
 
 
@@ -34,22 +34,22 @@ def test_one_scan_counts_a_tuple_once_whatever_predicates_it_passes_and_several_
     scans: str, expected: Late
 ) -> None:
     plan = plan_of({"short": SHORT, "only_b": ONLY_B}, PlanOptions(scans=scans))
-    state, _, _ = step(State(), RoundInput(partials_of_plan(plan, rows(0, 59)), {"s": 50}), plan)
-    _, _, counts = step(state, RoundInput(partials_of_plan(plan, rows(2, 4, 7)), {"s": 50}), plan)
+    state, _, _ = step(State(), RoundInput(taken_of_plan(plan, rows(0, 59)), {"s": 50}), plan)
+    _, _, counts = step(state, RoundInput(taken_of_plan(plan, rows(2, 4, 7), state), {"s": 50}), plan)
     assert late_by_stream(plan, counts.late) == {"s": expected}
 
 
 def test_a_tuple_that_no_query_wants_is_never_late() -> None:
     alone = plan_of({"only_b": ONLY_B})
-    _, _, counts = step(State({}, {"s": 50}), RoundInput(partials_of_plan(alone, rows(2, 4, 7)), {"s": 50}), alone)
+    _, _, counts = step(State({}, {"s": 50}), RoundInput(taken_of_plan(alone, rows(2, 4, 7)), {"s": 50}), alone)
     assert late_by_stream(alone, counts.late) == {"s": Late(0, 2)}
 
 
 def test_a_tuple_of_several_scans_with_one_predicate_is_counted_once() -> None:
     by_b = make_query("by_b", Window(40, 20), COUNT, ("b",))
     plan = plan_of({"short": SHORT, "by_b": by_b}, PlanOptions(scans="apart"))
-    state, _, _ = step(State(), RoundInput(partials_of_plan(plan, rows(0, 59)), {"s": 50}), plan)
-    _, _, counts = step(state, RoundInput(partials_of_plan(plan, rows(55, 45, 25, 15, 15, -90)), {"s": 50}), plan)
+    state, _, _ = step(State(), RoundInput(taken_of_plan(plan, rows(0, 59)), {"s": 50}), plan)
+    _, _, counts = step(state, RoundInput(taken_of_plan(plan, rows(55, 45, 25, 15, 15, -90), state), {"s": 50}), plan)
     assert sorted(counts.late.values(), key=str) == [Late(0, 5), Late(1, 3)]
     assert late_by_stream(plan, counts.late) == {"s": Late(partly=2, dropped=3)}
 
@@ -57,9 +57,11 @@ def test_a_tuple_of_several_scans_with_one_predicate_is_counted_once() -> None:
 def test_windows_that_a_new_query_is_about_to_report_are_open_for_it() -> None:
     old, new = plan_of({"long": LONG}), plan_of({"long": LONG, "even": make_query("even", Window(20, 20), COUNT)})
     state, _, _ = step(
-        State(), RoundInput(partials_of_plan(old, rows(0, 59)), {"s": 50}, seen={"s": 59}), old, history_ticks=1000
+        State(), RoundInput(taken_of_plan(old, rows(0, 59)), {"s": 50}, seen={"s": 59}), old, history_ticks=1000
     )
     for at, expected in ((old, Late(partly=1, dropped=2)), (new, Late(partly=3, dropped=0))):
         before = state if at is old else carry(state, old, new)
-        _, _, counts = step(before, RoundInput(partials_of_plan(at, rows(25, 5, 5)), {"s": 50}, seen={"s": 59}), at)
+        _, _, counts = step(
+            before, RoundInput(taken_of_plan(at, rows(25, 5, 5), before), {"s": 50}, seen={"s": 59}), at
+        )
         assert counts.late == {0: expected}

@@ -29,6 +29,7 @@ class LiveQueries:
     def plan_of(self, record: PlanRecord) -> Plan:
         plan = self._plans.get(record.version)
         if plan is None:
+            self._check_aggregates(record)
             plan = self._build(record.queries, record.options, record.trees, record.intakes)
             self._remember(record.version, plan)
         return plan
@@ -48,6 +49,7 @@ class LiveQueries:
         options: Mapping[str, str] | None = None,
     ) -> PlanRecord:
         """The record after `record` with some queries put in (or in another's place) and others removed."""
+        self._check_aggregates(record)
         for name in remove:
             if name not in record.queries:
                 raise unknown_query(name, list(record.queries))
@@ -87,7 +89,25 @@ class LiveQueries:
         plan = self._build(queries, options, trees, None)
         trees = [[planned.name for planned in tree.queries] for tree in plan.trees]
         self._remember(version, plan)
-        return PlanRecord(version, from_round, queries, options, trees, declared, intakes_of(plan))
+        own = {one.own.name: one.own.layout for query in plan.queries for one in query.query.aggregates if one.own}
+        return PlanRecord(version, from_round, queries, options, trees, declared, intakes_of(plan), own)
+
+    def _check_aggregates(self, record: PlanRecord) -> None:
+        """What users defined is not in a checkpoint: the program must define it again, with the same values."""
+        for name, layout in record.aggregates.items():
+            own = self._registry.aggregates.get(name)
+            if own is None:
+                raise WindloomError(
+                    f"aggregate '{name}' is not defined",
+                    "queries of the checkpoint ask for it",
+                    f"define it before the stream is started: loom.aggregate('{name}', …)",
+                )
+            if own.layout != layout:
+                raise WindloomError(
+                    f"aggregate '{name}' is not the one that the checkpoint was made with",
+                    f"its values are ({own.layout}), and were ({layout})",
+                    "define it as it was, or give the new one another name",
+                )
 
     def _bind_all(self, queries: Mapping[str, str]) -> list[Query]:
         self._bound = {(name, text): self.bind(name, text) for name, text in queries.items()}

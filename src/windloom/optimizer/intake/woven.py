@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
@@ -32,7 +33,7 @@ def woven_scan(number: int, sets: Sequence[PartialSet], watched: Sequence[Partia
         (*sets, *watched)[0].stream,
         Signature(signed.pushed, tuple(predicates), len(signed.predicates), signed.only_signed),
         columns.projected(),
-        feeds,
+        _with_finer(feeds, {one.number: one for one in sets}),
         counted_by,
         tuple((one.number, signed.bit(one)) for one in watched),
         why,
@@ -95,6 +96,25 @@ def _set(one: PartialSet, signed: Signed, filters: Mapping[str, int], columns: _
     bit = signed.bit(one)
     groups = tuple(columns.place(part, (bit,)) for part in one.group_by)
     return WovenSet(one.number, bit, groups, tuple(_read(part, bit, filters, columns) for part in one.components))
+
+
+def _with_finer(feeds: Sequence[WovenSet], sets: Mapping[int, PartialSet]) -> tuple[WovenSet, ...]:
+    """Each set with those whose cells can be rolled up to its own, of which none is rolled up itself."""
+    by_bit: dict[int | None, list[WovenSet]] = {}
+    for fed in feeds:
+        by_bit.setdefault(fed.bit, []).append(fed)
+    found = {fed.number: [other.number for other in by_bit[fed.bit] if _can_feed(other, fed, sets)] for fed in feeds}
+    made = {number for number, finer in found.items() if not finer}
+    return tuple(replace(fed, via=tuple(one for one in found[fed.number] if one in made)) for fed in feeds)
+
+
+def _can_feed(finer: WovenSet, fed: WovenSet, sets: Mapping[int, PartialSet]) -> bool:
+    if not set(fed.groups) < set(finer.groups):
+        return False
+    kept = set(zip(sets[finer.number].components, finer.components, strict=True))
+    edges = sets[finer.number].edges
+    needs_only_kept = kept.issuperset(zip(sets[fed.number].components, fed.components, strict=True))
+    return needs_only_kept and edges.union(sets[fed.number].edges) == edges
 
 
 def _read(part: PlannedComponent, bit: int | None, filters: Mapping[str, int], columns: _Columns) -> Read:

@@ -21,6 +21,7 @@ from windloom.plan.explain.scans import fed_text, scan_of
 from windloom.plan.explain.sentences import answer_text, component_name, fact, techniques, tree_cost, wrapped
 from windloom.plan.explain.slices import about, edge_rate, mean_slice, measure_of, slice_id_text
 from windloom.plan.explain.words import count, listing, number, one_line, share, short_duration
+from windloom.plan.expressions import why_spark
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 
 _NAMED_PARTNERS = 8
@@ -66,6 +67,16 @@ def _path(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Ite
     yield from fact("→ tree", f"{tree_name(plan, one, tree)} of {count(len(tree.queries), 'query', 'queries')}")
     yield from fact("", f"{edge_rate(tree.edges, measure)}; {techniques(one, tree, [planned])}")
     yield from fact("→ answer", f"window_start, window_end, {answer_text(planned)}")
+    if not planned.query.is_plain:
+        yield from fact("", _evaluation(plan, planned))
+
+
+def _evaluation(plan: Plan, planned: PlannedQuery) -> str:
+    """Who evaluates HAVING and expressions over aggregates."""
+    why = why_spark(plan.shapes[planned.shape])
+    if why is None:
+        return "evaluated without Spark"
+    return f"evaluated by Spark, in one job with other such queries: Windloom does not evaluate {one_line(why)} itself"
 
 
 def _windows(plan: Plan, tree: Tree, planned: PlannedQuery) -> Iterator[str]:

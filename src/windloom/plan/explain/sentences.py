@@ -9,7 +9,7 @@ from windloom.model.aggregate import Component
 from windloom.plan.explain.reasons import Sharing, output_text, spelled_out
 from windloom.plan.explain.slices import TIME, Measure, about, edge_rate
 from windloom.plan.explain.words import count, listing, number, one_line, shorten
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Tree
 
 WIDTH = 110
 _LABEL_WIDTH = 12
@@ -81,3 +81,8 @@ def answer_text(planned: PlannedQuery) -> str:
     text = output_text(planned.query)
     having = planned.query.having
     return text if having is None else f"{text} HAVING {one_line(spelled_out(planned.query, having.sql))}"
+
+
+def property_names(part: PlannedComponent) -> list[str]:
+    """What the operation of a component is known to be."""
+    return [str(one.name).lower().replace("_", " ") for one in part.family.has]

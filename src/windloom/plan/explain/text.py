@@ -14,6 +14,7 @@ from windloom.plan.explain.sentences import (
     answer_text,
     component_name,
     fact,
+    property_names,
     shares_text,
     strategy_name,
     techniques,
@@ -122,6 +123,8 @@ def _component_lines(one: PartialSet) -> Iterator[str]:
         use = f"asked by {queries:,} of {count(every, 'query', 'queries')}"
         if part.component == COUNT_STAR:
             use = "used by all, to know which windows have a row" if queries == 0 else f"used by all, {use}"
+        if part.component.own is not None:
+            use += f"; defined by the user, {', '.join(property_names(part))}"
         yield f"{name:{max(map(len, names))}}  {type_name:{max(map(len, types))}}  {use}"
 
 

@@ -10,7 +10,7 @@
                       woven: columns[]; native: group_by[], components[], edges_per_second
     sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
                       edges, slice_id, trees[]}
-      components[]     {name, kind, argument, by, where, type, family, asked_by}
+      components[]     {name, kind, argument, by, where, type, family, properties[], asked_by}
       edges            {per_second, exact, mean_slice_seconds, composite_slide, composite_slide_ticks, per_composite,
                         classes[] {period_ticks, residue_ticks}}
       slice_id         {way, text, …} and the numbers of the way
@@ -19,7 +19,8 @@
         queries[]        {name, text, answer, having, shape,
                           window {kind: "range" | "landmark" | "rows", range_ticks, slide_ticks, offset_ticks, text},
                           shares {slices_with, partials_with, same_window, components {name: {in_tree, in_set}}}}
-    shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null}
+    shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null,
+                      evaluated_by: windloom | spark | null, why_spark | null}
 
 Ticks are microseconds; in a set with `counted_by`, whose windows are of rows, they are positions of tuples, a second is
 a million of them, and `pace` of these pass in a second of event time. `composite_slide_ticks` and `per_composite` are
@@ -37,8 +38,10 @@ from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name
 from windloom.plan.explain.scans import scans_json
+from windloom.plan.explain.sentences import property_names
 from windloom.plan.explain.slices import mean_slice_ticks, measure_of, slice_id_text
 from windloom.plan.explain.words import period
+from windloom.plan.expressions import why_spark
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Shape, Tree
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
@@ -114,6 +117,7 @@ def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
                 "where": None if part.component.where is None else part.component.where.sql,
                 "type": None if part.argument_type is None else part.argument_type.name,
                 "family": part.family.name,
+                "properties": property_names(part),
                 "asked_by": wanted[part.component],
             }
             for part in one.components
@@ -185,8 +189,10 @@ def _shape(shape: Shape) -> Json:
     return {
         "groups": columns(shape.groups),
         "columns": columns(shape.columns),
-        "select": None if shape.select is None else [{"name": name, "sql": sql} for name, sql in shape.select],
-        "having": shape.having,
+        "select": None if shape.select is None else [{"name": name, "sql": one.sql} for name, one in shape.select],
+        "having": None if shape.having is None else shape.having.sql,
+        "evaluated_by": None if shape.select is None else "windloom" if why_spark(shape) is None else "spark",
+        "why_spark": why_spark(shape),
     }
 
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 from windloom.plan.physical import Plan
 from windloom.plan.scans import WovenScan
 from windloom.rounds.checkpoint.records import damaged
-from windloom.rounds.encoding import decode, encode
+from windloom.rounds.encoding import decode, encode, restored_state
 from windloom.rounds.positions import Positions
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.shards.notes import ShardNote
@@ -62,7 +62,7 @@ class RoundLog:
 
     def complete(self, plan: Plan) -> RoundInput:
         """What the step is called with; `plan` is that of the round."""
-        cells = dict(self.input.taken.cells)
+        cells = dict(restored_state(State(self.input.taken.cells), plan).cells)
         for number, table in self.tuples.items():
             scan = plan.scans[number]
             assert isinstance(scan, WovenScan), "only woven scans leave tuples"

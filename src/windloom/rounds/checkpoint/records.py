@@ -65,6 +65,7 @@ class PlanRecord:
     trees: list[list[str]] = field(default_factory=list)
     declared: Mapping[str, str] = field(default_factory=dict)
     intakes: Mapping[str, str] = field(default_factory=dict)
+    aggregates: Mapping[str, str] = field(default_factory=dict)  # that users defined: the fields of their values
 
     def starting(self, round: int) -> PlanRecord:
         """The same record, holding from another round on."""
@@ -84,6 +85,7 @@ class PlanRecord:
             "trees": self.trees,
             "declared": dict(self.declared),
             "intakes": dict(self.intakes),
+            "aggregates": dict(self.aggregates),
         }
         return write_record("plan", body)
 
@@ -101,4 +103,5 @@ class PlanRecord:
             body["trees"],
             body["declared"],
             body["intakes"],
+            body["aggregates"],
         )

@@ -12,6 +12,7 @@ from windloom.rounds.checkpoint.checkpoint import Checkpoint
 from windloom.rounds.checkpoint.logs import RoundLog
 from windloom.rounds.checkpoint.records import DamagedError, PlanRecord
 from windloom.rounds.checkpoint.snapshots import Snapshot
+from windloom.rounds.encoding import restored_state
 from windloom.rounds.shards.notes import kept_from_of
 from windloom.rounds.state import State
 from windloom.rounds.step import step
@@ -35,6 +36,7 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
     if snapshot is not None:
         state, record = snapshot.state, checkpoint.plan(snapshot.plan_version)
         plan = plan_of(record)
+        state = restored_state(state, plan)
     first = 0 if snapshot is None else snapshot.round + 1
     for round in range(first, last + 1):
         log = _log_of(checkpoint, round)

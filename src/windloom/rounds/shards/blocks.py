@@ -68,7 +68,7 @@ def read_blocks(name: str, data: bytes) -> Iterator[Block]:
 
 
 def joined(blocks: Iterable[Block], rows: int = BLOCK_ROWS) -> Iterator[Block]:
-    """The same rows in fewer blocks: every shard has blocks of its own, and finishing a block may be a Spark job."""
+    """The same rows in fewer blocks: every shard has blocks of its own, and each block costs some calls."""
     waiting: dict[int, list[Block]] = {}
     for block in blocks:
         same = waiting.setdefault(block.shape, [])

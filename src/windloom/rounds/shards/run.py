@@ -10,7 +10,7 @@ from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds.carry import carry
 from windloom.rounds.cells import Cells
-from windloom.rounds.encoding import decode, encode
+from windloom.rounds.encoding import decode, encode, restored_state
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.shards.blocks import write_blocks
 from windloom.rounds.shards.files import ShardFiles
@@ -42,7 +42,8 @@ class ShardRound:
 
 def run_shard(round: ShardRound, shard: int, cells: Mapping[int, Cells]) -> ShardNote:
     """Reads files of the last round, and writes files that nobody knows of until the note is recorded."""
-    state = shard_state(round.files, round.states[shard], round.left) if round.states else round.left
+    before = round.plan if round.previous is None else round.previous
+    state = shard_state(round.files, round.states[shard], round.left, before) if round.states else round.left
     if round.previous is not None:
         state = carry(state, round.previous, round.plan)
     given = round.input.taking(Taken(cells))
@@ -61,11 +62,11 @@ def run_shard(round: ShardRound, shard: int, cells: Mapping[int, Cells]) -> Shar
     return ShardNote(shard, state_name, after.nbytes, None if first is None else answers_name, counts, kept_from)
 
 
-def shard_state(files: ShardFiles, name: str, facts: State) -> State:
-    """The cells of a file, with the facts that hold for all shards."""
+def shard_state(files: ShardFiles, name: str, facts: State, plan: Plan) -> State:
+    """The cells of a file, in terms of a plan, with the facts that hold for all shards."""
     data = files.read(name)
     try:
-        return replace(facts, cells=decode(data).cells)
+        return restored_state(replace(facts, cells=decode(data).cells), plan)
     except WindloomError as error:
         raise WindloomError(f"the shard file '{name}': {error.message}", error.detail, error.hint) from None
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from windloom.kernels.murmur import spark_hash
+from windloom.plan.physical import Plan
 from windloom.rounds.cells import Cells, keep_groups, merge_all
-from windloom.rounds.encoding import decode, encode
+from windloom.rounds.encoding import decode, encode, restored_state
 from windloom.rounds.state import State
 
 
@@ -29,10 +30,10 @@ def split_cells(cells: Mapping[int, Cells], shards: int) -> Iterator[tuple[int, 
         yield shard, encode(State(own))
 
 
-def join_cells(parts: Iterable[bytes]) -> dict[int, Cells]:
+def join_cells(parts: Iterable[bytes], plan: Plan) -> dict[int, Cells]:
     """The cells of all parts, by number of the set."""
     found: dict[int, list[Cells]] = {}
     for part in parts:
-        for number, one in decode(part).cells.items():
+        for number, one in restored_state(decode(part), plan).cells.items():
             found.setdefault(number, []).append(one)
     return {number: merge_all(each) for number, each in found.items()}

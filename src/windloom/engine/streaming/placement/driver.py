@@ -56,7 +56,7 @@ class DriverPlacement:
     def committed(self, round: int, state: State) -> None:
         """The state needs no file of its own: it is made again from snapshot and log."""
 
-    def parts(self, state: State) -> Iterable[State]:
+    def parts(self, state: State, plan: Plan) -> Iterable[State]:
         return [state]
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:

@@ -96,8 +96,8 @@ class ExecutorPlacement:
         self._notes = self._ran
         self._files.keep_only(set(self._states))
 
-    def parts(self, state: State) -> Iterable[State]:
-        return (shard_state(self._files, name, state) for name in self._states)
+    def parts(self, state: State, plan: Plan) -> Iterable[State]:
+        return (shard_state(self._files, name, state, plan) for name in self._states)
 
     def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         with ExitStack() as scope:

@@ -103,6 +103,6 @@ class Placement(Protocol):
     #: Whether `parts` may still be read when the next round has begun.
     parts_outlive_rounds: bool
 
-    def parts(self, state: State) -> Iterable[State]:
+    def parts(self, state: State, plan: Plan) -> Iterable[State]:
         """The state with its cells, in the parts it is kept in; called between two rounds."""
         ...

@@ -1,0 +1,255 @@
+"""Defining an aggregate in Python: functions, types and claims become a checked `UserDefined`, or a refusal by name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core.errors import NumbaError
+
+from windloom.aggregates.laws import check_laws
+from windloom.errors import WindloomError, near_names
+from windloom.kernels.user_families import compile_function, number_kind
+from windloom.model.aggregate import Needs, UserDefined
+from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
+
+#: What an aggregate may claim. Slices are combined in any order and grouping, so the first two hold for all of them.
+PROPERTIES = {
+    "associative": Needs.ASSOCIATIVE,
+    "commutative": Needs.COMMUTATIVE,
+    "invertible": Needs.INVERTIBLE,
+    "selective": Needs.SELECTIVE,
+}
+REQUIRED = ("associative", "commutative")
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_BOOLEAN = DataType.parse("boolean")
+
+
+def define_aggregate(
+    name: str,
+    *,
+    lift: Callable[..., Any],
+    combine: Callable[..., Any],
+    lower: Callable[..., Any],
+    neutral: Any,
+    inverse: Callable[..., Any] | None = None,
+    properties: Iterable[str] = REQUIRED,
+    argument: str = "double",
+) -> UserDefined:
+    """Compile the functions and check on drawn values that they keep what is claimed of them."""
+    _check_name(name)
+    functions = {"lift": lift, "combine": combine, "lower": lower}
+    functions |= {} if inverse is None else {"inverse": inverse}
+    for part, function in functions.items():
+        if not isinstance(function, FunctionType):
+            raise WindloomError(
+                f"aggregate '{name}': '{part}' is not a Python function",
+                f"it is {function!r}",
+                f"write one, for example {part}=lambda x: x" if part in ("lift", "lower") else f"{part}=lambda a, b: …",
+            )
+    fields = _fields(name, neutral)
+    has = _claims(name, properties, inverse, fields)
+    kind = _argument_type(name, argument)
+    own = UserDefined(
+        name,
+        kind,
+        fields,
+        _compiled_result(name, kind, fields, neutral, functions),
+        has,
+        _digest([*functions.values()], neutral),
+        lift,
+        combine,
+        lower,
+        neutral,
+        inverse,
+        type(neutral) if isinstance(neutral, tuple) else None,
+    )
+    check_laws(own)
+    return own
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name.startswith("__"):
+        raise WindloomError(
+            f"{name!r} cannot be the name of an aggregate",
+            "queries call it by its name",
+            "use lower-case letters, digits and underscores, for example geo_mean",
+        )
+
+
+def _fields(name: str, neutral: Any) -> tuple[tuple[str, DataType], ...]:
+    """Names and types of a value, which the neutral one tells."""
+    is_tuple = isinstance(neutral, tuple) and hasattr(neutral, "_fields")
+    named = zip(neutral._fields, neutral, strict=True) if is_tuple else [("value", neutral)]
+    found = [(field, _type_of(value)) for field, value in named]
+    if not found or any(kind is None for _, kind in found):
+        raise WindloomError(
+            f"aggregate '{name}': its neutral value cannot be kept",
+            f"it is {neutral!r}",
+            "a value is a whole number, a float, or a NamedTuple of these, for example neutral=0.0",
+        )
+    return tuple((field, kind) for field, kind in found if kind is not None)
+
+
+def _type_of(value: Any) -> DataType | None:
+    if isinstance(value, bool | np.bool_):
+        return None
+    if isinstance(value, int | np.integer):
+        return BIGINT
+    return DOUBLE if isinstance(value, float | np.floating) else None
+
+
+def _claims(
+    name: str, properties: Iterable[str], inverse: object | None, fields: tuple[tuple[str, DataType], ...]
+) -> Needs:
+    given = [properties] if isinstance(properties, str) else list(properties)
+    for one in given:
+        if one not in PROPERTIES:
+            raise WindloomError(
+                f"aggregate '{name}': unknown property '{one}'",
+                "a property says how values may be combined",
+                near_names(one, list(PROPERTIES)),
+            )
+    missing = [one for one in REQUIRED if one not in given]
+    if missing:
+        raise WindloomError(
+            f"aggregate '{name}' must be {' and '.join(REQUIRED)}",
+            f"slices are combined in any order and grouping, and {' and '.join(missing)} is not claimed",
+            f"properties=({', '.join(map(repr, REQUIRED))})",
+        )
+    if ("invertible" in given) and inverse is None:
+        raise WindloomError(
+            f"aggregate '{name}' is claimed to be invertible", "it has no inverse", "inverse=lambda whole, part: …"
+        )
+    if inverse is not None and any(kind.kind is not TypeKind.INTEGER for _, kind in fields):
+        raise WindloomError(
+            f"aggregate '{name}' cannot have an inverse",
+            "its values hold floats, and what a large float has absorbed does not come back when it is taken away",
+            "leave the inverse out; whole numbers can be taken away exactly",
+        )
+    has = PROPERTIES["invertible"] if inverse is not None else Needs.NONE
+    for one in given:
+        has |= PROPERTIES[one]
+    return has
+
+
+def _argument_type(name: str, argument: str) -> DataType:
+    kinds = {"double": DOUBLE, "bigint": BIGINT}
+    if argument not in kinds:
+        raise WindloomError(
+            f"aggregate '{name}': its argument cannot be a {argument}",
+            "functions take 64-bit floats or whole numbers",
+            "argument='double' or argument='bigint'",
+        )
+    return kinds[argument]
+
+
+def _compiled_result(
+    name: str,
+    argument: DataType,
+    fields: tuple[tuple[str, DataType], ...],
+    neutral: Any,
+    functions: dict[str, Callable[..., Any]],
+) -> DataType:
+    """Compile every function for its types; the type of what `lower` gives."""
+    value: Any = _machine_type(fields[0][1])
+    if isinstance(neutral, tuple):
+        value = types.BaseTuple.from_types([_machine_type(kind) for _, kind in fields], type(neutral))  # type: ignore[no-untyped-call]
+    found = {}
+    for part, function in functions.items():
+        takes = {"lift": (_machine_type(argument),), "lower": (value,)}.get(part, (value, value))
+        found[part] = _compile(name, part, function, takes)
+    for part in found.keys() - {"lower"}:
+        _check_value(name, part, found[part], value, fields)
+    lowered = found["lower"]
+    if isinstance(lowered, types.Boolean):
+        return _BOOLEAN
+    if not isinstance(lowered, types.Integer | types.Float):
+        raise WindloomError(
+            f"aggregate '{name}': 'lower' gives no number",
+            f"it gives a {lowered}",
+            "an answer is one number or condition; give others by aggregates of their own",
+        )
+    return BIGINT if isinstance(lowered, types.Integer) else DOUBLE
+
+
+def _machine_type(kind: DataType) -> Any:
+    return types.int64 if number_kind(kind) is np.int64 else types.float64
+
+
+def _compile(name: str, part: str, function: Callable[..., Any], takes: tuple[Any, ...]) -> Any:
+    compiled: Any = compile_function(function)
+    try:
+        compiled.compile(takes)
+    except (NumbaError, TypeError, NotImplementedError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        # The first line names the compiler's pass; the next says what is wrong.
+        told = next((line for line in lines[1:] if not line.startswith(("-", "There are", "During"))), lines[0])
+        shown = ", ".join(map(str, takes))
+        raise WindloomError(
+            f"aggregate '{name}': '{part}' does not compile",
+            f"for ({shown}): {told}",
+            "use numbers, named tuples of numbers, `math` and NumPy's functions of numbers, and nothing that changes",
+        ) from None
+    return compiled.overloads[takes].signature.return_type
+
+
+def _check_value(name: str, part: str, found: Any, value: Any, fields: tuple[tuple[str, DataType], ...]) -> None:
+    """What a function gives must be a value: of its fields, and no float where whole numbers are kept."""
+    same_class = getattr(found, "instance_class", None) is getattr(value, "instance_class", None)
+    parts: Any = found if isinstance(found, types.BaseTuple) else (found,)
+    if same_class and len(parts) == len(fields):
+        numbers = all(isinstance(one, types.Integer | types.Float | types.Boolean) for one in parts)
+        pairs = zip(parts, fields, strict=True)
+        if numbers and all(kind == DOUBLE or not isinstance(one, types.Float) for one, (_, kind) in pairs):
+            return
+    raise WindloomError(
+        f"aggregate '{name}': '{part}' does not give a value like the neutral one",
+        f"it gives {found}, and the neutral value is {value}",
+        "give the same fields, and make the neutral value a float where values are: 0.0, not 0",
+    )
+
+
+def _digest(functions: list[Callable[..., Any]], neutral: Any) -> str:
+    """Tells definitions apart by their code and by the constants that it reads."""
+    told = hashlib.sha256(repr((type(neutral).__name__, neutral)).encode())
+    for function in functions:
+        told.update(_told(function, set()).encode())
+    return told.hexdigest()[:16]
+
+
+def _told(value: Any, seen: set[int]) -> str:
+    function = getattr(value, "py_func", value)  # of what Numba has compiled
+    if not isinstance(function, FunctionType):
+        return f"{type(value).__name__} {getattr(value, '__qualname__', None) or _constant(value)}"
+    if id(function) in seen:
+        return function.__qualname__
+    seen.add(id(function))
+    read = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    cells = [_content(cell) for cell in function.__closure__ or ()]
+    used = [(name, _told(one, seen)) for name, one in read.items() if one is not None]
+    return repr((_code(function.__code__), used, [_told(cell, seen) for cell in cells], function.__defaults__))
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None  # not filled yet
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, np.ndarray):  # whose text leaves most of a long one out
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    return value.__name__ if isinstance(value, ModuleType) else repr(value)
+
+
+def _code(code: CodeType) -> tuple[Any, ...]:
+    constants = tuple(_code(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts)
+    return code.co_code.hex(), constants, code.co_names, code.co_varnames

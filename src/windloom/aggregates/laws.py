@@ -1,0 +1,201 @@
+"""The laws of a user's aggregate, on drawn values: what plans rely on must hold before the first query does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from windloom.errors import WindloomError
+from windloom.kernels.user_families import compile_function, number_kind
+from windloom.model.aggregate import Needs, UserDefined
+from windloom.model.types import TypeKind
+
+#: Floats may differ by this, relative to the largest value of a field that takes part.
+TOLERANCE = 1e-9
+
+_CORNERS = (0, 1, -1, 2, 3, -7, 10, 1000, -100_000)
+_FRACTIONS = (0.5, -0.25, 1e-3, 1e6, 12345.678, -9.75)
+_DRAWN, _TRIPLES = 24, 400
+
+
+def check_laws(own: UserDefined) -> None:
+    """Refuse an aggregate that breaks a law, with the values that show it."""
+    try:
+        _check(own)
+    except WindloomError:
+        raise
+    except Exception as error:  # whatever a user's function raises
+        raise WindloomError(
+            f"aggregate '{own.name}': its functions raise",
+            f"{type(error).__name__}: {error}",
+            "compiled functions must give a value for every argument, for example NaN",
+        ) from None
+
+
+def _check(own: UserDefined) -> None:
+    laws = _Laws(own)
+    laws.compiled_as_written()
+    for a, b, c in laws.triples():
+        laws.neutral(a)
+        laws.commutative(a, b)
+        laws.associative(a, b, c)
+        if own.inverse is not None:
+            laws.invertible(a, b)
+        if Needs.SELECTIVE in own.has:
+            laws.selective(a, b)
+
+
+class _Laws:
+    """Values and the functions on them, as they are compiled. A case with a value that is not finite says nothing."""
+
+    def __init__(self, own: UserDefined) -> None:
+        self.own = own
+        self.kinds = [number_kind(kind) for _, kind in own.fields]
+        self.lift, self.combine = compile_function(own.lift), compile_function(own.combine)
+        self.inverse = None if own.inverse is None else compile_function(own.inverse)
+        self.zero = self._value(own.neutral)
+        self.arguments = list(_arguments(own))
+        self.values = [value for one in self.arguments if self.is_finite(value := self._value(self.lift(one)))]
+        if len(self.values) < 3:
+            raise WindloomError(
+                f"aggregate '{own.name}': 'lift' gives no finite values",
+                f"of {len(self.arguments)} drawn arguments, {len(self.values)} have one",
+                "lift must be defined for ordinary numbers",
+            )
+
+    def _value(self, value: Any) -> Any:
+        """With every field of its type."""
+        if self.own.value_class is None:
+            return self.kinds[0](value)
+        return self.own.value_class(*(kind(one) for kind, one in zip(self.kinds, value, strict=True)))
+
+    def _parts(self, value: Any) -> tuple[Any, ...]:
+        return (value,) if self.own.value_class is None else tuple(value)
+
+    def is_finite(self, *values: Any) -> bool:
+        return all(math.isfinite(part) for value in values for part in self._parts(value))
+
+    def both(self, a: Any, b: Any) -> Any:
+        return self._value(self.combine(a, b))
+
+    def triples(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Lifted values, and values that were combined before."""
+        rng = np.random.default_rng(17)
+        pool = list(self.values)
+        for _ in range(len(pool)):
+            a, b = (pool[i] for i in rng.integers(0, len(pool), 2))
+            if self.is_finite(combined := self.both(a, b)):
+                pool.append(combined)
+        for _ in range(_TRIPLES):
+            a, b, c = (pool[i] for i in rng.integers(0, len(pool), 3))
+            yield a, b, c
+
+    def compiled_as_written(self) -> None:
+        """Machine code and Python give the same, where Python gives anything."""
+        for one in self.arguments:
+            self._compare_with_python("lift", self.own.lift, self.lift, one)
+        for a, b in zip(self.values, self.values[1:], strict=False):
+            self._compare_with_python("combine", self.own.combine, self.combine, a, b)
+
+    def _compare_with_python(
+        self, part: str, written: Callable[..., Any], compiled: Callable[..., Any], *arguments: Any
+    ) -> None:
+        found = self._value(compiled(*arguments))
+        try:
+            expected = self._value(written(*arguments))
+        except (ArithmeticError, ValueError):
+            return  # outside of what the function is defined for; compiled code gives NaN or infinity there
+        if self.is_finite(found, expected) and not self.are_near(found, expected, found, expected):
+            shown = ", ".join(map(str, arguments))
+            self._refuse(
+                f"'{part}' does not compute what it says when it is compiled",
+                f"{part}({shown}) is {_shown(expected)} in Python and {_shown(found)} compiled",
+                "whole numbers are of 64 bits, and divisions never raise",
+            )
+
+    def are_near(self, left: Any, right: Any, *others: Any) -> bool:
+        """Equal in whole numbers; in floats, but for rounding relative to the largest of `others` too."""
+        columns = zip(*(self._parts(one) for one in (left, right, *others)), strict=True)
+        for kind, (one, other, *rest) in zip(self.kinds, columns, strict=True):
+            size = max(abs(each) for each in (one, other, *rest))
+            if abs(one - other) > (0 if kind is np.int64 else TOLERANCE * size):
+                return False
+        return True
+
+    def neutral(self, a: Any) -> None:
+        for found, text in (
+            (self.both(self.zero, a), "combine(neutral, a)"),
+            (self.both(a, self.zero), "combine(a, neutral)"),
+        ):
+            if not self.are_near(found, a, a):
+                self._refuse(
+                    "its neutral value changes others",
+                    f"{text} is {_shown(found)}, where a = {_shown(a)} and neutral = {_shown(self.zero)}",
+                    "combined with the neutral value, every value must stay what it is",
+                )
+
+    def commutative(self, a: Any, b: Any) -> None:
+        left, right = self.both(a, b), self.both(b, a)
+        if self.is_finite(left, right) and not self.are_near(left, right, a, b):
+            self._refuse(
+                "it is not commutative",
+                f"combine(a, b) is {_shown(left)} and combine(b, a) is {_shown(right)},"
+                f" where a = {_shown(a)} and b = {_shown(b)}",
+                "tuples of a slice come in no order: the result must not depend on it",
+            )
+
+    def associative(self, a: Any, b: Any, c: Any) -> None:
+        ab, bc = self.both(a, b), self.both(b, c)
+        left, right = self.both(ab, c), self.both(a, bc)
+        if self.is_finite(ab, bc, left, right) and not self.are_near(left, right, a, b, c, ab, bc):
+            self._refuse(
+                "it is not associative",
+                f"combine(combine(a, b), c) is {_shown(left)} and combine(a, combine(b, c)) is {_shown(right)},"
+                f" where a = {_shown(a)}, b = {_shown(b)} and c = {_shown(c)}",
+                "keep in the value what makes it so, for example sum and count instead of a mean",
+            )
+
+    def invertible(self, a: Any, b: Any) -> None:
+        assert self.inverse is not None
+        found = self._value(self.inverse(self.both(a, b), b))
+        if not self.are_near(found, a):
+            self._refuse(
+                "its inverse does not take away what was combined",
+                f"inverse(combine(a, b), b) is {_shown(found)}, where a = {_shown(a)} and b = {_shown(b)}",
+                "leave the inverse out, or make it exact",
+            )
+
+    def selective(self, a: Any, b: Any) -> None:
+        found = self.both(a, b)
+        if found not in (a, b):
+            self._refuse(
+                "it is not selective",
+                f"combine(a, b) is {_shown(found)}, where a = {_shown(a)} and b = {_shown(b)}",
+                "leave 'selective' out of its properties: it says that the result is one of the two",
+            )
+
+    def _refuse(self, fact: str, detail: str, hint: str) -> None:
+        raise WindloomError(f"aggregate '{self.own.name}': {fact}", detail, hint)
+
+
+def _arguments(own: UserDefined) -> Iterator[Any]:
+    """Ordinary numbers and corners; the same ones each time."""
+    rng = np.random.default_rng(13)
+    if own.argument.kind is TypeKind.INTEGER:
+        yield from (np.int64(one) for one in (*_CORNERS, *rng.integers(-1000, 1000, _DRAWN)))
+        return
+    yield from (
+        np.float64(one) for one in (*_CORNERS, *_FRACTIONS, *rng.normal(0, 10, _DRAWN), *rng.lognormal(0, 3, _DRAWN))
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        fields = getattr(value, "_fields", ())
+        return (
+            f"{type(value).__name__}({', '.join(f'{name}={part}' for name, part in zip(fields, value, strict=True))})"
+        )
+    return str(value)

@@ -1,0 +1,103 @@
+"""User-defined aggregates: lift, combine and lower are the user's own functions, compiled.
+
+Tuples are taken in one by one, by the woven intake: Spark's own aggregation cannot run the functions. A window without
+a value is NULL, whatever the function makes of the neutral value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import Column, as_floats, as_integers, with_nulls
+from windloom.aggregates.card import Planned, Refuse, ValueCard, argument_sql
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_where
+from windloom.errors import WindloomError
+from windloom.kernels.families import AddInt, Columns, Family
+from windloom.kernels.user_families import lift_repeated, lower_rows, number_kind, update, user_family
+from windloom.model.aggregate import Aggregate, UserDefined
+from windloom.model.types import DataType, TypeKind
+from windloom.weave.cut import Cut, Read
+
+
+class UserAggregates(ValueCard):
+    """The one card of all of them: what differs is in the component."""
+
+    def keeps(self, planned: Planned) -> bool:
+        return planned.component.own is not None
+
+    def family(self, planned: Planned) -> Family:
+        return user_family(own_of(planned))
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        column = cut.argument(read)
+        is_whole = own_of(planned).argument.kind is TypeKind.INTEGER
+        out = self._nothing(planned, len(cut.grid))
+        update(*cut.where(read, read.argument), column.integers if is_whole else column.floats, out)
+        valid = valid_where(cut.taken(cut.counts(read, read.argument)))
+        return Lifted((type(out)(*(cut.taken(values) for values in out)),), valid)
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        return Lifted((self._nothing(planned, count),), AddInt(np.zeros(count, np.int64)))
+
+    def _nothing(self, planned: Planned, count: int) -> Columns:
+        nothing = self.family(planned).empty(count)
+        lift_repeated(np.zeros(count), np.zeros(count, np.int64), nothing)
+        return nothing
+
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        assert aggregate.own is not None
+        found, columns = combined[0], combined[0].parts[0]
+        wanted = np.ones(len(columns[0]), np.bool_) if found.valid is None else found.valid
+        out = np.zeros(len(wanted), number_kind(aggregate.own.result))
+        lower_rows(columns, wanted, out)
+        return with_nulls(out, found.valid)
+
+    def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
+        """All arguments of a window, which `fold` makes the answer of."""
+        assert aggregate.own is not None
+        return f"collect_list(CAST({argument_sql(aggregate)} AS {aggregate.own.argument}))"
+
+
+def own_of(planned: Planned) -> UserDefined:
+    assert planned.component.own is not None
+    return planned.component.own
+
+
+def restored(planned: Planned, lifted: AnyLifted) -> AnyLifted:
+    """Cells that were read from a file, as cells of the aggregate's own family."""
+    assert isinstance(lifted, Lifted)
+    family = user_family(own_of(planned))
+    stored: Columns = lifted.parts[0]
+    if stored._fields != family.columns._fields:
+        raise WindloomError(
+            f"aggregate '{family.name}' is not the one that the state was made with",
+            f"its values have the fields {', '.join(family.columns._fields)}, those of the state had"
+            f" {', '.join(stored._fields)}",
+            "define it as it was, or give the new one another name",
+        )
+    columns = (column.astype(kind) for column, kind in zip(stored, family.kinds, strict=True))
+    return Lifted((family.of(*columns),), lifted.valid)
+
+
+def fold(own: UserDefined, arguments: Sequence[float | None] | None) -> float | int | bool | None:
+    """The definition: every argument lifted and combined from left to right, in plain Python."""
+    values = [own.lift(one) for one in arguments or () if one is not None]
+    if not values:
+        return None
+    total = values[0]
+    for value in values[1:]:
+        total = own.combine(total, value)
+    answer = own.lower(total)
+    if own.result.kind is TypeKind.BOOLEAN:
+        return bool(answer)
+    return int(answer) if own.result.kind is TypeKind.INTEGER else float(answer)
+
+
+def _arguments(own: UserDefined, column: Column) -> NDArray[np.int64] | NDArray[np.float64]:
+    return as_integers(column) if own.argument.kind is TypeKind.INTEGER else as_floats(column)

@@ -1,0 +1,178 @@
+"""A rehearsal at set-up: tiny runs of everything, so that no user waits for kernels to be compiled.
+
+Each area is one function; what it calls is compiled and kept on disk by Numba. An area of new kernels is a function
+and a line in `AREAS`. Runs go through Spark as a user's do, so that kernels are compiled for the very types they will
+meet, and so that Spark's JVM has loaded, by the end, the classes that its archive should hold.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from windloom.engine.loom import Loom
+from windloom.kernels.families import FAMILIES
+from windloom.kernels.loading import compilations, compiled_kernels, kept_in, note_path, write_note
+from windloom.kernels.registry import TECHNIQUES, allowed
+from windloom.kernels.slides import sliding_lanes
+from windloom.optimizer.auto import contenders
+from windloom.optimizer.cost.constants import load_constants
+from windloom.optimizer.cost.omega import cost_name
+from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.archive import archive_path, can_archive, draft_of
+from windloom.spark.java import JavaHome, find_java
+from windloom.spark.session import end_session, local_session
+from windloom.spark.synthetic import synthetic_trades
+from windloom.testing.workload import zipf_workload
+
+#: Writing the archive takes a JVM some ten seconds.
+_EXIT_SECONDS = 300.0
+_EVENTS, _PER_SECOND, _KEYS = 600, 10, 3
+_OF_SLIDES = "[RANGE 20 seconds SLIDE 5 seconds]"
+
+_ORDINARY = {
+    "sums": f"SELECT symbol, count(*) AS n, sum(volume) AS v, avg(price) AS p FROM trades {_OF_SLIDES} GROUP BY symbol",
+    "bounds": f"SELECT symbol, max(price) AS high, min(volume) AS low FROM trades {_OF_SLIDES} GROUP BY symbol",
+    "names": f"SELECT max(symbol) AS s, stddev(price) AS risk FROM trades {_OF_SLIDES} WHERE volume > 100",
+    "ratio": "SELECT symbol, sum(price * volume) / sum(volume) AS r FROM trades [RANGE 13 s SLIDE 7 s]"
+    " WHERE volume > 50 GROUP BY symbol HAVING count(*) > 1",
+    "exact": "SELECT sum(cast(price AS decimal(10,2))) AS d FROM trades [TUMBLE 10 s]",
+}
+_PICKS = {
+    "picks": f"SELECT symbol, first(price) AS f, last(price) AS l, max_by(volume, price) AS m"
+    f" FROM trades {_OF_SLIDES} GROUP BY symbol",
+    "distinct": f"SELECT symbol, count(DISTINCT volume) AS n, median(price) AS m FROM trades {_OF_SLIDES}"
+    " GROUP BY symbol",
+    "top": f"SELECT top(3, symbol) AS t, quantile(volume, 0.9) AS q FROM trades {_OF_SLIDES}",
+    "sketch": f"SELECT approx_count_distinct(volume) AS n, frequent(3, symbol) AS f FROM trades {_OF_SLIDES}",
+}
+_KINDS = {
+    "so_far": "SELECT symbol, sum(volume) AS v, max(price) AS p FROM trades [LANDMARK SLIDE 10 s] GROUP BY symbol",
+    "rows": "SELECT avg(price) AS p FROM trades [ROWS 50 SLIDE 10]",
+    "own_rows": "SELECT symbol, sum(volume) AS v FROM trades [PARTITION BY symbol ROWS 20 SLIDE 5] GROUP BY symbol",
+}
+
+
+def ordinary_queries(spark: SparkSession) -> None:
+    """What most catalogs ask for, from files as users have them."""
+    with TemporaryDirectory(prefix="windloom-") as folder:
+        trades = _trades(spark)
+        trades.write.csv(f"{folder}/csv", header=True)
+        trades.write.parquet(f"{folder}/parquet")
+        spark.read.schema("ts timestamp, symbol string, price double, volume bigint").csv(
+            f"{folder}/csv", header=True
+        ).count()
+        results = _loom(spark.read.parquet(f"{folder}/parquet"), _ORDINARY).run(out=f"{folder}/out")
+        results["ratio"].orderBy("window_start").limit(5).toArrow()
+
+
+def lists_of_values(spark: SparkSession) -> None:
+    _loom(_trades(spark), _PICKS).run()
+
+
+def kinds_of_windows(spark: SparkSession) -> None:
+    _loom(_trades(spark), _KINDS).run()
+    _loom(_trades(spark), _ORDINARY).run(slicing="cutty")
+
+
+def rounds_of_streams(spark: SparkSession) -> None:
+    """Two rounds, so that the second has a state to go on from."""
+    with TemporaryDirectory(prefix="windloom-") as folder:
+        trades = _trades(spark)
+        trades.repartition(2).write.parquet(f"{folder}/in")
+        reader = spark.readStream.schema(trades.schema).option("maxFilesPerTrigger", 1)
+        handle = _loom(reader.parquet(f"{folder}/in"), {**_ORDINARY, "distinct": _PICKS["distinct"]}).start(
+            path=Path(folder, "out"), checkpoint=Path(folder, "c"), trigger={"availableNow": True}, finish=True
+        )
+        handle.await_termination()
+
+
+def techniques(spark: SparkSession) -> None:
+    """The techniques that the cost model may choose, on every family of fixed size."""
+    constants = load_constants()
+    lanes = sliding_lanes(8, [2, 5])
+    bounds, queries = np.array([0, 8]), np.arange(2)
+    for family in FAMILIES.values():
+        if family.is_list:
+            continue
+        cells = family.of(*(np.ones(8, kind) for kind in family.kinds))
+        contending = contenders(constants, family)
+        for name in (one for one in allowed(family) if cost_name(one, family) in contending):
+            TECHNIQUES[name].evaluate(cells, bounds, lanes, queries, family.empty(len(lanes)))
+
+
+def sharing(spark: SparkSession) -> None:
+    """Plans of windows that do not line up, with and without a search."""
+    loom = _loom(_trades(spark), {})
+    for number, window in enumerate(zipf_workload(12, 1_000, 20, 0.6, 1, 1_000_000)):
+        loom.query(f"q{number}", f"SELECT symbol, max(price) AS p FROM trades {window} GROUP BY symbol")
+    for strategy in ("auto", "weave_share", "reweave"):
+        loom.plan(strategy)
+
+
+#: The first area is what nearly every process needs: its kernels are loaded while a session starts.
+AREAS: tuple[tuple[str, Callable[[SparkSession], None]], ...] = (
+    ("sums, averages, extrema", ordinary_queries),
+    ("picks and lists of values", lists_of_values),
+    ("kinds of windows", kinds_of_windows),
+    ("techniques", techniques),
+    ("sharing", sharing),
+    ("streams", rounds_of_streams),
+)
+
+
+def prepare(say: Callable[[str], None]) -> None:
+    """Compile what is not compiled yet and make Spark's archive where there is none; says what it does, and where."""
+    java = find_java()
+    archive = archive_path(java)
+    wants_archive = not archive.is_file() and can_archive(java)
+    if note_path().is_file() and not wants_archive:
+        say(f"kernels are compiled already{_of_archive(java)}")
+        return
+    say("starting Spark for a rehearsal (about a minute in all)")
+    with draft_of(archive) as draft:
+        session = local_session(cores=2, app="windloom rehearsal", archive_to=draft if wants_archive else None)
+        rehearse(session, say)
+        if wants_archive:
+            say("writing an archive of Spark's classes")
+        end_session(session, _EXIT_SECONDS)
+    say(f"{compilations()} kernels compiled, kept in {_common_folder()}{_of_archive(java)}")
+
+
+def rehearse(session: SparkSession, say: Callable[[str], None]) -> None:
+    """Run every area, and note the kernels of the first."""
+    for number, (name, area) in enumerate(AREAS):
+        say(f"compiling kernels: {name} ({number + 1} of {len(AREAS)})")
+        area(session)
+        if number == 0:
+            usual = compiled_kernels()
+    write_note(usual)  # last: with the note, the rehearsal counts as done
+
+
+def _of_archive(java: JavaHome) -> str:
+    if archive_path(java).is_file():
+        return "; Spark starts from an archive of its classes"
+    return f"; Spark starts without an archive of its classes, which Java {java.major} did not write"
+
+
+def _common_folder() -> str:
+    """Beside the sources, or where Numba has gone because that folder cannot be written to."""
+    folder = os.path.commonpath(kept_in())
+    beside = Path(folder).is_relative_to(Path(__file__).parents[1])
+    return folder if beside else f"{folder}, since NUMBA_CACHE_DIR names it or the package cannot be written to"
+
+
+def _trades(spark: SparkSession) -> DataFrame:
+    return synthetic_trades(spark, _EVENTS, _PER_SECOND, _KEYS)
+
+
+def _loom(trades: DataFrame, queries: dict[str, str]) -> Loom:
+    loom = Loom(trades.sparkSession)
+    loom.stream("trades", trades, time="ts")
+    for name, text in queries.items():
+        loom.query(name, text)
+    return loom

@@ -1,0 +1,77 @@
+"""Which types Spark converts into which by itself, and which it can cast: where all sessions agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from windloom.language.result_types.numbers import wider_number
+from windloom.model import DataType, TypeKind
+
+NUMBERS = frozenset({TypeKind.INTEGER, TypeKind.FLOAT, TypeKind.DECIMAL})
+TIMES = frozenset({TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ})
+STRING = frozenset({TypeKind.STRING})
+#: Types that are nothing but a plain value.
+PLAIN = NUMBERS | TIMES | STRING | {TypeKind.BOOLEAN, TypeKind.BINARY}
+
+_INSTANTS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE)  # the wider before the narrower
+_BOOLEAN, _BINARY = frozenset({TypeKind.BOOLEAN}), frozenset({TypeKind.BINARY})
+
+#: What a value of each kind can be cast to.
+_CASTS: dict[TypeKind, frozenset[TypeKind]] = {
+    **dict.fromkeys(NUMBERS, NUMBERS | STRING | _BOOLEAN | {TypeKind.TIMESTAMP}),
+    TypeKind.BOOLEAN: NUMBERS | STRING | _BOOLEAN,
+    TypeKind.STRING: PLAIN,
+    TypeKind.BINARY: STRING | _BINARY,
+    TypeKind.DATE: TIMES | STRING,
+    TypeKind.TIMESTAMP: TIMES | STRING | NUMBERS,
+    TypeKind.TIMESTAMP_NTZ: TIMES | STRING,
+    TypeKind.NULL: PLAIN,
+}
+
+
+def can_cast(source: DataType, target: DataType) -> bool:
+    return target.kind in _CASTS.get(source.kind, ())
+
+
+def are_comparable(left: DataType, right: DataType) -> bool:
+    """Does Spark compare the two, whatever it converts them to."""
+    one, other = left.kind, right.kind
+    if one not in PLAIN | {TypeKind.NULL} or other not in PLAIN | {TypeKind.NULL}:
+        return False
+    if TypeKind.NULL in (one, other) or one is other:
+        return True
+    for kinds in (NUMBERS, TIMES):
+        if {one, other} <= kinds:
+            return True
+    # Beside a string, a value is compared as a string or as what it is; both ways are open to all but binaries.
+    return TypeKind.STRING in (one, other) and TypeKind.BINARY not in (one, other)
+
+
+def are_alike(kinds: Iterable[DataType]) -> bool:
+    """Are all of one sort, numbers or times or the same type: many of these can be compared at once."""
+    found = {kind.kind for kind in kinds} - {TypeKind.NULL}
+    return found <= NUMBERS or found <= TIMES or (len(found) == 1 and found <= PLAIN)
+
+
+def common_type(kinds: Iterable[DataType]) -> DataType | None:
+    """The type of a value that is one of several, as in CASE; pair by pair from the left, as Spark finds it."""
+    found, *rest = kinds
+    for kind in rest:
+        both = _common(found, kind)
+        if both is None:
+            return None
+        found = both
+    return found
+
+
+def _common(left: DataType, right: DataType) -> DataType | None:
+    if left == right:
+        return left if left.kind in PLAIN | {TypeKind.NULL} else None
+    if TypeKind.NULL in (left.kind, right.kind):
+        other = right if left.kind is TypeKind.NULL else left
+        return other if other.kind in PLAIN else None
+    if left.is_numeric and right.is_numeric:
+        return wider_number(left, right)
+    if {left.kind, right.kind} <= TIMES:
+        return min(left, right, key=lambda each: _INSTANTS.index(each.kind))
+    return None

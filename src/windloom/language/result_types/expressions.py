@@ -1,0 +1,29 @@
+"""The type of an expression that stands as text, by the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from windloom.errors import QueryError
+from windloom.language.literals import fold_literals
+from windloom.language.result_types.rules import type_of
+from windloom.language.scan import Source, tokenize
+from windloom.language.scopes import Names
+from windloom.language.syntax import parse_select
+from windloom.model import DataType, Expression, Stream
+
+
+def expression_type(expression: Expression, columns: Mapping[str, DataType]) -> DataType | None:
+    """The type of an expression over these columns; None where only Spark knows it, or whether it is one.
+
+    >>> columns = {"price": DataType.parse("decimal(10,2)"), "volume": DataType.parse("int")}
+    >>> str(expression_type(Expression("coalesce(price * volume, 0)"), columns))
+    'decimal(21,2)'
+    """
+    source = Source(f"SELECT {expression.sql}", "an expression")
+    names = Names(Stream("", columns), frozenset(), frozenset())
+    try:
+        tree = parse_select(fold_literals(tokenize(source), source), source)
+        return type_of(tree.expressions[0], names) if len(tree.expressions) == 1 else None
+    except (QueryError, RecursionError):  # deeper than can be looked into
+        return None

@@ -1,0 +1,84 @@
+"""A scalar expression as a tree over the columns `__a0, …` (aggregates) and `__g0, …` (groupings) of a query.
+
+The SQL text of the same expression stays what Spark would be given. The tree is for those who evaluate without Spark:
+they read it node by node, and leave to Spark what holds a node that they do not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from windloom.model.types import DataType
+
+#: Trees deeper than this are not kept: whoever walks, copies or sends one may do it recursively.
+MOST_LEVELS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The value of a column."""
+
+    column: str
+    depth: int = field(default=1, init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal: its value in Python (a decimal as `Decimal`, a date as days since the epoch), None for NULL."""
+
+    value: Any
+    kind: DataType
+    depth: int = field(default=1, init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operator by its symbol, or a function by its lower-case name.
+
+    Some have forms of their own: `case` has a condition and a value in turn, and a last value for when no condition
+    holds; `in` has the value that is looked for first.
+    """
+
+    name: str
+    operands: tuple[Scalar, ...]
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """CAST(operand AS kind)."""
+
+    operand: Scalar
+    kind: DataType
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """An expression that has no tree; `what` says which, for people."""
+
+    what: str
+    depth: int = field(default=1, init=False)
+
+
+Scalar = Read | Constant | Apply | Cast | Opaque
+
+
+def apply(name: str, *operands: Scalar) -> Scalar:
+    """The operator or function over its operands.
+
+    >>> apply("+", Read("__a0"), Read("__a1")).depth
+    2
+    """
+    depth = 1 + max((one.depth for one in operands), default=0)
+    return Apply(name, operands, depth) if depth <= MOST_LEVELS else _too_deep()
+
+
+def cast(operand: Scalar, kind: DataType) -> Scalar:
+    depth = 1 + operand.depth
+    return Cast(operand, kind, depth) if depth <= MOST_LEVELS else _too_deep()
+
+
+def _too_deep() -> Opaque:
+    return Opaque(f"an expression of more than {MOST_LEVELS} levels")

@@ -1,0 +1,104 @@
+"""Operators: their operands converted to the types that Spark computes with, and the type of their result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
+from windloom.plan.expressions.kinds import arithmetic_decimal, as_decimal, common, comparable
+from windloom.plan.expressions.node import Node, NotKnownError, converted
+
+BOOLEAN = DataType.parse("boolean")
+#: As many listed values as Spark compares one by one; it looks for more in a hash table.
+_LISTED = 10
+
+
+def numeric(op: str, operands: Sequence[Node]) -> None:
+    for one in operands:
+        if not one.kind.is_numeric:
+            raise NotKnownError(f"{op} of {one.kind}")
+
+
+def takes(op: str, operands: Sequence[Node], *counts: int) -> None:
+    if len(operands) not in counts:
+        raise NotKnownError(f"{op} of {len(operands)} values")
+
+
+def arithmetic(op: str, operands: Sequence[Node]) -> Node:
+    takes(op, operands, 2)
+    numeric(op, operands)
+    kinds = [one.kind.kind for one in operands]
+    if TypeKind.DECIMAL in kinds and TypeKind.FLOAT not in kinds:
+        return _of_decimals(op, operands)
+    if op == "div":
+        if TypeKind.FLOAT in kinds:
+            raise NotKnownError("DIV of floating-point numbers")
+        kind = BIGINT
+    else:
+        kind = DOUBLE if op in ("/", "try_divide") else common([one.kind for one in operands])
+    return Node(op, kind, tuple(converted(one, kind) for one in operands))
+
+
+def _of_decimals(op: str, operands: Sequence[Node]) -> Node:
+    if op not in ("+", "-", "*", "/"):
+        raise NotKnownError(f"{op} of decimals")
+    left, right = (converted(one, as_decimal(one)) for one in operands)
+    return Node(op, arithmetic_decimal(op, left.kind, right.kind), (left, right))
+
+
+def comparison(op: str, operands: Sequence[Node]) -> Node:
+    takes(op, operands, 2)
+    kind = comparable([one.kind for one in operands])
+    return Node(op, BOOLEAN, tuple(converted(one, kind) for one in operands))
+
+
+def logic(op: str, operands: Sequence[Node]) -> Node:
+    return Node(op, BOOLEAN, tuple(truth(op, one) for one in operands))
+
+
+def truth(op: str, node: Node) -> Node:
+    """A condition; NULL is one."""
+    if node.kind.kind is TypeKind.NULL:
+        return converted(node, BOOLEAN)
+    if node.kind != BOOLEAN:
+        raise NotKnownError(f"{op} of {node.kind}")
+    return node
+
+
+def in_list(op: str, operands: Sequence[Node]) -> Node:
+    kind = comparable([one.kind for one in operands])
+    value, *listed = (converted(one, kind) for one in operands)
+    if kind.kind is TypeKind.FLOAT and not all(one.is_constant and one.value for one in listed):
+        # Spark's hash table tells 0.0 from -0.0, its comparison does not, and which it takes depends on the list.
+        raise NotKnownError("IN of floating-point numbers that may be zero or NaN")
+    if len(listed) > _LISTED and not all(one.is_constant for one in listed):
+        raise NotKnownError(f"IN a list of more than {_LISTED} expressions")
+    return Node("in", BOOLEAN, (value, *listed))
+
+
+def is_null(op: str, operands: Sequence[Node]) -> Node:
+    takes(op, operands, 1)
+    found = Node("isnull", BOOLEAN, tuple(operands))
+    return found if op == "isnull" else Node("not", BOOLEAN, (found,))
+
+
+def case(op: str, operands: Sequence[Node]) -> Node:
+    """A condition and a value in turn, and the value when none holds."""
+    conditions, values = operands[:-1:2], [*operands[1::2], operands[-1]]
+    kind = common([one.kind for one in values])
+    parts: list[Node] = []
+    for condition, value in zip(conditions, values, strict=False):
+        if condition.kind != BOOLEAN:  # not even NULL, for Spark
+            raise NotKnownError(f"CASE WHEN {condition.kind}")
+        parts += [condition, converted(value, kind)]
+    return Node("case", kind, (*parts, converted(values[-1], kind)))
+
+
+OPERATORS: dict[str, Callable[[str, Sequence[Node]], Node]] = {
+    **dict.fromkeys(("+", "-", "*", "/", "%", "div"), arithmetic),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), comparison),
+    **dict.fromkeys(("and", "or", "not"), logic),
+    **dict.fromkeys(("isnull", "isnotnull"), is_null),
+    "in": in_list,
+    "case": case,
+}

@@ -1,0 +1,65 @@
+"""Values of expressions: an Arrow array with a value per row, or an Arrow scalar where all rows have the same."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Value: TypeAlias = "pa.Array | pa.Scalar"
+#: Rows whose values are asked for (never NULL); None: all of them.
+Active: TypeAlias = "pa.Array | None"
+
+
+class DeclinedError(Exception):
+    """What these rows give is Spark's to say: it may refuse one of them."""
+
+
+def is_scalar(value: Value) -> bool:
+    return isinstance(value, pa.Scalar)
+
+
+def masked(operands: list[Value], active: Active) -> list[Value]:
+    """The operands with NULL where nobody asks for a result, so that no such row is refused.
+
+    An operation on NULL gives NULL, so one operand is enough; one on constants alone is the same for all rows.
+    """
+    if active is None:
+        return operands
+    for index, one in enumerate(operands):
+        if not is_scalar(one):
+            return [*operands[:index], pc.if_else(active, one, pa.scalar(None, one.type)), *operands[index + 1 :]]
+    return operands
+
+
+def any_of(flags: Value) -> bool:
+    """Is one of them true; NULL is not."""
+    return bool(flags.as_py()) if is_scalar(flags) else bool(pc.any(flags).as_py())
+
+
+def refuse(flags: Value, reason: str) -> None:
+    if any_of(flags):
+        raise DeclinedError(reason)
+
+
+def with_numpy(function: Any, *operands: Value) -> Value:
+    """Apply a NumPy function to plain numbers; a row with a NULL gives NULL."""
+    lengths = [len(one) for one in operands if not is_scalar(one)]
+    arrays = [pa.repeat(one, lengths[0] if lengths else 1) if is_scalar(one) else one for one in operands]
+    valid = np.ones(len(arrays[0]), np.bool_)
+    for one in arrays:
+        if one.null_count:
+            valid &= one.is_valid().to_numpy(zero_copy_only=False)
+    with np.errstate(all="ignore"):
+        result = function(*(numbers(one) for one in arrays))
+    found = pa.array(result, mask=None if valid.all() else ~valid)
+    return found if lengths else found[0]
+
+
+def numbers(array: pa.Array) -> NDArray[Any]:
+    """Its values; any number in the place of a NULL."""
+    filled: NDArray[Any] = (pc.fill_null(array, 1) if array.null_count else array).to_numpy(zero_copy_only=False)
+    return filled
