@@ -62,7 +62,14 @@ def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]
     (first, _), (second, _) = keys_of(pairs.field(0)), keys_of(pairs.field(1))
     known = np.asarray(pairs.field(1).is_valid(), dtype=np.bool_)
     second[~known] = 0
-    order = np.lexsort((second, known, first))
+    order = np.argsort(first, kind="stable")
+    is_tied = np.zeros(len(order), np.bool_)
+    equal = first[order[1:]] == first[order[:-1]]
+    is_tied[1:] |= equal
+    is_tied[:-1] |= equal
+    if is_tied.any():  # most are told apart by what is looked at: only the others are sorted by value
+        tied = order[is_tied]
+        order[is_tied] = tied[np.lexsort((second[tied], known[tied], first[tied]))]
     is_new = np.ones(len(order), np.bool_)
     is_new[1:] = np.any([np.diff(one[order]) != 0 for one in (first, known, second)], axis=0)
     ranks = np.empty(len(order), np.int64)
