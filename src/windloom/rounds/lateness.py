@@ -94,7 +94,10 @@ def _lost(
     window, closed, starts = planned.query.window, state.closed_of(one), held.starts
     if one.counted_by is not None:
         # A tuple that comes behind the frontier has no position; those from before anybody asked were not to have one.
-        return starts > state.positions.counts_of(one).after, np.zeros(len(held), np.bool_)
+        # Where nobody came later every such tuple was: also in a scan without slices of time, where none has a start.
+        after = state.positions.counts_of(one).after
+        missed = np.ones(len(held), np.bool_) if after == TICK_MIN else starts > after
+        return missed, np.zeros(len(held), np.bool_)
     closed_until, reported_from = _reported(window, planned.name, state, closed)
     landmark = landmarks.get(planned.name)
     if landmark is not None:
