@@ -23,12 +23,13 @@ def main() -> int:
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     # Imported here: the parent only starts processes, and --help needs no Spark.
+    from bench.cold import COLD_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
     from bench.streams import STREAM_WORKLOADS
     from bench.unlike import UNLIKE_WORKLOADS
     from bench.workloads import WORKLOADS as BATCH_WORKLOADS
 
-    workloads = {**BATCH_WORKLOADS, **SCAN_WORKLOADS, **STREAM_WORKLOADS, **UNLIKE_WORKLOADS}
+    workloads = {**BATCH_WORKLOADS, **SCAN_WORKLOADS, **STREAM_WORKLOADS, **UNLIKE_WORKLOADS, **COLD_WORKLOADS}
 
     chosen = {asked: meant_by(asked, workloads) for asked in arguments.names}
     unknown = [asked for asked, found in chosen.items() if not found]

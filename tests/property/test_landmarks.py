@@ -13,6 +13,7 @@ from support.catalogs import ROWS, STREAM, TYPES, aggregates, landmark_catalogs,
 from support.compare import assert_equal_answers, rows_of
 from support.native import taken_of_plan
 from support.rounds import first_of
+from windloom.aggregates import PlannedComponent
 from windloom.kernels import TECHNIQUES, permits
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.aggregate import Needs
@@ -31,7 +32,7 @@ def permitted(technique: str) -> st.SearchStrategy[Aggregate]:
 
 def _families(aggregate: Aggregate) -> list[Any]:
     argument = None if aggregate.argument is None else TYPES["s", aggregate.argument.sql]
-    return [component.family(argument) for component in aggregate.components]
+    return [PlannedComponent(component, argument).family for component in aggregate.components]
 
 
 def plan_of(queries: list[Query], strategy: str = "auto", slicing: str = "pairs", technique: str = "auto") -> Plan:

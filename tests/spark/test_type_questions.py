@@ -52,8 +52,8 @@ def test_spark_is_not_asked_what_our_rules_know(spark: SparkSession, asked: list
 def test_all_queries_are_asked_about_together(spark: SparkSession, asked: list[str]) -> None:
     loom = declared(
         spark,
-        a="SELECT try_divide(sum(price), count(*)) AS r",
-        b="SELECT try_divide(max(price), 2) AS r, max(try_add(volume, 1)) AS s",
+        a="SELECT hex(sum(volume)) AS r",
+        b="SELECT bin(count(*)) AS r, max(try_add(volume, 1)) AS s",
         c="SELECT sum(try_multiply(volume, 2)) AS s",
     )
     loom.plan()
@@ -61,9 +61,7 @@ def test_all_queries_are_asked_about_together(spark: SparkSession, asked: list[s
 
 
 def test_where_one_of_many_is_wrong_it_is_named(spark: SparkSession) -> None:
-    loom = declared(
-        spark, a="SELECT try_divide(sum(price), 2) AS r", b="SELECT array_size(max(price)) AS r, count(*) AS n"
-    )
+    loom = declared(spark, a="SELECT hex(sum(volume)) AS r", b="SELECT array_size(max(price)) AS r, count(*) AS n")
     with pytest.raises(WindloomError, match=r"query 'b': Spark cannot evaluate 'array_size\(max\(price\)\)'"):
         loom.plan()
 

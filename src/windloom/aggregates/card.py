@@ -143,7 +143,7 @@ class ListCard(Card):
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
         ranked = cut.argument(read).ranked
-        lists = count_values(cut, cut.in_order(read), ranked.ranks)
+        lists = count_values(cut, read, ranked.ranks)
         if self.rule.most is not None:
             lists = most_frequent(lists, self.rule.most)
         return Listed(self.rule, lists, ranked.dictionary).without_unused()

@@ -42,7 +42,7 @@ class Registers(ListCard):
     def weave(self, planned: Planned, cut: Cut, read: Read) -> Listed:
         ranked = cut.argument(read).ranked
         packed = np.array(ranked.dictionary.to_numpy(zero_copy_only=False), np.int64)
-        lists = largest_ranks(cut, cut.in_order(read), ranked.ranks, packed, PACKED_RANK_BITS)
+        lists = largest_ranks(cut, read, ranked.ranks, packed, PACKED_RANK_BITS)
         return Listed(self.rule, lists, pa.array(np.arange(COUNT))).without_unused()
 
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:

@@ -71,18 +71,22 @@ def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
     """Every fit, by the name of what it is about."""
     from windloom.cli.calibrate_check import plan_of
     from windloom.cli.calibrate_kernels import measure_techniques
-    from windloom.cli.calibrate_spark import measure_spark
+    from windloom.cli.calibrate_spark import measure_projection, measure_spark
     from windloom.cli.calibrate_step import measure_answering, measure_reading
+    from windloom.cli.calibrate_woven import measure_weaving
 
     found: dict[str, Fit] = {f"{name} {family}": one for (name, family), one in measure_techniques(quick, tell).items()}
     planned = partial(plan_of, strategy="shared", technique="recalculate")
     found.update(measure_reading(planned, quick, tell))
     found["answers"] = measure_answering(planned, quick, tell)
+    found["weaving"] = measure_weaving(quick, tell)
     if not no_spark:
         from windloom.spark.session import local_session
 
         tell("starting Spark")
-        found["spark"] = measure_spark(local_session(app="windloom calibrate"), quick, tell)
+        spark = local_session(app="windloom calibrate")
+        found["spark"] = measure_spark(spark, quick, tell)
+        found["projection"] = measure_projection(spark, quick, tell)
     return found
 
 

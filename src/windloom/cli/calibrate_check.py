@@ -78,7 +78,9 @@ def plan_of(one: Synthetic, strategy: str, technique: str, constants: Constants 
     queries = one.queries()
     key: SetKey = ("s", "", ("k",) if one.groups > 1 else (), ())
     known = Known(constants, {key: one.observed})
-    return make_plan({"s": one.stream}, queries, one.types, PlanOptions(strategy, "pairs", technique), known=known)
+    return make_plan(
+        {"s": one.stream}, queries, one.types, PlanOptions(strategy, "pairs", technique, "native"), known=known
+    )
 
 
 def step_seconds(plan: Plan, one: Synthetic, constants: Constants) -> float:

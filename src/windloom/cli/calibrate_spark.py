@@ -125,3 +125,37 @@ def terms_of(plan: Plan, tuples: float, partials: int) -> dict[str, float]:
         "partial": float(partials),
         "partial_field": float(partials * (fields + len(one.group_by))),
     }
+
+
+#: Columns that are projected, as SQL over synthetic trades.
+PROJECTIONS = (
+    ("unix_micros(ts)",),
+    ("unix_micros(ts)", "price"),
+    ("unix_micros(ts)", "price", "volume", "symbol"),
+    ("unix_micros(ts)", "price", "volume", "symbol", "price * 2", "volume + 1", "if(price > 100, 1L, 0L)"),
+)
+
+
+def measure_projection(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
+    """Tuples scanned, projected and brought over from the JVM: for a job, a tuple, a column of it."""
+    from windloom.spark.synthetic import synthetic_trades
+
+    events = 500_000 if quick else 2_000_000
+    terms = [{"job": 1.0, "woven_tuple": events, "woven_column": events * len(one)} for one in PROJECTIONS]
+    terms.append({"job": 1.0, "woven_tuple": 0.0, "woven_column": 0.0})
+    least = [np.inf] * len(terms)
+    with tempfile.TemporaryDirectory(prefix="windloom-calibrate-") as folder:
+        path = str(Path(folder) / "trades")
+        synthetic_trades(spark, events, PER_SECOND, 100).coalesce(4).write.parquet(path)
+        frame = spark.read.parquet(path)
+        for number in range(2 + (2 if quick else 4)):
+            for i in range(len(terms)):
+                tell(f"projection {i + 1} of {len(terms)}")
+                named = [f"{sql} AS x{j}" for j, sql in enumerate(PROJECTIONS[min(i, len(PROJECTIONS) - 1)])]
+                chosen = frame.selectExpr(*named)
+                _, took = _timed(spark, chosen if i < len(PROJECTIONS) else chosen.limit(1))
+                if number > 1:
+                    least[i] = min(least[i], took)
+    found = fit(terms, least)
+    # What a job costs is told by jobs that aggregate, too.
+    return Fit({name: value for name, value in found.nanoseconds.items() if name != "job"}, found.deviations)

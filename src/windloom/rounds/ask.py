@@ -8,16 +8,18 @@ from windloom.errors import WindloomError
 from windloom.model.time import TICK_MIN, format_duration
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery
 from windloom.rounds.answers import Answers
+from windloom.rounds.backfill import Past
 from windloom.rounds.carry import carry_set, find_set
 from windloom.rounds.exact import first_exact, kept_from
 from windloom.rounds.landmarks import landmarks_of
 from windloom.rounds.state import History, State
 
 
-def ask(state: State, plan: Plan, query_plan: Plan) -> tuple[Answers, int | None]:
+def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) -> tuple[Answers, int | None]:
     """Answers of the one query of `query_plan`, from the cells of `plan`, as far as its windows are closed.
 
-    The tick is the start of its first exact window, None if every one is. Refuses questions of which nothing is kept.
+    Where these do not tell, `past` is asked: the tuples of past rounds. The tick is the start of the first exact
+    window, None if every one is. Refuses questions of which nothing is kept.
     """
     (one,) = query_plan.sets
     (planned,) = one.queries
@@ -34,6 +36,9 @@ def ask(state: State, plan: Plan, query_plan: Plan) -> tuple[Answers, int | None
     since = first_exact(one, planned, history, state.seen.get(one.stream))
     last = (closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
     last_start = last * window.slide_ticks + window.offset_ticks
+    if since is not None and since > last_start and past is not None and (found := past(one)) is not None:
+        cells, history = found
+        since = first_exact(one, planned, history, state.seen.get(one.stream))
     if since is not None and since > last_start:
         raise _refusal(one, planned, before, history, closed, last_start)
     after = TICK_MIN if since is None else since + window.range_ticks - 1

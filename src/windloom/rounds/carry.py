@@ -7,6 +7,7 @@ from dataclasses import replace
 from windloom.aggregates import neutral
 from windloom.model.query import Query
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent
+from windloom.rounds.backfill import Past
 from windloom.rounds.cells import Cells, coarsen
 from windloom.rounds.exact import first_exact
 from windloom.rounds.positions import first_counted
@@ -17,8 +18,10 @@ from windloom.slicing.edges import EdgeSet
 MOST_CUTS = 256
 
 
-def carry(state: State, old: Plan, new: Plan) -> State:
-    """The state in terms of `new`. Pure; called once between two rounds, with the plans of the two.
+def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State:
+    """The state in terms of `new`, called between two rounds, with the plans of the two.
+
+    `past` tells what the tuples of past rounds make of a set that is new.
 
     Sets are the same if stream, predicate and grouping are; queries are the same if name and meaning are. Queries that
     are new are `fresh`, and `since` says from which window on they are exact where that is not from the beginning.
@@ -31,11 +34,13 @@ def carry(state: State, old: Plan, new: Plan) -> State:
     fresh: set[str] = set()
     for one in new.sets:
         before = find_set(old, one)
-        held, past = carry_set(state, before, one)
+        held, kept = carry_set(state, before, one)
+        if before is None and past is not None and one.counted_by is None:
+            held, kept = past(one) or (held, kept)
         if held is not None:
             cells[one.number] = held
-        if past != History():
-            history[one.number] = past
+        if kept != History():
+            history[one.number] = kept
         for planned in one.queries:
             name = planned.name
             if before is not None and name in running and _same(running[name], planned.query):
@@ -45,7 +50,7 @@ def carry(state: State, old: Plan, new: Plan) -> State:
                 tick = first_counted(one, planned, positions)
                 fresh.add(name)
             else:
-                tick = first_exact(one, planned, past, state.seen.get(one.stream))
+                tick = first_exact(one, planned, kept, state.seen.get(one.stream))
                 fresh.add(name)
             if tick is not None:
                 since[name] = tick

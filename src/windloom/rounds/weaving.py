@@ -59,7 +59,7 @@ def _made(plan: Plan, tuples: Tuples, made: Mapping[int, Cells], fed: WovenSet) 
     finer = min(fed.via, key=lambda number: len(made[number]), default=None)
     if finer is not None and FEW_CELLS * len(made[finer]) <= _chosen(tuples, fed):
         return _rolled_up(made[finer], plan.sets[finer], one)
-    return _cells(tuples, fed, one)
+    return weave_set(tuples, fed, one)
 
 
 def _rolled_up(cells: Cells, finer: PartialSet, one: PartialSet) -> Cells:
@@ -83,7 +83,8 @@ def _chosen(tuples: Tuples, fed: WovenSet) -> int:
     return tuples.chosen(() if fed.bit is None else (fed.bit,)).count(len(tuples))
 
 
-def _cells(tuples: Tuples, fed: WovenSet, one: PartialSet) -> Cells:
+def weave_set(tuples: Tuples, fed: WovenSet, one: PartialSet) -> Cells:
+    """The cells of one set, from tuples."""
     own = () if fed.bit is None else (fed.bit,)
     grid = tuples.grid(fed.groups, one.edges)
     kept = grid.every if not own else grid.holding(tuples.counts(grid, own))

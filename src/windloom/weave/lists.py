@@ -11,23 +11,22 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiled import compiled
 from windloom.kernels.lists import Lists
-from windloom.weave.cut import Cut
-from windloom.weave.updates import count_rows
+from windloom.weave.cut import Cut, Read
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
 
-def count_values(cut: Cut, rows: Codes, ranks: Codes) -> Lists:
-    """Lists of the kept cells; `rows` are tuples in order of rank."""
-    room, codes, numbers, ends = _space(cut, rows)
+def count_values(cut: Cut, read: Read, ranks: Codes) -> Lists:
+    """Lists of the kept cells; `ranks` are those of the argument."""
+    rows, (room, codes, numbers, ends) = cut.in_order(read), _space(cut, read)
     _count_values(rows, ranks, cut.grid.cells, room, codes, numbers, ends)
     return _compact(cut.kept.cells, room, codes, numbers, ends)
 
 
-def largest_ranks(cut: Cut, rows: Codes, ranks: Codes, packed: Ints, bits: int) -> Lists:
+def largest_ranks(cut: Cut, read: Read, ranks: Codes, packed: Ints, bits: int) -> Lists:
     """Lists of (register, largest rank); `packed` holds both by rank of the column, `bits` those of the latter."""
-    room, codes, numbers, ends = _space(cut, rows)
+    rows, (room, codes, numbers, ends) = cut.in_order(read), _space(cut, read)
     _largest_ranks(rows, ranks, packed, bits, cut.grid.cells, room, codes, numbers, ends)
     return _compact(cut.kept.cells, room, codes, numbers, ends)
 
@@ -41,13 +40,13 @@ def most_frequent(lists: Lists, most: int) -> Lists:
     return Lists(bounds, codes[:used].copy(), counts[:used].copy())
 
 
-def _space(cut: Cut, rows: Codes) -> tuple[Ints, Codes, Ints, Ints]:
+def _space(cut: Cut, read: Read) -> tuple[Ints, Codes, Ints, Ints]:
     """Room for an entry per tuple: where each cell's begins, codes and counts, and where what it holds ends."""
-    counts = cut.zeros(np.int64)
-    count_rows(cut.grid.cells, rows, False, counts)
+    counts = cut.counts(read, read.argument)
     room = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=room[1:])
-    return room, np.empty(len(rows), np.int32), np.empty(len(rows), np.int64), room[:-1].copy()
+    entries = int(room[-1])
+    return room, np.empty(entries, np.int32), np.empty(entries, np.int64), room[:-1].copy()
 
 
 def _compact(kept: Ints, room: Ints, codes: Codes, numbers: Ints, ends: Ints) -> Lists:

@@ -19,10 +19,13 @@ from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.model.time import TICK_MAX
 from windloom.plan.explain import explain_text
+from windloom.plan.physical import PartialSet
 from windloom.rounds import Block
 from windloom.rounds.ask import ask
+from windloom.rounds.cells import Cells
 from windloom.rounds.checkpoint import PlanRecord
 from windloom.rounds.frontiers import inputs_of
+from windloom.rounds.state import History
 from windloom.spark.api import DataFrame, StreamingQuery
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.ingest import Ingest
@@ -186,13 +189,17 @@ class Handle:
             if plan is None:
                 raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
             for state in parts:  # all of them say the same of the past
-                answers, since = ask(state, plan, alone)
+                answers, since = ask(state, plan, alone, self._past)
                 blocks += answers.blocks()
         pieces = [table for _, table in self._tables.pieces(alone, blocks)]
         shape = alone.shapes[0]
         table = pa.concat_tables(pieces) if pieces else self._tables.empty(shape)
         closed = instant(state.closed_of(alone.sets[0]))
         return Answer(table.drop_columns("query"), closed, None if since is None else instant(since))
+
+    def _past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
+        with self._loop.lock:
+            return self._loop.past(one)
 
     # ---- changing -----------------------------------------------------------------------------------------------
 

@@ -23,11 +23,14 @@ from windloom.engine.streaming.progress import RoundProgress, frontier_ticks, in
 from windloom.engine.streaming.sinks.sink import Sink, TableInfo
 from windloom.engine.tables import AnswerTables
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.plan.physical import Plan, Shape
+from windloom.plan.physical import PartialSet, Plan, Shape
 from windloom.rounds import Block, State
-from windloom.rounds.carry import carry
-from windloom.rounds.checkpoint import Checkpoint, PlanRecord, recover
+from windloom.rounds.backfill import LoggedRound, woven_again
+from windloom.rounds.carry import carry, find_set
+from windloom.rounds.cells import Cells
+from windloom.rounds.checkpoint import Checkpoint, PlanRecord, RoundLog, recover
 from windloom.rounds.lateness import Late
+from windloom.rounds.state import History
 from windloom.spark.api import DataFrame
 from windloom.spark.ingest import Ingest
 
@@ -76,6 +79,9 @@ class RoundLoop:
         watch = Stopwatch()
         record = self.checkpoint.begin(number, batch)
         plan, state = self.adopted(record)
+        if plan is not self.plan and number > 0:
+            # What a new query's past is made from may be gone when the round is replayed: it is kept before it counts.
+            self._keep_past(number - 1, record, plan, state)
         round = Round(number, record, plan, state, self.plan, self.state)
         outcome = self.placement.run(round, intake, watch)
         with watch("answers"):
@@ -107,7 +113,29 @@ class RoundLoop:
         plan = self.queries.plan_of(record)
         if self.plan is None or plan is self.plan:
             return plan, self.state
-        return plan, carry(self.state, self.plan, plan)
+        return plan, carry(self.state, self.plan, plan, self.past)
+
+    def past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
+        """What the logged tuples of past rounds make of a set; called while the lock is held."""
+        return woven_again(one, self._logged_rounds())
+
+    def _logged_rounds(self) -> Iterator[LoggedRound]:
+        """Newest first, as long as tuples were logged."""
+        newer: RoundLog | None = None
+        for log in self.checkpoint.logged():
+            if newer is not None:
+                yield LoggedRound(self._plan_of(newer), newer.tuples, log.input.seen)
+            newer = log
+        if newer is not None and newer.round == 0:
+            yield LoggedRound(self._plan_of(newer), newer.tuples, {})
+
+    def _plan_of(self, log: RoundLog) -> Plan:
+        return self.queries.plan_of(self.checkpoint.plan(log.plan_version))
+
+    def _keep_past(self, round: int, record: PlanRecord, plan: Plan, state: State) -> None:
+        is_new = (one for one in plan.sets if self.plan is not None and find_set(self.plan, one) is None)
+        if any(one.number in state.cells for one in is_new):
+            self.checkpoint.snapshot(round, state, record.version)
 
     def _emit(self, number: int, plan: Plan, blocks: Iterable[Block]) -> int:
         rows = 0

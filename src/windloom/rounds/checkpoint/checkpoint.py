@@ -16,7 +16,7 @@ write that a crash cut short on storage without atomic renames): they count as n
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -167,6 +167,14 @@ class Checkpoint:
                 raise
             return None
 
+    def logged(self) -> Iterator[RoundLog]:
+        """The logs of committed rounds that are kept, newest first, without a gap."""
+        for round in range(self.last_committed, -1, -1):
+            log = self.read_log(round)
+            if log is None:
+                return
+            yield log
+
     def commit(self, round: int, progress: Mapping[str, Any]) -> None:
         """The round is done: its rows are where they belong, and it will not run again."""
         fault("before commit")
@@ -199,13 +207,14 @@ class Checkpoint:
 
     # Snapshots
 
-    def snapshot(self, round: int, state: State) -> None:
-        """Keep the state after a round, in terms of the plan the round was begun with."""
+    def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None:
+        """Keep the state after a round, in terms of the plan the round was begun with, or of that of the next one."""
         begun = self.begun(round)
         if begun is None:
             raise ValueError(f"round {round} was never begun")
+        version = begun.plan_version if plan_version is None else plan_version
         fault("before snapshot")
-        self._write("snapshots", round, Snapshot(round, begun.plan_version, state).to_bytes())
+        self._write("snapshots", round, Snapshot(round, version, state).to_bytes())
         fault("after snapshot")
 
     def snapshots(self) -> list[int]:

@@ -1,0 +1,104 @@
+"""Cells of a set that nobody asked for, made from the tuples in the logs of past rounds.
+
+Tuples are logged as they were projected for the queries of their round. They can be woven once more, in any grouping
+and at any edges, for a set whose columns are among those that were projected and whose predicate was told by a bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windloom.aggregates.planned import PlannedComponent
+from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.scans import WovenScan, WovenSet
+from windloom.rounds.cells import Cells, merge_all
+from windloom.rounds.state import History
+from windloom.rounds.weaving import weave_set
+from windloom.weave.cut import Read
+from windloom.weave.tuples import TICK, Tuples
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRound:
+    """The tuples of a past round, by number of the scan, and the largest tick of each stream before it."""
+
+    plan: Plan
+    tuples: Mapping[int, pa.Table]
+    seen_before: Mapping[str, int]
+
+
+#: What past rounds tell of a set: its cells, and from when on they hold everything. None: nothing.
+Past = Callable[[PartialSet], tuple[Cells | None, History] | None]
+
+
+def woven_again(one: PartialSet, newest_first: Iterable[LoggedRound]) -> tuple[Cells | None, History] | None:
+    """The set's cells of as many rounds, without a gap up to the last one, as hold all that it needs."""
+    parts: list[Cells] = []
+    history: History | None = None
+    for round in newest_first:
+        found = _scan_of(round, one)
+        if found is None:
+            break
+        scan, table, fed = found
+        if table.num_rows:
+            tuples = Tuples.of(table, scan.signature.words, one.edges)
+            parts.append(weave_set(tuples, fed, one))
+        seen = round.seen_before.get(one.stream)
+        history = History() if seen is None else History(seen + 1)
+    if history is None:
+        return None
+    held = [part for part in parts if len(part)]
+    return merge_all(held) if held else None, history
+
+
+def _scan_of(round: LoggedRound, one: PartialSet) -> tuple[WovenScan, pa.Table, WovenSet] | None:
+    """The scan whose tuples the set can be made from, and how."""
+    for scan in round.plan.scans:
+        if scan.stream == one.stream and scan.number in round.tuples and isinstance(scan, WovenScan):
+            fed = _fed(scan, one)
+            return None if fed is None else (scan, round.tuples[scan.number], fed)
+    return None
+
+
+def _fed(scan: WovenScan, one: PartialSet) -> WovenSet | None:
+    # What a guard left out is NULL for tuples that the set may want.
+    columns = {column.sql: place for place, column in enumerate(scan.columns) if column.guards is None}
+    signature = scan.signature
+    bits = {predicate.sql: bit for bit, predicate in enumerate(signature.predicates)}
+    bit: int | None = None
+    if one.predicate is None:
+        if not signature.sees_all:
+            return None
+    elif signature.where is None or signature.where.sql != one.predicate.sql or signature.only_signed:
+        bit = bits.get(one.predicate.guarded_sql)
+        if bit is None or (bit >= signature.wanting and not signature.sees_all):
+            return None
+    reads = [_read(part, columns, bits) for part in one.components]
+    groups = [columns.get(part.sql) for part in one.group_by]
+    if None in reads or None in groups:
+        return None
+    return WovenSet(
+        one.number,
+        bit,
+        tuple(place for place in groups if place is not None),
+        tuple(read for read in reads if read is not None),
+    )
+
+
+def _read(part: PlannedComponent, columns: Mapping[str, int], bits: Mapping[str, int]) -> Read | None:
+    component = part.component
+    condition = None if component.where is None else bits.get(f"CAST({component.where.sql} AS BOOLEAN)")
+    if component.where is not None and condition is None:
+        return None
+    if component.argument is None:
+        return Read(filter=condition)
+    argument = columns.get(part.card.woven_sql(component.argument.sql))
+    by = TICK if component.kind in part.card.by_tick else None
+    if component.by is not None:
+        by = columns.get(component.by.sql)
+        if by is None:
+            return None
+    return None if argument is None else Read(argument, by, condition)
