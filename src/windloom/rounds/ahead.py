@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from queue import Empty, Full, Queue
-from typing import Generic, TypeVar
+from queue import Full, Queue
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
@@ -16,14 +15,15 @@ HELD = 2
 #: Seconds after which a thread that waits looks whether anybody still reads.
 _PATIENCE = 0.2
 
+#: Behind the last item of a generator.
+_END = object()
 
-@dataclass(frozen=True, slots=True)
-class _Made(Generic[Item]):
-    """An item, or the end of its generator, or what the generator failed with."""
 
-    item: Item | None = None
-    is_end: bool = False
-    failure: BaseException | None = None
+class _Failed:
+    """In place of an item: what its generator failed with."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
 
 
 def run_ahead(makers: Sequence[Callable[[], Iterator[Item]]], threads: int) -> Iterator[Item]:
@@ -35,27 +35,27 @@ def run_ahead(makers: Sequence[Callable[[], Iterator[Item]]], threads: int) -> I
         for make in makers:
             yield from make()
         return
-    queues: list[Queue[_Made[Item]]] = [Queue(HELD) for _ in makers]
+    queues: list[Queue[Any]] = [Queue(HELD) for _ in makers]
     is_left = threading.Event()
 
-    def put(queue: Queue[_Made[Item]], made: _Made[Item]) -> bool:
+    def put(queue: Queue[Any], item: object) -> None:
         while not is_left.is_set():
             try:
-                queue.put(made, timeout=_PATIENCE)
-                return True
+                queue.put(item, timeout=_PATIENCE)
+                return
             except Full:
                 continue
-        return False
 
     def run(number: int) -> None:
-        queue, end = queues[number], _Made[Item](is_end=True)
+        queue = queues[number]
         try:
             for item in makers[number]():
-                if not put(queue, _Made(item)):
+                put(queue, item)
+                if is_left.is_set():
                     return
-        except BaseException as error:  # raised where the item is read
-            end = _Made(failure=error)
-        put(queue, end)
+            put(queue, _END)
+        except BaseException as error:  # raised where the item would have been read
+            put(queue, _Failed(error))
 
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -63,20 +63,9 @@ def run_ahead(makers: Sequence[Callable[[], Iterator[Item]]], threads: int) -> I
             for number in range(len(makers)):
                 pool.submit(run, number)
             for queue in queues:
-                while not (made := queue.get()).is_end:
-                    if made.failure is not None:
-                        raise made.failure
-                    assert made.item is not None
-                    yield made.item
+                while (item := queue.get()) is not _END:
+                    if isinstance(item, _Failed):
+                        raise item.error
+                    yield item
         finally:
             is_left.set()
-            for queue in queues:
-                _emptied(queue)
-
-
-def _emptied(queue: Queue[_Made[Item]]) -> None:
-    try:
-        while True:
-            queue.get_nowait()
-    except Empty:
-        return
