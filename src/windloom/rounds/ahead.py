@@ -1,71 +1,88 @@
-"""Several generators of blocks at once, in threads: kernels release the interpreter while they run."""
+"""Several generators at once, in threads: kernels release the interpreter while they run."""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from queue import Full, Queue
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
-#: Items that a generator may be ahead of who reads them.
-HELD = 2
-#: Seconds after which a thread that waits looks whether anybody still reads.
-_PATIENCE = 0.2
 
-#: Behind the last item of a generator.
-_END = object()
-
-
-class _Failed:
-    """In place of an item: what its generator failed with."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-def run_ahead(makers: Sequence[Callable[[], Iterator[Item]]], threads: int) -> Iterator[Item]:
+def run_ahead(
+    makers: Sequence[Callable[[], Iterator[Item]]], threads: int, weigh: Callable[[Item], int], most: int
+) -> Iterator[Item]:
     """All items in the order of their generators; as many of these as there are threads run at the same time.
 
-    No more than a few items of each are held at once. When nobody reads on, the threads end.
+    Generators pause while the items that wait weigh more than `most`. When nobody reads on, the threads end.
     """
     if threads <= 1 or len(makers) <= 1:
         for make in makers:
             yield from make()
         return
-    queues: list[Queue[Any]] = [Queue(HELD) for _ in makers]
-    is_left = threading.Event()
-
-    def put(queue: Queue[Any], item: object) -> None:
-        while not is_left.is_set():
-            try:
-                queue.put(item, timeout=_PATIENCE)
-                return
-            except Full:
-                continue
-
-    def run(number: int) -> None:
-        queue = queues[number]
-        try:
-            for item in makers[number]():
-                put(queue, item)
-                if is_left.is_set():
-                    return
-            put(queue, _END)
-        except BaseException as error:  # raised where the item would have been read
-            put(queue, _Failed(error))
-
+    ahead = _Ahead[Item](len(makers), weigh, most)
     with ThreadPoolExecutor(threads) as pool:
         try:
             # Threads take generators in order, so the one that is read is always running or done.
+            for number, make in enumerate(makers):
+                pool.submit(ahead.run, number, make)
             for number in range(len(makers)):
-                pool.submit(run, number)
-            for queue in queues:
-                while (item := queue.get()) is not _END:
-                    if isinstance(item, _Failed):
-                        raise item.error
-                    yield item
+                yield from ahead.items(number)
         finally:
-            is_left.set()
+            ahead.leave()
+
+
+class _Ahead(Generic[Item]):
+    """What the threads share: items that wait, by generator; which generator is read; whether anybody reads."""
+
+    def __init__(self, makers: int, weigh: Callable[[Item], int], most: int) -> None:
+        self._weigh, self._most = weigh, most
+        self._waiting: list[deque[Item]] = [deque() for _ in range(makers)]
+        self._ends: dict[int, BaseException | None] = {}  # by generator that has ended, what it failed with
+        self._weight = self._read = 0
+        self._is_left = False
+        self._changed = threading.Condition()
+
+    def run(self, number: int, make: Callable[[], Iterator[Item]]) -> None:
+        failure: BaseException | None = None
+        try:
+            for item in make():
+                with self._changed:
+                    self._waiting[number].append(item)
+                    self._weight += self._weigh(item)
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._may_go_on(number))
+                    if self._is_left:
+                        return
+        except BaseException as error:  # raised where the next item would have been read
+            failure = error
+        with self._changed:
+            self._ends[number] = failure
+            self._changed.notify_all()
+
+    def _may_go_on(self, number: int) -> bool:
+        # Of the one that is read there must always be a next item, or nobody would ever take any.
+        is_awaited = number == self._read and not self._waiting[number]
+        return self._is_left or is_awaited or self._weight <= self._most
+
+    def items(self, number: int) -> Iterator[Item]:
+        while True:
+            with self._changed:
+                self._read = number
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._waiting[number] or number in self._ends)
+                if not self._waiting[number]:
+                    failure = self._ends[number]
+                    break
+                item = self._waiting[number].popleft()
+                self._weight -= self._weigh(item)
+            yield item
+        if failure is not None:
+            raise failure
+
+    def leave(self) -> None:
+        with self._changed:
+            self._is_left = True
+            self._changed.notify_all()

@@ -41,6 +41,8 @@ Span = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: Rows a block aims at: large enough to amortise the calls, small enough to stay near the caches.
 BLOCK_ROWS = 1 << 20
+#: Rows that trees which are answered at the same time may be ahead of the one that is read.
+ROWS_AHEAD = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Answers:
             if len(cells)
             for tree in one.trees
         ]
-        return run_ahead(makers, threads)
+        return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
 
     def _tree_blocks(self, one: PartialSet, tree: Tree, cells: Cells, rows: int) -> Iterator[Block]:
         return _TreeAnswers(self, one, tree, cells).blocks(rows)
