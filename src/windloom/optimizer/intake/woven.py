@@ -17,7 +17,7 @@ from windloom.weave.tuples import TICK, Bits
 def woven_scan(number: int, sets: Sequence[PartialSet], watched: Sequence[PartialSet] = (), why: str = "") -> WovenScan:
     """`sets` are of one stream, and their slices of one kind: of time, or of positions counted in the same way.
 
-    `watched` are sets of positions whose late tuples this scan tells.
+    `watched` are sets that it does not feed, and whose late tuples it tells.
     """
     counted_by = sets[0].counted_by if sets else None
     # Where tuples are counted, all of them are, whether a query wants them or not.
