@@ -123,7 +123,7 @@ def _read(part: PlannedComponent, bit: int | None, filters: Mapping[str, int], c
     if component.argument is None:
         return Read(filter=condition)
     bits = (bit, condition)
-    argument = columns.place(component.argument, bits, part.card.woven_sql(component.argument.sql))
+    argument = columns.place(component.argument, bits, part.card.woven_sql(component.argument.sql, part.argument_type))
     if component.by is not None:
         return Read(argument, columns.place(component.by, bits), condition)
     return Read(argument, TICK if component.kind in part.card.by_tick else None, condition)
