@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -98,7 +99,7 @@ def _on_driver(run: _Run, limit: int | None) -> Results:
 
     def counted() -> Iterator[Block]:
         nonlocal rows
-        for block in answers.blocks():
+        for block in answers.blocks(threads=os.cpu_count() or 1):
             rows += block.table.num_rows
             yield block
             if run.store is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ from windloom.kernels.registry import find_technique
 from windloom.kernels.seek import NO_LANDMARK
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, Tree
+from windloom.rounds.ahead import run_ahead
 from windloom.rounds.cells import Cells, coarsen, running
 from windloom.rounds.groups import describe_group
 from windloom.rounds.holistic import ListRows
@@ -69,14 +71,19 @@ class Answers:
     landmarks: Mapping[str, Landmark] = field(default_factory=dict)  # the same
     spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set, of those whose tuples are counted
 
-    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
+    def blocks(self, rows: int = BLOCK_ROWS, threads: int = 1) -> Iterator[Block]:
         """Every answer once; the same blocks in the same order each time it is called."""
-        for one in self.plan.sets:
-            cells = self.cells.get(one.number)
-            if cells is None or not len(cells):
-                continue
-            for tree in one.trees:
-                yield from _TreeAnswers(self, one, tree, cells).blocks(rows)
+        held = [(one, cells) for one in self.plan.sets if (cells := self.cells.get(one.number)) is not None]
+        makers = [
+            partial(self._tree_blocks, one, tree, cells, rows)
+            for one, cells in held
+            if len(cells)
+            for tree in one.trees
+        ]
+        return run_ahead(makers, threads)
+
+    def _tree_blocks(self, one: PartialSet, tree: Tree, cells: Cells, rows: int) -> Iterator[Block]:
+        return _TreeAnswers(self, one, tree, cells).blocks(rows)
 
 
 class _TreeAnswers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
@@ -51,7 +52,7 @@ class DriverPlacement:
             history_ticks = round.record.history_ticks
             given = log.complete(round.plan)
             state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
-        return Outcome(state, state.nbytes, counts, log.untimed, answers.blocks())
+        return Outcome(state, state.nbytes, counts, log.untimed, answers.blocks(threads=os.cpu_count() or 1))
 
     def committed(self, round: int, state: State) -> None:
         """The state needs no file of its own: it is made again from snapshot and log."""
