@@ -48,7 +48,8 @@ def run_ahead(makers: Sequence[Callable[[], Iterator[Item]]], threads: int) -> I
         return False
 
     def run(number: int) -> None:
-        queue, end = queues[number], _Made[Item](is_end=True)
+        queue = queues[number]
+        end: _Made[Item] = _Made(is_end=True)
         try:
             for item in makers[number]():
                 if not put(queue, _Made(item)):
