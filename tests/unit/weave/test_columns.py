@@ -84,7 +84,9 @@ class TestEveryType:
         column, values = self.made(name, has_null, layout)
         for keys in (column.keys, column.equal_keys):
             assert keys.dtype == np.int64
-            pairs = sorted((place(value), int(key)) for value, key in zip(values, keys, strict=True) if value is not None)
+            pairs = sorted(
+                (place(value), int(key)) for value, key in zip(values, keys, strict=True) if value is not None
+            )
             for (left, low), (right, high) in pairwise(pairs):
                 assert low <= high
                 assert left == right or low < high

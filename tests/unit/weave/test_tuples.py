@@ -70,7 +70,9 @@ def test_the_event_time_is_a_column_too_and_slices_may_be_of_positions() -> None
 
 def test_what_several_ask_for_at_once_is_made_once() -> None:
     rng = np.random.default_rng(7)
-    tuples = tuples_of(range(50_000), pa.array(rng.integers(0, 4, 50_000)), pa.array(rng.integers(0, 99, 50_000)), words=1)
+    tuples = tuples_of(
+        range(50_000), pa.array(rng.integers(0, 4, 50_000)), pa.array(rng.integers(0, 99, 50_000)), words=1
+    )
     with ThreadPoolExecutor(8) as pool:
         grids = list(pool.map(lambda _: tuples.grid((0,), TICKS), range(16)))
         chosen = list(pool.map(lambda _: tuples.chosen((0, 1)), range(16)))
