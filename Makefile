@@ -19,7 +19,7 @@ setup: ## make .venv from the lock files, find or install a Java, compile the ke
 demo: setup ## see Windloom at work on a small stream
 	@$(BIN)/windloom demo $(ARGS)
 
-test: setup ## run every test
+test: check ## lint, types and import rules, then every test
 	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
 kill: setup ## kill a stream thirty times, with kill -9, and compare its rows; half an hour

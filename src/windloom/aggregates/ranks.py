@@ -62,9 +62,17 @@ def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]
     (first, _), (second, _) = keys_of(pairs.field(0)), keys_of(pairs.field(1))
     known = np.asarray(pairs.field(1).is_valid(), dtype=np.bool_)
     second[~known] = 0
-    order = np.lexsort((second, known, first))
+    order = np.argsort(first)
+    sorted_first = first[order]
     is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = np.any([np.diff(one[order]) != 0 for one in (first, known, second)], axis=0)
+    is_new[1:] = sorted_first[1:] != sorted_first[:-1]
+    if not is_new.all():  # most are told apart by what is looked at: only the others are sorted by value
+        is_tied = ~is_new
+        is_tied[:-1] |= ~is_new[1:]
+        tied = order[is_tied]
+        tied = tied[np.lexsort((second[tied], known[tied], first[tied]))]
+        order[is_tied] = tied
+        is_new[1:] |= (second[order[1:]] != second[order[:-1]]) | (known[order[1:]] != known[order[:-1]])
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.cumsum(is_new) - 1
     return ranks, pairs.take(pa.array(order[is_new]))

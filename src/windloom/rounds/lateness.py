@@ -33,13 +33,10 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """Late tuples of every stream, each counted once however many queries want it, and of every query by itself.
-
-    Streams and queries that missed no tuple are left out.
-    """
+    """Late tuples of every stream, each counted once however many queries want it, and of every query by itself."""
 
     streams: Mapping[str, Late] = field(default_factory=dict)
-    queries: Mapping[str, Late] = field(default_factory=dict)
+    queries: Mapping[str, Late] = field(default_factory=dict)  # those that missed any
 
 
 def before_round(plan: Plan, state: State) -> dict[str, Before]:
@@ -73,19 +70,17 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
                 own_missed, own_open = own_missed & wanted, own_open & wanted
                 missed |= own_missed
                 is_open |= own_open
-                queries[planned.name] = _summed(held, own_missed, own_open)
-        streams[scan.stream] = _summed(held, missed, is_open)
-    return Lateness(_any(streams), _any(queries))
+                found = _summed(held, own_missed, own_open)
+                if found != Late():
+                    queries[planned.name] = found
+        streams[scan.stream] = streams.get(scan.stream, Late()) + _summed(held, missed, is_open)
+    return Lateness(streams, queries)
 
 
 def _bits(scan: Scan) -> list[tuple[int, int | None]]:
     """Every set whose late tuples a scan tells, and the bit of its predicate."""
     fed = [(one.number, one.bit) for one in scan.feeds]
     return fed if isinstance(scan, NativeScan) else [*fed, *scan.watched]
-
-
-def _any(late: Mapping[str, Late]) -> dict[str, Late]:
-    return {name: one for name, one in late.items() if one != Late()}
 
 
 def _summed(held: Behind, missed: Mask, is_open: Mask) -> Late:
@@ -99,9 +94,10 @@ def _lost(
     window, closed, starts = planned.query.window, state.closed_of(one), held.starts
     if one.counted_by is not None:
         # A tuple that comes behind the frontier has no position; those from before anybody asked were not to have one.
+        # Where nobody came later every such tuple was: also in a scan without slices of time, where none has a start.
         after = state.positions.counts_of(one).after
-        is_counted = starts > after if after > TICK_MIN else np.ones(len(held), np.bool_)
-        return is_counted, np.zeros(len(held), np.bool_)
+        missed = np.ones(len(held), np.bool_) if after == TICK_MIN else starts > after
+        return missed, np.zeros(len(held), np.bool_)
     closed_until, reported_from = _reported(window, planned.name, state, closed)
     landmark = landmarks.get(planned.name)
     if landmark is not None:

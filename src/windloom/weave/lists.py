@@ -19,16 +19,40 @@ Codes = NDArray[np.int32]
 
 def count_values(cut: Cut, read: Read, ranks: Codes) -> Lists:
     """Lists of the kept cells; `ranks` are those of the argument."""
-    rows, (room, codes, numbers, ends) = cut.in_order(read), _space(cut, read)
-    _count_values(rows, ranks, cut.grid.cells, room, codes, numbers, ends)
-    return _compact(cut.kept.cells, room, codes, numbers, ends)
+    rows, room = cut.in_order(read), _Room(cut, read)
+    _count_values(rows, ranks, cut.grid.cells, room.held, room.codes, room.counts)
+    return room.lists()
 
 
 def largest_ranks(cut: Cut, read: Read, ranks: Codes, packed: Ints, bits: int) -> Lists:
     """Lists of (register, largest rank); `packed` holds both by rank of the column, `bits` those of the latter."""
-    rows, (room, codes, numbers, ends) = cut.in_order(read), _space(cut, read)
-    _largest_ranks(rows, ranks, packed, bits, cut.grid.cells, room, codes, numbers, ends)
-    return _compact(cut.kept.cells, room, codes, numbers, ends)
+    rows, room = cut.in_order(read), _Room(cut, read)
+    _largest_ranks(rows, ranks, packed, bits, cut.grid.cells, room.held, room.codes, room.counts)
+    return room.lists()
+
+
+class _Room:
+    """Room for an entry per tuple, in the order of the kept cells.
+
+    `held` has, by cell of the grid, where its next entry goes and the code of its last one, side by side: these two are
+    looked at for every tuple, in no order.
+    """
+
+    def __init__(self, cut: Cut, read: Read) -> None:
+        self._kept = cut.kept.cells
+        counts = cut.counts(read, read.argument)[self._kept]
+        self._bounds = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=self._bounds[1:])
+        entries = int(self._bounds[-1])
+        self.held = np.full((len(cut.grid), 2), -1, np.int32)
+        self.held[self._kept, 0] = self._bounds[:-1]
+        self.codes, self.counts = np.empty(entries, np.int32), np.empty(entries, np.int32)
+
+    def lists(self) -> Lists:
+        used = int((self.held[self._kept, 0] - self._bounds[:-1]).sum())
+        lists = Lists(np.zeros(len(self._kept) + 1, np.int64), np.empty(used, np.int32), np.empty(used, np.int64))
+        _copy_lists(self._kept, self._bounds, self.held, self.codes, self.counts, *lists)
+        return lists
 
 
 def most_frequent(lists: Lists, most: int) -> Lists:
@@ -40,62 +64,47 @@ def most_frequent(lists: Lists, most: int) -> Lists:
     return Lists(bounds, codes[:used].copy(), counts[:used].copy())
 
 
-def _space(cut: Cut, read: Read) -> tuple[Ints, Codes, Ints, Ints]:
-    """Room for an entry per tuple: where each cell's begins, codes and counts, and where what it holds ends."""
-    counts = cut.counts(read, read.argument)
-    room = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=room[1:])
-    entries = int(room[-1])
-    return room, np.empty(entries, np.int32), np.empty(entries, np.int64), room[:-1].copy()
-
-
-def _compact(kept: Ints, room: Ints, codes: Codes, numbers: Ints, ends: Ints) -> Lists:
-    used = int((ends - room[:-1]).sum())
-    lists = Lists(np.zeros(len(kept) + 1, np.int64), np.empty(used, np.int32), np.empty(used, np.int64))
-    _copy_lists(kept, room, codes, numbers, ends, *lists)
-    return lists
-
-
 @compiled
-def _count_values(rows, ranks, cells, room, codes, numbers, ends):  # type: ignore[no-untyped-def]
+def _count_values(rows, ranks, cells, held, codes, counts):  # type: ignore[no-untyped-def]
     for k in range(len(rows)):
         i = np.uint32(rows[k])
         cell = np.uint32(cells[i])
-        end = ends[cell]
-        if end > room[cell] and codes[end - 1] == ranks[i]:
-            numbers[end - 1] += 1
+        end = np.uint32(held[cell, 0])
+        if held[cell, 1] == ranks[i]:
+            counts[end - 1] += 1
         else:
             codes[end] = ranks[i]
-            numbers[end] = 1
-            ends[cell] = end + 1
+            counts[end] = 1
+            held[cell, 0] = end + 1
+            held[cell, 1] = ranks[i]
 
 
 @compiled
-def _largest_ranks(rows, ranks, packed, bits, cells, room, codes, numbers, ends):  # type: ignore[no-untyped-def]
+def _largest_ranks(rows, ranks, packed, bits, cells, held, codes, counts):  # type: ignore[no-untyped-def]
     low = (np.int64(1) << bits) - 1
     for k in range(len(rows)):
         i = np.uint32(rows[k])
         cell = np.uint32(cells[i])
-        end = ends[cell]
-        held = packed[ranks[i]]
-        register = np.int32(held >> bits)
+        end = np.uint32(held[cell, 0])
+        value = packed[np.uint32(ranks[i])]
+        register = np.int32(value >> bits)
         # In order of (register, rank): the last of a register is its largest.
-        if end > room[cell] and codes[end - 1] == register:
-            numbers[end - 1] = held & low
+        if held[cell, 1] == register:
+            counts[end - 1] = value & low
         else:
             codes[end] = register
-            numbers[end] = held & low
-            ends[cell] = end + 1
+            counts[end] = value & low
+            held[cell, 0] = end + 1
+            held[cell, 1] = register
 
 
 @compiled
-def _copy_lists(kept, room, codes, numbers, ends, to_bounds, to_codes, to_counts):  # type: ignore[no-untyped-def]
+def _copy_lists(kept, bounds, held, codes, counts, to_bounds, to_codes, to_counts):  # type: ignore[no-untyped-def]
     used = 0
     for j in range(len(kept)):
-        cell = kept[j]
-        for entry in range(room[cell], ends[cell]):
+        for entry in range(bounds[j], held[kept[j], 0]):
             to_codes[used] = codes[entry]
-            to_counts[used] = numbers[entry]
+            to_counts[used] = counts[entry]
             used += 1
         to_bounds[j + 1] = used
 

@@ -20,6 +20,7 @@ from windloom.weave.updates import count_rows
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
 Made = TypeVar("Made")
 
 #: The signature bits that a tuple must have, in ascending order.
@@ -123,25 +124,29 @@ class Tuples:
         if known is None and not bits:
             return _EVERY
         if known is not None:
-            valid = self.column(known).valid
-            assert valid is not None
+            mask = self.column(known).valid
+            assert mask is not None
             before = self.chosen(bits)
-            rows = np.empty(before.count(len(self)), np.int32)
-            return Chosen(rows[: _with_value(before.rows, before.every, valid, rows)], False)
-        before = self.chosen(bits[:-1])
+        else:
+            mask, before = self._has(bits[-1]), self.chosen(bits[:-1])
         rows = np.empty(before.count(len(self)), np.int32)
-        word, mask = self._bit(bits[-1])
-        return Chosen(rows[: _with_bit(before.rows, before.every, word, mask, rows)], False)
+        return Chosen(rows[: _where(before.rows, before.every, mask, rows)], False)
 
     def _filter(self, rows: Codes, bits: Bits) -> Codes:
         for bit in bits:
-            word, mask = self._bit(bit)
             kept = np.empty(len(rows), np.int32)
-            rows = kept[: _with_bit(rows, False, word, mask, kept)]
+            rows = kept[: _where(rows, False, self._has(bit), kept)]
         return rows
 
-    def _bit(self, bit: int) -> tuple[Ints, np.int64]:
-        return self.word(bit // SIGNATURE_BITS), np.int64(1 << bit % SIGNATURE_BITS)
+    def _has(self, bit: int) -> Mask:
+        """Which tuples have a bit: a byte each, which stays in the caches where tuples are met in any order."""
+
+        def make() -> Mask:
+            mask = np.empty(len(self), np.bool_)
+            _test(self.word(bit // SIGNATURE_BITS), np.int64(1 << bit % SIGNATURE_BITS), mask)
+            return mask
+
+        return self._once(("bit", bit), make)
 
     def _once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         found = self._made.get(key)
@@ -156,20 +161,17 @@ class Tuples:
 
 
 @compiled
-def _with_bit(rows, every, word, mask, kept):  # type: ignore[no-untyped-def]
-    count = 0
-    for k in range(len(word) if every else len(rows)):
-        i = np.int32(k) if every else rows[k]
-        kept[count] = i
-        count += (word[np.uint32(i)] & mask) != 0
-    return count
+def _test(word, bit, mask):  # type: ignore[no-untyped-def]
+    for i in range(len(word)):
+        mask[i] = (word[i] & bit) != 0
 
 
 @compiled
-def _with_value(rows, every, valid, kept):  # type: ignore[no-untyped-def]
+def _where(rows, every, mask, kept):  # type: ignore[no-untyped-def]
+    """Rows, in their order, for which the mask holds; how many they are."""
     count = 0
-    for k in range(len(valid) if every else len(rows)):
+    for k in range(len(mask) if every else len(rows)):
         i = np.int32(k) if every else rows[k]
         kept[count] = i
-        count += valid[np.uint32(i)]
+        count += mask[np.uint32(i)]
     return count

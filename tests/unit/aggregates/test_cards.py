@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.catalogs import COLUMNS, make_query
+from support.catalogs import COLUMNS, STREAM, TYPES, make_query
 from support.native import taken_of_plan
-from support.rounds import plan_of
 from windloom.aggregates import CARDS, FUNCTIONS, PlannedComponent, card_for, lower, neutral
 from windloom.aggregates.card import ListCard, ValueCard
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, concat, keep, merge
 from windloom.aggregates.listed import Listed
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Function, Window
-from windloom.optimizer import PlanOptions
+from windloom.optimizer import PlanOptions, make_plan
 from windloom.testing.oracle import evaluate
 
 ROWS: list[dict[str, Any]] = [
@@ -55,7 +54,8 @@ EVERY = pytest.mark.parametrize(("function", "column", "aggregate"), AGGREGATES,
 
 def cells(aggregate: Aggregate, rows: Sequence[dict[str, Any]], intake: str = "auto") -> list[AnyLifted]:
     """The aggregate's components over the one slice that holds these tuples."""
-    plan = plan_of({"q": make_query("q", Window(100, 100), [aggregate])}, PlanOptions(intake=intake))
+    query = make_query("q", Window(100, 100), [aggregate])
+    plan = make_plan({"s": STREAM}, [query], TYPES, PlanOptions(intake=intake))
     (one,) = plan.sets
     held = taken_of_plan(plan, rows).cells[one.number].lifted
     found = {planned.component: part for planned, part in zip(one.components, held, strict=True)}
