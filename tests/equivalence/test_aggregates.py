@@ -172,7 +172,7 @@ def test_filtered_aggregates_are_verified_as_spark_filters_them(frame: DataFrame
     assert loom.verify("q")
 
 
-def test_one_scan_feeds_picks_and_filters_of_several_predicates_and_groupings(frame: DataFrame) -> None:
+def test_one_native_scan_feeds_picks_and_filters_of_several_predicates_and_groupings(frame: DataFrame) -> None:
     loom = Loom(frame.sparkSession)
     loom.stream("s", frame, time="ts")
     asked = "last(t) AS a, max_by(d, few) AS b, min_by(y, n) FILTER (WHERE b) AS c, sum(n) FILTER (WHERE y > 0) AS d"
@@ -182,6 +182,6 @@ def test_one_scan_feeds_picks_and_filters_of_several_predicates_and_groupings(fr
         loom.query(
             f"q{number}", f"SELECT {asked} FROM s [RANGE 20 seconds SLIDE {number + 5} seconds] {where}{grouping}"
         )
-    results = loom.run(scans="together")
+    results = loom.run(intake="native")
     for name in loom.queries:
         assert loom.verify(name, results)

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import STREAMS, make_query
+from support.catalogs import INTAKES, STREAMS, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
 from support.rounds import Life, Round, count_late, expected_rows
@@ -79,19 +79,20 @@ def cases(draw: st.DrawFn, disorder: bool) -> Case:
     return Case(streams, queries, rounds)
 
 
-def run(case: Case, folder: Path, placement: str, crashes: Sequence[int] = ()) -> list[dict[str, Any]]:
+def run(case: Case, folder: Path, placement: str, intake: str, crashes: Sequence[int] = ()) -> list[dict[str, Any]]:
     """All rounds and the end, in as many lives as there are crashes and one more; late tuples, round by round."""
     for crash in crashes:
         try:
             with crash_after(crash):
-                live(case, folder, placement)
+                live(case, folder, placement, intake)
         except CrashError:
             pass
-    return live(case, folder, placement)
+    return live(case, folder, placement, intake)
 
 
-def live(case: Case, folder: Path, placement: str) -> list[dict[str, Any]]:
-    with MicroBatches(folder, case.streams, placement=placement, shards=2, snapshot_rounds=2) as life:
+def live(case: Case, folder: Path, placement: str, intake: str) -> list[dict[str, Any]]:
+    options: dict[str, Any] = {"placement": placement, "intake": intake, "shards": 2, "snapshot_rounds": 2}
+    with MicroBatches(folder, case.streams, **options) as life:
         life.change(case.queries)
         for one in case.rounds[life.loop.next_round :]:
             life.round(one)
@@ -101,10 +102,12 @@ def live(case: Case, folder: Path, placement: str) -> list[dict[str, Any]]:
 
 
 @settings(max_examples=40, deadline=None)
-@given(case=cases(disorder=True), placement=st.sampled_from(PLACEMENTS))
-def test_each_stream_reports_and_counts_late_tuples_as_if_it_were_alone(case: Case, placement: str) -> None:
+@given(case=cases(disorder=True), placement=st.sampled_from(PLACEMENTS), intake=INTAKES)
+def test_each_stream_reports_and_counts_late_tuples_as_if_it_were_alone(
+    case: Case, placement: str, intake: str
+) -> None:
     with tempfile.TemporaryDirectory() as name:
-        late = run(case, Path(name), placement)
+        late = run(case, Path(name), placement, intake)
         answers = answers_in(Path(name))
     first = len(case.rounds) + 1 - len(late)  # figures of older rounds are dropped with their logs
     for stream in case.streams:
@@ -123,13 +126,14 @@ def test_each_stream_reports_and_counts_late_tuples_as_if_it_were_alone(case: Ca
 @given(
     case=cases(disorder=False),
     placement=st.sampled_from(PLACEMENTS),
+    intake=INTAKES,
     crashes=st.lists(st.integers(0, 40), max_size=3),
 )
 def test_rounds_and_crashes_change_nothing_of_what_a_batch_run_reports(
-    case: Case, placement: str, crashes: list[int]
+    case: Case, placement: str, intake: str, crashes: list[int]
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
-        late = run(case, Path(name), placement, crashes)
+        late = run(case, Path(name), placement, intake, crashes)
         answers = answers_in(Path(name))
     assert all(one == {"partly": 0, "dropped": 0} for round in late for one in round.values())
     for query in case.queries.values():

@@ -118,8 +118,8 @@ def test_landmark_windows_hold_every_value_since_the_landmark(
         batch = ordered[first:last]
         seen = {"s": max(row["tick"] for row in ordered[:last])} if ordered[:last] else {}
         watermark = seen.get("s", state.closed_over(("s",)))
-        native = taken_of_plan(plan, batch)
-        state, answers, _ = step(state, RoundInput(native, {"s": watermark}, seen=seen, first=first_of(batch)), plan)
+        taken = taken_of_plan(plan, batch, state)
+        state, answers, _ = step(state, RoundInput(taken, {"s": watermark}, seen=seen, first=first_of(batch)), plan)
         blocks += list(answers.blocks())
         state = decode(encode(state))
     blocks += list(step(state, RoundInput(frontiers={"s": TICK_MAX}), plan)[1].blocks())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import ROWS, STREAM, TYPES, aggregates, landmark_catalogs, make_query
+from support.catalogs import INTAKES, ROWS, STREAM, TYPES, aggregates, landmark_catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
 from support.native import taken_of_plan
 from support.rounds import first_of
@@ -21,6 +21,7 @@ from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import Block, RoundInput, State, step
+from windloom.rounds.lateness import Lateness
 from windloom.slicing import SLICINGS
 
 Row = dict[str, Any]
@@ -35,8 +36,14 @@ def _families(aggregate: Aggregate) -> list[Any]:
     return [PlannedComponent(component, argument).family for component in aggregate.components]
 
 
-def plan_of(queries: list[Query], strategy: str = "auto", slicing: str = "pairs", technique: str = "auto") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique))
+def plan_of(
+    queries: list[Query],
+    strategy: str = "auto",
+    slicing: str = "pairs",
+    technique: str = "auto",
+    intake: str = "auto",
+) -> Plan:
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique, intake))
 
 
 def run(plan: Plan, rounds: list[list[Row]]) -> tuple[State, list[Block], list[State]]:
@@ -49,7 +56,7 @@ def run(plan: Plan, rounds: list[list[Row]]) -> tuple[State, list[Block], list[S
         state, answers, counts = step(
             state, RoundInput(taken_of_plan(plan, rows, state), {"s": watermark}, seen=seen, first=first_of(rows)), plan
         )
-        assert all(late.partly == late.dropped == 0 for late in counts.late.values())
+        assert counts.late == Lateness()
         blocks += list(answers.blocks())
         states.append(state)
     state, answers, _ = step(state, RoundInput(frontiers={"s": TICK_MAX}), plan)
@@ -59,11 +66,11 @@ def run(plan: Plan, rounds: list[list[Row]]) -> tuple[State, list[Block], list[S
 @pytest.mark.parametrize("slicing", SLICINGS)
 @pytest.mark.parametrize("strategy", ["no_share", "shared", "weave_share"])
 @settings(max_examples=30, deadline=None)
-@given(queries=landmark_catalogs(), rows=ROWS)
+@given(queries=landmark_catalogs(), rows=ROWS, intake=INTAKES)
 def test_one_step_answers_what_the_oracle_answers(
-    strategy: str, slicing: str, queries: list[Query], rows: list[Row]
+    strategy: str, slicing: str, queries: list[Query], rows: list[Row], intake: str
 ) -> None:
-    plan = plan_of(queries, strategy, slicing)
+    plan = plan_of(queries, strategy, slicing, intake=intake)
     seen = {"s": max(row["tick"] for row in rows)} if rows else {}
     _, answers, _ = step(
         State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}, seen=seen, first=first_of(rows)), plan
@@ -77,12 +84,12 @@ def test_one_step_answers_what_the_oracle_answers(
 @pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if one.needs != (Needs.LISTS,)])
 @pytest.mark.parametrize("slicing", SLICINGS)
 @settings(max_examples=12, deadline=None)
-@given(data=st.data(), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4))
+@given(data=st.data(), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4), intake=INTAKES)
 def test_every_technique_and_every_cut_gives_the_same_rows(
-    slicing: str, technique: str, data: st.DataObject, rows: list[Row], cuts: list[int]
+    slicing: str, technique: str, data: st.DataObject, rows: list[Row], cuts: list[int], intake: str
 ) -> None:
     queries = data.draw(landmark_catalogs(permitted(technique)))
-    plan = plan_of(queries, "shared", slicing, technique)
+    plan = plan_of(queries, "shared", slicing, technique, intake)
     ordered = sorted(rows, key=lambda row: row["tick"])
     bounds = [0, *sorted(cuts), len(ordered)]
     state, blocks, _ = run(plan, [ordered[first:last] for first, last in pairwise(bounds)])

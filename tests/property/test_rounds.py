@@ -8,14 +8,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import ROWS, catalogs, make_query
+from support.catalogs import INTAKES, ROWS, catalogs, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
 from support.rounds import Round, Run, count_late, expected_rows, in_order, renamed, run_rounds
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import SCANS, STRATEGIES, PlanOptions
+from windloom.optimizer import STRATEGIES, PlanOptions
 from windloom.rounds.encoding import decode, encode
-from windloom.rounds.lateness import Late
+from windloom.rounds.lateness import Late, Lateness
 from windloom.slicing import SLICINGS
 
 Row = dict[str, Any]
@@ -24,7 +24,7 @@ OPTIONS = st.builds(
     st.sampled_from(sorted(STRATEGIES)),
     st.sampled_from(sorted(SLICINGS)),
     st.just("auto"),
-    st.sampled_from(SCANS),
+    INTAKES,
 )
 
 
@@ -49,7 +49,7 @@ def test_disorder_within_the_delay_changes_no_row_however_the_stream_is_cut(
     run = run_rounds([*rounds, Round([], TICK_MAX, running)], options)
     for life in run.lives:
         assert_equal_answers(life.query, rows, [row for part in life.reported.values() for row in part])
-    assert all(late == Late() for late in run.late)
+    assert all(late == Lateness() for late in run.late)
     assert all(len(cells) == 0 for cells in run.states[-1].cells.values())
 
 
@@ -126,15 +126,10 @@ def check(rounds: list[Round], run: Run) -> None:
             assert_equal_rows(life.query, arrived, rows, life.reported[number])
     for number in range(len(rounds)):
         alive = [life for life in run.lives if life.first <= number <= life.last]
-        windows = [life.query.window for life in alive]
-        # One scan counts exactly. Over several the count is exact while no query has come later: then which of its
-        # windows are reported differs from scan to scan, and a tuple that one drops may be only partly late in another.
-        if run.scans[number] == 1 or (
-            len({life.query.where for life in alive}) == 1
-            and all(one.slide_ticks <= one.range_ticks for one in windows)
-            and all(life.first == 0 for life in alive)
-        ):
-            assert run.late[number] == count_late(rounds, number, alive)
+        late = run.late[number]
+        assert late.streams.get("s", Late()) == count_late(rounds, number, alive)
+        for life in alive:
+            assert late.queries.get(life.query.name, Late()) == count_late(rounds, number, [life])
         assert encode(decode(encode(run.states[number]))) == encode(run.states[number])
 
 

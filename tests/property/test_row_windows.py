@@ -23,7 +23,8 @@ from windloom.rounds import RoundInput, State, carry, step
 from windloom.rounds.checkpoint import RoundLog
 from windloom.rounds.encoding import decode, encode
 from windloom.rounds.frontiers import advanced
-from windloom.rounds.positions import counted_scans
+from windloom.rounds.lateness import Late, Lateness
+from windloom.rounds.taken import take_together
 from windloom.slicing import SLICINGS
 from windloom.testing import answer
 from windloom.testing.oracle import positions
@@ -56,12 +57,11 @@ def plan_of(queries: Sequence[Query], slicing: str = "pairs") -> Plan:
 
 def one_round(state: State, plan: Plan, rows: Sequence[Row], watermark: int) -> tuple[State, list[Any], Any]:
     """A step through its log, and a state through its bytes: as after a crash."""
-    counted = {one.number for one in counted_scans(plan)}
-    partials = {number: table for number, table in taken_of_plan(plan, rows).items() if number not in counted}
     frontiers = advanced(state.frontiers, {"s": watermark})
-    taken, intake = take_rows(plan, {"s": rows}, state, frontiers)
+    counted, intake = take_rows(plan, {"s": rows}, state, frontiers)
+    taken = take_together([taken_of_plan(plan, rows, state), counted])
     seen = {"s": max([row["tick"] for row in rows] + list(state.seen.values()))} if rows or state.seen else {}
-    log = RoundLog(0, 0, RoundInput({**partials, **taken}, frontiers, seen, rows=intake))
+    log = RoundLog(0, 0, RoundInput(taken, frontiers, seen, rows=intake))
     log = RoundLog.from_bytes("log", log.to_bytes())
     state, answers, counts = step(state, log.input, plan)
     again = decode(encode(state))
@@ -94,7 +94,7 @@ def test_any_cut_gives_the_rows_of_the_definition(
     for first, last in pairwise([0, *sorted(cuts), len(stream)]):
         watermark = watermark_of(stream[:last], max(delays))
         state, made, counts = one_round(state, plan, stream[first:last], watermark)
-        assert all(late.partly == late.dropped == 0 for late in counts.late.values())
+        assert counts.late == Lateness()
         blocks += made
     state, made, _ = one_round(state, plan, [], TICK_MAX)
     for query in queries:
@@ -118,10 +118,9 @@ def test_a_tuple_behind_the_watermark_is_counted_as_late_and_has_no_position(
         dropped.append([row for row in rows if row["tick"] < state.closed_over(("s",))])
         state, made, counts = one_round(state, plan, rows, watermark_of(arrived, delay))
         blocks += made
-        for one in counted_scans(plan):
-            wheres = {plan.sets[fed.number].where for fed in one.feeds}
-            late = [row for row in dropped[-1] if None in wheres or row["b"] is True]
-            assert (counts.late[one.number].partly, counts.late[one.number].dropped) == (0, len(late))
+        for query in queries[:-1]:
+            late = [row for row in dropped[-1] if query.where is None or row["b"] is True]
+            assert counts.late.queries.get(query.name, Late()) == Late(0, len(late))
     _, made, _ = one_round(state, plan, [], TICK_MAX)
     for query in queries[:-1]:
         assert_rows(query, stream, rows_of(blocks + made, query))

@@ -9,20 +9,23 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import ROWS, catalogs, landmark_catalogs
+from support.catalogs import INTAKES, ROWS, catalogs, landmark_catalogs
 from support.compare import rows_of
 from support.micro_batches import RowJobs
 from support.native import taken_of_plan
 from support.rounds import first_of, plan_of
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import scans_by_grouping
+from windloom.optimizer import PlanOptions
 from windloom.plan import Plan
 from windloom.rounds import Block, RoundInput, State, carry, step
 from windloom.rounds.shards.blocks import joined, read_blocks
 from windloom.rounds.shards.files import ShardFiles
 from windloom.rounds.shards.notes import counts_of, kept_from_of
 from windloom.rounds.shards.run import ShardRound, shard_state
+from windloom.rounds.shards.split import split_cells
+from windloom.rounds.taken import Taken
+from windloom.spark.intake.shards import Told
 from windloom.spark.shard_job import Gathered
 
 Row = dict[str, Any]
@@ -41,9 +44,10 @@ def reported(blocks: list[Block], queries: list[Query]) -> list[list[str]]:
     rounds=ROUNDS,
     shards=st.integers(1, 4),
     history_ticks=st.sampled_from([0, 20]),
+    intake=INTAKES,
 )
 def test_shards_together_are_one_step(
-    first: list[Query], second: list[Query], rounds: list[Any], shards: int, history_ticks: int
+    first: list[Query], second: list[Query], rounds: list[Any], shards: int, history_ticks: int, intake: str
 ) -> None:
     whole = facts = State()
     previous: Plan | None = None
@@ -53,7 +57,7 @@ def test_shards_together_are_one_step(
         files = ShardFiles(place)
         for number, (rows, ahead, changed) in enumerate([*rounds, ([], None, False)]):
             queries = second if changed else first
-            plan = scans_by_grouping(plan_of({query.name: query for query in queries}))
+            plan = plan_of({query.name: query for query in queries}, PlanOptions(intake=intake))
             largest = max([row["tick"] for row in rows], default=0)
             watermark = TICK_MAX if ahead is None else max(watermark, largest - 20 + ahead)
             seen = {"s": max(largest, facts.seen.get("s", largest))}
@@ -61,30 +65,29 @@ def test_shards_together_are_one_step(
             smallest = first_of(rows)
             given = RoundInput(frontiers={"s": watermark}, seen=seen, first=smallest)
             told = ShardRound(number, plan, given, history_ticks, facts, other, states, files)
-            partials = taken_of_plan(plan, rows)
-            notes = RowJobs().run_shards(told, Gathered(partials, {}, {}, {}), shards)
             if other is not None:
                 whole, facts = carry(whole, other, plan), carry(facts, other, plan)
                 assert (facts.since, facts.fresh, facts.history) == (whole.since, whole.fresh, whole.history)
-            whole, answers, counts = step(whole, given.with_partials(partials), plan, history_ticks=history_ticks)
-            facts, _, _ = step(facts, given, plan, history_ticks=history_ticks)
+            taken = taken_of_plan(plan, rows, facts)
+            notes = RowJobs().run_shards(told, Gathered(dict(split_cells(taken.cells, shards)), Told()), shards)
+            whole, answers, counts = step(whole, given.taking(taken), plan, history_ticks=history_ticks)
+            late = Taken(behind=taken.behind)
+            facts, _, counted = step(facts, given.taking(late), plan, history_ticks=history_ticks)
             facts = facts.forgetting(kept_from_of(notes))
             assert (facts.since, facts.seen, facts.history) == (whole.since, whole.seen, whole.history)
             assert facts.first == whole.first
             made = [read_blocks("a", files.read(note.answers)) for note in notes if note.answers]
             blocks = list(joined(chain.from_iterable(made), rows=4))
             assert reported(blocks, queries) == reported(list(answers.blocks()), queries)
-            together = counts_of(notes)
+            together = counts_of(notes, counted.late)
             for one in plan.sets:
-                assert together.tuples.get(one.number, 0) == counts.tuples[one.number]
-            for scan in plan.scans:
-                assert together.partials.get(scan.number, 0) == counts.partials[scan.number]
-                late = together.late.get(scan.number)
-                assert late == counts.late[scan.number] or (late is None and counts.partials[scan.number] == 0)
+                assert together.tuples.get(one.number, 0) == counts.tuples.get(one.number, 0)
+                assert together.partials.get(one.number, 0) == counts.partials.get(one.number, 0)
+            assert together.late == counts.late
             states = tuple(note.state for note in notes)
             parts = [shard_state(files, name, facts) for name in states]
             for one in plan.sets:
                 held = [part.cells[one.number] for part in parts if one.number in part.cells]
-                assert sum(map(len, held)) == len(whole.cells[one.number])
+                assert sum(map(len, held)) == len(whole.cells.get(one.number, ()))
             files.keep_only(states)
             previous = plan

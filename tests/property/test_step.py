@@ -1,4 +1,4 @@
-"""The step against the oracle: every strategy, slicing and technique, whole and cut into rounds."""
+"""The step against the oracle: every strategy, slicing, technique and intake, whole and cut into rounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import ROWS, STREAM, TYPES, aggregates, catalogs, make_query
+from support.catalogs import INTAKES, ROWS, STREAM, TYPES, aggregates, catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
 from support.native import taken_of_plan
 from windloom.aggregates import PlannedComponent
@@ -21,24 +21,31 @@ from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, step
+from windloom.rounds.lateness import Late, Lateness
 from windloom.slicing import SLICINGS
 from windloom.testing.oracle import windows_of
 
 Row = dict[str, Any]
 
 
-def plan_of(queries: list[Query], strategy: str = "shared", slicing: str = "pairs", technique: str = "auto") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique))
+def plan_of(
+    queries: list[Query],
+    strategy: str = "shared",
+    slicing: str = "pairs",
+    technique: str = "auto",
+    intake: str = "woven",
+) -> Plan:
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique, intake))
 
 
 @pytest.mark.parametrize("slicing", SLICINGS)
 @pytest.mark.parametrize("strategy", ["no_share", "shared", "random", "weave_share"])
 @settings(max_examples=40, deadline=None)
-@given(queries=catalogs(), rows=ROWS)
+@given(queries=catalogs(), rows=ROWS, intake=INTAKES)
 def test_one_step_answers_what_the_oracle_answers(
-    strategy: str, slicing: str, queries: list[Query], rows: list[Row]
+    strategy: str, slicing: str, queries: list[Query], rows: list[Row], intake: str
 ) -> None:
-    plan = plan_of(queries, strategy, slicing)
+    plan = plan_of(queries, strategy, slicing, intake=intake)
     _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
     blocks = list(answers.blocks())
     for query in queries:
@@ -53,9 +60,9 @@ def families(aggregate: Aggregate) -> list[Family]:
 @pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if one.needs != (Needs.LISTS,)])
 @pytest.mark.parametrize("slicing", SLICINGS)
 @settings(max_examples=25, deadline=None)
-@given(data=st.data(), rows=ROWS)
+@given(data=st.data(), rows=ROWS, intake=INTAKES)
 def test_every_technique_answers_what_its_properties_allow(
-    slicing: str, technique: str, data: st.DataObject, rows: list[Row]
+    slicing: str, technique: str, data: st.DataObject, rows: list[Row], intake: str
 ) -> None:
     permitted = aggregates().filter(lambda one: all(permits(TECHNIQUES[technique], family) for family in families(one)))
     chosen = data.draw(st.lists(permitted, min_size=1, max_size=2, unique=True))
@@ -63,7 +70,7 @@ def test_every_technique_answers_what_its_properties_allow(
         st.lists(st.builds(Window, st.integers(1, 30), st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=4)
     )
     queries = [make_query(f"q{i}", window, chosen, ("k",)) for i, window in enumerate(windows)]
-    plan = plan_of(queries, "shared", slicing, technique)
+    plan = plan_of(queries, "shared", slicing, technique, intake)
     _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
     blocks = list(answers.blocks())
     for query in queries:
@@ -72,11 +79,11 @@ def test_every_technique_answers_what_its_properties_allow(
 
 @pytest.mark.parametrize("slicing", SLICINGS)
 @settings(max_examples=40, deadline=None)
-@given(queries=catalogs(3), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=5))
+@given(queries=catalogs(3), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=5), intake=INTAKES)
 def test_any_cut_into_rounds_gives_the_rows_of_one_round(
-    slicing: str, queries: list[Query], rows: list[Row], cuts: list[int]
+    slicing: str, queries: list[Query], rows: list[Row], cuts: list[int], intake: str
 ) -> None:
-    plan = plan_of(queries, "weave_share", slicing)
+    plan = plan_of(queries, "weave_share", slicing, intake=intake)
     ordered = sorted(rows, key=lambda row: row["tick"])
     bounds = [0, *sorted(cuts), len(ordered)]
     state, blocks = State(), []
@@ -86,7 +93,7 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
         watermark = max((row["tick"] for row in ordered[:last]), default=state.closed_over(("s",)))
         state, answers, counts = step(state, RoundInput(taken_of_plan(plan, batch, state), {"s": watermark}), plan)
         blocks += list(answers.blocks())
-        assert all(late.partly == late.dropped == 0 for late in counts.late.values())
+        assert counts.late == Lateness()
     state, answers, _ = step(state, RoundInput(frontiers={"s": TICK_MAX}), plan)
     blocks += list(answers.blocks())
     assert all(len(cells) == 0 for cells in state.cells.values())
@@ -102,15 +109,16 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
     early=ROWS,
     late=ROWS,
     watermark=st.integers(-30, 60),
+    intake=INTAKES,
 )
 def test_a_late_tuple_counts_in_its_open_windows_and_is_counted_exactly(
-    windows: list[Window], early: list[Row], late: list[Row], watermark: int
+    windows: list[Window], early: list[Row], late: list[Row], watermark: int, intake: str
 ) -> None:
     queries = [
         make_query(f"q{i}", window, [Aggregate("count"), Aggregate("max", Expression.of_column("n"))], ("k",))
         for i, window in enumerate(windows)
     ]
-    plan = plan_of(queries)
+    plan = plan_of(queries, intake=intake)
     state, first, _ = step(State(), RoundInput(taken_of_plan(plan, early), {"s": watermark}), plan)
     _, second, counts = step(state, RoundInput(taken_of_plan(plan, late, state), {"s": TICK_MAX}), plan)
     blocks = [*first.blocks(), *second.blocks()]
@@ -123,15 +131,19 @@ def test_a_late_tuple_counts_in_its_open_windows_and_is_counted_exactly(
         everything = rows_of(_whole(plan, early + late), query)
         assert sorted(map(repr, open_)) == sorted(repr(row) for row in everything if row["window_end"] > watermark)
         assert span > 0
-    partly = dropped = 0
-    for row in late:
+        assert counts.late.queries.get(query.name, Late()) == count_late([query], late, watermark)
+    assert counts.late.streams.get("s", Late()) == count_late(queries, late, watermark)
+
+
+def count_late(queries: list[Query], rows: list[Row], watermark: int) -> Late:
+    found = Late()
+    for row in rows:
         ends = [
             start + query.window.range_ticks for query in queries for start in windows_of(query.window, row["tick"])
         ]
         missed = sum(end <= watermark for end in ends)
-        partly += 0 < missed < len(ends)
-        dropped += 0 < missed == len(ends)
-    assert (counts.late[0].partly, counts.late[0].dropped) == (partly, dropped)
+        found += Late(int(0 < missed < len(ends)), int(0 < missed == len(ends)))
+    return found
 
 
 def _whole(plan: Plan, rows: list[Row]) -> list[Any]:
@@ -139,16 +151,19 @@ def _whole(plan: Plan, rows: list[Row]) -> list[Any]:
 
 
 @settings(max_examples=30, deadline=None)
-@given(queries=catalogs(3), rows=ROWS, limit=st.integers(1, 40))
-def test_the_size_of_blocks_does_not_change_the_rows(queries: list[Query], rows: list[Row], limit: int) -> None:
-    plan = plan_of(queries)
+@given(queries=catalogs(3), rows=ROWS, limit=st.integers(1, 40), intake=INTAKES)
+def test_the_size_of_blocks_does_not_change_the_rows(
+    queries: list[Query], rows: list[Row], limit: int, intake: str
+) -> None:
+    plan = plan_of(queries, intake=intake)
     _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
     for query in queries:
         small = rows_of(answers.blocks(limit), query)
         assert sorted(map(repr, small)) == sorted(map(repr, rows_of(answers.blocks(), query)))
 
 
-def test_sums_are_right_after_huge_values_have_passed() -> None:
+@pytest.mark.parametrize("intake", ["woven", "native"])
+def test_sums_are_right_after_huge_values_have_passed(intake: str) -> None:
     query = make_query(
         "q", Window(10, 1), [Aggregate("sum", Expression.of_column("x")), Aggregate("avg", Expression.of_column("x"))]
     )
@@ -156,6 +171,6 @@ def test_sums_are_right_after_huge_values_have_passed() -> None:
     rows[200]["x"] = 1e300
     rows[280]["x"] = float("inf")
     for technique in ("auto", *allowed(ADD_FLOAT)):
-        plan = plan_of([query], technique=technique)
+        plan = plan_of([query], technique=technique, intake=intake)
         _, answers, _ = step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)
         assert_equal_answers(query, rows, rows_of(list(answers.blocks()), query))

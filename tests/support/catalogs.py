@@ -48,6 +48,9 @@ ROWS = st.lists(
     max_size=25,
 )
 
+#: Ways to take in streams whose components all have native partials and whose windows are of time.
+INTAKES = st.sampled_from(["woven", "native"])
+
 WINDOWS = st.builds(Window, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9))
 
 

@@ -31,7 +31,7 @@ ASKED = [
 ]
 
 
-plan_of_record = RecordedQueries(STREAMS, sharded=False).plan_of
+plan_of_record = RecordedQueries(STREAMS, intake="auto").plan_of
 
 
 class Batch(NamedTuple):

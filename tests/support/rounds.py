@@ -15,7 +15,7 @@ from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, carry, step
-from windloom.rounds.lateness import Late, late_by_stream
+from windloom.rounds.lateness import Late, Lateness
 from windloom.testing import answer
 from windloom.testing.oracle import answer_from, windows_of
 
@@ -44,12 +44,11 @@ class Life:
 
 @dataclass
 class Run:
-    """All lives of all queries, the state behind each round, its late tuples, and in how many scans it was read."""
+    """All lives of all queries, the state behind each round, and its late tuples."""
 
     lives: list[Life]
     states: list[State]
-    late: list[Late]
-    scans: list[int]
+    late: list[Lateness]
 
 
 def plan_of(queries: Mapping[str, Query], options: PlanOptions | None = None) -> Plan:
@@ -64,7 +63,7 @@ def _plan(queries: tuple[Query, ...], options: PlanOptions) -> Plan:
 def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, history_ticks: int = 0) -> Run:
     """The step, folded over the rounds, carried where queries change."""
     state, plan, running = State(), None, {}
-    run = Run([], [], [], [])
+    run = Run([], [], [])
     seen: dict[str, int] = {}
     for number, one in enumerate(rounds):
         new = plan_of(one.queries, options)
@@ -88,8 +87,7 @@ def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, hist
             life.last = number
             life.reported[number] = rows_of(blocks, life.query)
         run.states.append(state)
-        run.late.append(late_by_stream(plan, counts.late).get("s", Late()))
-        run.scans.append(len(plan.scans))
+        run.late.append(counts.late)
     return run
 
 

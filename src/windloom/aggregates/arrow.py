@@ -64,9 +64,7 @@ def as_array(column: Column) -> pa.Array:
     """One contiguous array of a table's column."""
     if isinstance(column, pa.ChunkedArray):
         return (
-            column.chunk(0)
-            if column.num_chunks == 1
-            else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+            column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
         )
     return column
 

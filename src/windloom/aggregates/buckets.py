@@ -16,6 +16,7 @@ from windloom.kernels.families import FREQUENCIES, Family
 from windloom.kernels.lists import Question
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.approximate import FIRST_BUCKET, GROWTH, INFINITE_BUCKET, NAN_BUCKET, RELATIVE_ERROR
+from windloom.model.types import DataType
 
 
 class Buckets(ListCard):
@@ -29,7 +30,7 @@ class Buckets(ListCard):
     def value_type(self, planned: Planned) -> pa.DataType:
         return pa.int64()
 
-    def woven_sql(self, argument: str) -> str:
+    def woven_sql(self, argument: str, kind: DataType | None) -> str:
         return bucket_sql(argument)
 
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:

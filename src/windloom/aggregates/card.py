@@ -78,8 +78,8 @@ class Card(ABC):
         """How many columns of the family are combined independently of each other."""
         return 1
 
-    def woven_sql(self, argument: str) -> str:
-        """SQL of what the woven intake reads of a tuple in place of the argument."""
+    def woven_sql(self, argument: str, kind: DataType | None) -> str:
+        """SQL of what the woven intake reads of a tuple in place of the argument, which is of a type."""
         return argument
 
     @abstractmethod

@@ -12,7 +12,7 @@ from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.kernels.families import ADD_INT, AddInt, Family
 from windloom.model.aggregate import COUNT_STAR, Aggregate, Function
-from windloom.model.types import BIGINT, DataType
+from windloom.model.types import BIGINT, DataType, TypeKind
 from windloom.weave.cut import Cut, Read
 
 
@@ -28,6 +28,11 @@ class Counts(NativeCard):
 
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
         return Lifted((AddInt(as_integers(native[0])),))
+
+    def woven_sql(self, argument: str, kind: DataType | None) -> str:
+        """Of types that only Spark knows, the value stays with Spark: counted is whether there is one."""
+        is_known = kind is not None and kind.kind is not TypeKind.OTHER
+        return argument if is_known else f"if(({argument}) IS NULL, NULL, TRUE)"
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
         return Lifted((AddInt(cut.taken(cut.counts(read, read.argument))),))

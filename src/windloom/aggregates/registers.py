@@ -16,6 +16,7 @@ from windloom.kernels.memory import new_array
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.approximate import PACKED_RANK_BITS, RANK_BITS, STANDARD_ERROR
 from windloom.model.approximate import REGISTERS as COUNT
+from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read
 from windloom.weave.lists import largest_ranks
 
@@ -34,7 +35,7 @@ class Registers(ListCard):
     def value_type(self, planned: Planned) -> pa.DataType:
         return pa.int64()
 
-    def woven_sql(self, argument: str) -> str:
+    def woven_sql(self, argument: str, kind: DataType | None) -> str:
         """Register and rank in one number, the rank in the lowest bits; NULL for NULL."""
         packed = f"shiftleft({register_sql(argument)}, {PACKED_RANK_BITS}) | {rank_sql(argument)}"
         return f"if(({argument}) IS NOT NULL, {packed}, NULL)"

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from windloom.engine.loom import Loom
+from windloom.errors import WindloomError
 from windloom.kernels.families import FAMILIES
 from windloom.kernels.loading import compilations, compiled_kernels, kept_in, note_path, write_note
 from windloom.kernels.registry import TECHNIQUES, allowed
@@ -133,6 +134,12 @@ def prepare(say: Callable[[str], None]) -> None:
     if note_path().is_file() and not wants_archive:
         say(f"kernels are compiled already{_of_archive(java)}")
         return
+    if not kept_in():
+        raise WindloomError(
+            "compiled kernels cannot be kept",
+            "neither the folder of the package nor the cache of the user can be written to",
+            "set NUMBA_CACHE_DIR to a folder that can, here and for executors; without it every process compiles anew",
+        )
     say("starting Spark for a rehearsal (about a minute in all)")
     with draft_of(archive) as draft:
         session = local_session(cores=2, app="windloom rehearsal", archive_to=draft if wants_archive else None)

@@ -21,6 +21,7 @@ from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.executors import WideAnswers
 from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish
+from windloom.spark.intake.collect import collected
 from windloom.spark.sources import local_path
 
 
@@ -102,7 +103,7 @@ class Results(Mapping[str, DataFrame]):
     def arrow(self, name: str) -> pa.Table:
         """The rows of one query: window_start, window_end, grouping columns, aggregate columns."""
         with as_windloom_errors(f"query '{name}'"):
-            return with_utc(self[name].toArrow())
+            return with_utc(pa.concat_tables(collected(self[name], f"query '{name}'")))
 
     def table(self, name: str) -> pa.Table:
         """A wide table that was declared with `loom.table`: of every query the latest complete window, a row a key."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numba
@@ -31,7 +32,8 @@ class _Cache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         if not _passes(sig):
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+            with suppress(OSError):  # a full disk: the next process compiles it again
+                super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 def _passes(signature: Any) -> bool:
@@ -40,12 +42,13 @@ def _passes(signature: Any) -> bool:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile to machine code, keep the code on disk, release the interpreter lock while it runs.
+    """Compile to machine code, keep the code on disk if that is possible, release the interpreter lock while it runs.
 
     `error_model="numpy"` and no `fastmath`: divisions do not raise, and compensated sums keep their meaning.
     """
     made: Any = numba.njit(nogil=True, error_model="numpy")(function)
     if not COUNTING:
-        made._cache = _Cache(function)  # type: ignore[no-untyped-call]
+        with suppress(RuntimeError):  # no folder can be written to: every process compiles for itself
+            made._cache = _Cache(function)  # type: ignore[no-untyped-call]
     found: Callable[..., Any] = made
     return found

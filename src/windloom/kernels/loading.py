@@ -41,8 +41,11 @@ def compilations() -> int:
 
 
 def kept_in() -> list[str]:
-    """The folders in which Numba keeps the code: those of the sources, NUMBA_CACHE_DIR, or the user's cache."""
-    return sorted({str(kernel.stats.cache_path) for _, kernel in _kernels()})
+    """The folders in which Numba keeps the code: those of the sources, NUMBA_CACHE_DIR, or the user's cache.
+
+    None where no folder can be written to.
+    """
+    return sorted({str(path) for _, kernel in _kernels() if (path := kernel.stats.cache_path) is not None})
 
 
 def note_path() -> Path:

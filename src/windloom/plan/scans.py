@@ -124,8 +124,8 @@ class WovenScan:
     """One projection of a stream's tuples, from which kernels make the cells of all its sets.
 
     `counted_by`: None where slices are of time, else by what tuples are counted whose positions are sliced.
-    `watched` are sets of positions, which have a scan of their own, with their bits: which tuples are late is told,
-    once per stream, by the scan whose slices are of time.
+    `watched` are sets that another scan feeds, those of positions above all, with their bits: which tuples are late is
+    told, once per stream, by one scan whose slices are of time.
     """
 
     number: int

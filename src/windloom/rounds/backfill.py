@@ -95,7 +95,7 @@ def _read(part: PlannedComponent, columns: Mapping[str, int], bits: Mapping[str,
         return None
     if component.argument is None:
         return Read(filter=condition)
-    argument = columns.get(part.card.woven_sql(component.argument.sql))
+    argument = columns.get(part.card.woven_sql(component.argument.sql, part.argument_type))
     by = TICK if component.kind in part.card.by_tick else None
     if component.by is not None:
         by = columns.get(component.by.sql)

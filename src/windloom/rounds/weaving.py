@@ -31,7 +31,9 @@ _LIST_WORK = 8
 
 def read_tuples(plan: Plan, scan: WovenScan, table: pa.Table) -> Tuples:
     """Projected tuples, all with a tick, as the sets of their scan share them."""
-    edges = {plan.sets[fed.number].edges for fed in scan.feeds}
+    numbers = [*(fed.number for fed in scan.feeds), *(number for number, _ in scan.watched)]
+    # Late tuples are told by slice, so slices are as fine as those of the sets that are only watched.
+    edges = {plan.sets[number].edges for number in numbers if plan.sets[number].counted_by == scan.counted_by}
     finest = EdgeSet.of(one for each in edges for one in each.classes)
     return Tuples.of(table, scan.signature.words, finest, has_positions=scan.counted_by is not None)
 

@@ -27,6 +27,10 @@ _STATE = re.compile(r"\s*SQLSTATE: (\w\w)\w{3}")
 _FILES = re.compile(r"\b(?:java\.n?io\.[\w.$]*Exception|org\.apache\.hadoop\.[\w.$]+): (.+?)(?: SQLSTATE: \w+|\n|\Z)")
 _FRAGMENT = re.compile(r"^== SQL .*==\n(.*)\n( *)(\^+)", re.MULTILINE)
 _OURS = re.compile(r"^windloom\.errors\.\w+: (.*?)(?:\s*SQLSTATE: |\n\s*\n|\s*\Z)", re.MULTILINE | re.DOTALL)
+#: A Python worker that lacks a module, or finds one that does not fit.
+_IMPORT = re.compile(r"^(?:ModuleNotFoundError|ImportError): (.+?)\s*$", re.MULTILINE)
+#: What Spark says of a result that is larger than it brings to the driver.
+_LIMIT = re.compile(r"Total size of serialized results of [\d,]+ tasks \((.+?)\) is bigger than \S+ \((.+?)\)")
 #: Columns of ours in expressions over aggregates.
 _PLACEHOLDER = re.compile(r"\b__[ag]\d")
 
@@ -42,6 +46,9 @@ def as_windloom_errors(what: str) -> Iterator[None]:
         ours = next((found for message in messages if (found := _OURS.search(message))), None)
         if ours is not None:
             raise _read_back(ours[1]) from None
+        known = _of_workers(messages, what)
+        if known is not None:
+            raise known from error
         states = [found[1] for message in messages if (found := _STATE.search(message))]
         states += ["42"] if isinstance(error, AnalysisException) else []
         state = next((state for state in states if state in _HINTS), None)
@@ -54,6 +61,24 @@ def as_windloom_errors(what: str) -> Iterator[None]:
             ) from error
         verb = "read" if state == "KD" else "evaluate"
         raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages), _HINTS[state]) from error
+
+
+def _of_workers(messages: list[str], what: str) -> WindloomError | None:
+    """What stands between driver and executors, if that is what failed."""
+    for message in messages:
+        if found := _IMPORT.search(message):
+            return WindloomError(
+                "Python on an executor cannot import what Windloom needs",
+                found[1],
+                "install windloom with all it needs on every machine, and name that Python in spark.pyspark.python",
+            )
+        if found := _LIMIT.search(message):
+            return WindloomError(
+                f"what Spark brings to the driver of {what} is too large",
+                f"it has more than {found[1]}, of {found[2]} that spark.driver.maxResultSize allows",
+                "raise spark.driver.maxResultSize, or use placement='executors' and write answers to files (out=…)",
+            )
+    return None
 
 
 @contextmanager

@@ -48,11 +48,8 @@ class Column:
     """One column of a block. Tuples without a value have an undefined number, key or rank."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
-        if pa.types.is_timestamp(column.type) and column.type.tz not in (None, "UTC"):
-            # Spark writes the session's zone, which says nothing about the instants.
-            column = column.cast(pa.timestamp("us", tz="UTC"))
-        self.column = column
-        self.type: pa.DataType = column.type
+        self.type = _plain(column.type)
+        self.column = column if column.type == self.type else column.cast(self.type)
 
     def __len__(self) -> int:
         return len(self.column)
@@ -173,6 +170,15 @@ _WIDTHS: dict[pa.DataType, type[np.generic]] = {
     pa.float64(): np.float64,
     pa.date32(): np.int32,
 }
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The one type that stands for all that Spark may write, by its settings, for the same values."""
+    if pa.types.is_timestamp(kind) and kind.tz not in (None, "UTC"):
+        return pa.timestamp("us", tz="UTC")  # the session's zone says nothing about the instants
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(kind) else kind
 
 
 def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[Number]) -> NDArray[Number]:

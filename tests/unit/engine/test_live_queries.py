@@ -22,9 +22,8 @@ def test_nothing_stays_of_queries_that_are_gone(tmp_path: Path) -> None:
     registry = Registry(no_session)
     registry.load(tmp_path / "c.cql")
     live = LiveQueries(registry)
-    record = live.first(
-        {"stays": registry.queries["stays"].text}, {"strategy": "shared", "slicing": "pairs", "technique": "auto"}
-    )
+    options = {"strategy": "shared", "slicing": "pairs", "technique": "auto", "intake": "auto"}
+    record = live.first({"stays": registry.queries["stays"].text}, options)
     counts = []
     for version in range(1, 40):
         put, gone = {f"guest_{version}": f"SELECT max(price) AS p {WINDOW}"}, [f"guest_{version - 1}"]

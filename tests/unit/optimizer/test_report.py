@@ -41,12 +41,13 @@ def test_nobody_pays_more_than_alone_where_all_ask_the_same_and_share() -> None:
     assert all(one.saved > 0 for one in report.queries.values())
 
 
-def test_of_a_scan_for_several_sets_each_pays_in_proportion_to_what_it_asks() -> None:
+@pytest.mark.parametrize("intake", ["woven", "native"])
+def test_of_a_scan_for_several_sets_each_pays_in_proportion_to_what_it_asks(intake: str) -> None:
     catalog = """
     CREATE QUERY few AS SELECT max(price) AS a FROM trades [TUMBLE 1 hour];
     CREATE QUERY many AS SELECT symbol, max(price) AS a FROM trades [RANGE 1 hour SLIDE 5 seconds] GROUP BY symbol;
     """
-    plan = plan_of(catalog, scans="together")
+    plan = plan_of(catalog, intake=intake)
     assert len(plan.scans) == 1
     report = report_sharing(plan, load_constants())
     assert report.queries["few"].saved > 0

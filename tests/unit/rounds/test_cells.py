@@ -11,7 +11,7 @@ import pytest
 from support.catalogs import STREAM, TYPES, make_query
 from windloom.model import Aggregate, Expression, Window
 from windloom.optimizer import PlanOptions, make_plan
-from windloom.plan import PartialSet
+from windloom.plan.scans import NativeScan
 from windloom.rounds.cells import Cells, coarsen, keep_from, merge_cells, read_partials, running
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.registry import SLICINGS
@@ -19,10 +19,11 @@ from windloom.slicing.registry import SLICINGS
 SUM = Aggregate("sum", Expression.of_column("i"))
 
 
-def planned(grouping: tuple[str, ...] = ("k",)) -> PartialSet:
+def planned(grouping: tuple[str, ...] = ("k",)) -> NativeScan:
     """Sums by key over slices of ten ticks."""
     query = make_query("q", Window(30, 10), [SUM], grouping)
-    (one,) = make_plan({"s": STREAM}, [query], TYPES, PlanOptions()).sets
+    (one,) = make_plan({"s": STREAM}, [query], TYPES, PlanOptions(intake="native")).scans
+    assert isinstance(one, NativeScan)
     return one
 
 

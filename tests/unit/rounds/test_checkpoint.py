@@ -13,18 +13,26 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-from support.catalogs import STREAM
+from support.catalogs import STREAM, make_query
 from support.durable import STREAMS as DELAYED
 from support.durable import make_batches, plan_of_record, run_stream
+from support.native import taken_of_plan
+from support.rounds import plan_of
 from windloom.errors import WindloomError
-from windloom.model import DataType
+from windloom.model import Aggregate, DataType, Window
 from windloom.model.time import TICK_MIN
+from windloom.optimizer import PlanOptions
 from windloom.rounds import RoundInput, State
 from windloom.rounds.checkpoint import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
 from windloom.rounds.encoding import VERSION as STATE_VERSION
 from windloom.rounds.encoding import encode
 
 STREAMS = {"s": STREAM}
+PLAN = plan_of({"q": make_query("q", Window(4, 2), [Aggregate("count")], ("k",), where="b")}, PlanOptions())
+#: Two cells, one of them of a tuple that came late.
+TAKEN = taken_of_plan(
+    PLAN, [{"tick": 1, "k": "a", "b": True}, {"tick": 9, "k": None, "b": True}], State(frontiers={"s": 7})
+)
 
 
 @contextmanager
@@ -70,17 +78,22 @@ def test_a_round_without_any_plan_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
-    table = pa.table({"slice": [1, 2], "g0": pa.array(["a", None]), "c0": pa.chunked_array([[3], [4]])})
-    partials = {0: table, 2: table.slice(0, 0)}
-    given = RoundInput(partials, {"s": 7, "t": TICK_MIN}, {"s": 11, "t": -4}, {"s": 3}, idle=frozenset({"t"}))
-    log = RoundLog(5, 3, given, {"s": 2})
+    given = RoundInput(TAKEN, {"s": 7, "t": TICK_MIN}, {"s": 11, "t": -4}, {"s": 3}, idle=frozenset({"t"}))
+    table = pa.table({"tick": [1, 2], "s0": pa.array([3, 0]), "x0": pa.chunked_array([["a"], [None]])})
+    log = RoundLog(5, 3, given, {"s": 2}, tuples={4: table, 6: table.slice(0, 0)})
     with opened(tmp_path) as checkpoint:
         assert checkpoint.read_log(5) is None
         checkpoint.write_log(log)
         found = checkpoint.read_log(5)
-    assert found == log
     assert found is not None
-    assert found.input.partials[0].schema == table.schema
+    assert found.to_bytes() == log.to_bytes()
+    assert (found.round, found.plan_version, found.untimed, found.tuples) == (5, 3, {"s": 2}, log.tuples)
+    assert found.tuples[6].schema == table.schema
+    assert replace(found.input, taken=TAKEN) == given
+    assert found.input.taken.cells[0].keys == TAKEN.cells[0].keys
+    behind, expected = found.input.taken.behind[0], TAKEN.behind[0]
+    assert (behind.starts.tolist(), behind.tuples.tolist()) == (expected.starts.tolist(), expected.tuples.tolist())
+    assert [word.tolist() for word in behind.words] == [word.tolist() for word in expected.words]
 
 
 def test_progress_is_kept_by_round(tmp_path: Path) -> None:
@@ -160,7 +173,7 @@ def committed(folder: Path) -> None:
         checkpoint.record_plan(PlanRecord(0, 0, {"a": next(iter(make_batches(1, 1)[0].queries))}))
         for round in range(2):
             checkpoint.begin(round)
-            checkpoint.write_log(RoundLog(round, 0, RoundInput({0: pa.table({"slice": [1]})}, seen={"s": 1})))
+            checkpoint.write_log(RoundLog(round, 0, RoundInput(TAKEN, seen={"s": 1})))
             checkpoint.commit(round, {})
         checkpoint.snapshot(1, State({}, {"s": 3}))
 

@@ -13,7 +13,7 @@ from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import Answers, RoundInput, State, ask, carry, step
 from windloom.rounds.frontiers import advanced, ahead_of_idle, all_closed, inputs_of, least
-from windloom.rounds.lateness import Late, late_by_stream
+from windloom.rounds.lateness import Late
 
 
 def counting(name: str, stream: str, window: Window) -> Query:
@@ -28,11 +28,11 @@ TRADES, QUOTES = counting("trades", "s", Window(10, 10)), counting("quotes", "t"
 BOTH = plan_of(TRADES, QUOTES)
 
 
-def given(plan: Plan, frontiers: dict[str, int], **ticks: list[int]) -> RoundInput:
+def given(plan: Plan, frontiers: dict[str, int], state: State | None = None, **ticks: list[int]) -> RoundInput:
     rows = {stream: [{"tick": tick} for tick in found] for stream, found in ticks.items()}
     seen = {stream: max(found) for stream, found in ticks.items() if found}
     first = {stream: min(found) for stream, found in ticks.items() if found}
-    return RoundInput(taken_of_plan(plan, rows), frontiers, seen, first)
+    return RoundInput(taken_of_plan(plan, rows, state), frontiers, seen, first)
 
 
 def ends(answers: Answers, query: Query) -> list[int]:
@@ -44,21 +44,21 @@ def test_a_silent_stream_holds_back_its_own_queries_only() -> None:
     assert ends(answers, TRADES) == [10, 20]
     assert ends(answers, QUOTES) == []
     assert [state.closed_of(one) for one in BOTH.sets] == [25, TICK_MIN]
-    _, answers, counts = step(state, given(BOTH, {"s": 25, "t": 12}, t=[3, 12]), BOTH)
+    _, answers, counts = step(state, given(BOTH, {"s": 25, "t": 12}, state, t=[3, 12]), BOTH)
     assert ends(answers, TRADES) == []
     assert ends(answers, QUOTES) == [10]
-    assert late_by_stream(BOTH, counts.late) == {"s": Late(), "t": Late()}
+    assert counts.late.streams == {}
 
 
 def test_a_tuple_is_late_by_the_frontier_of_its_own_stream() -> None:
     state, _, _ = step(State(), given(BOTH, {"s": 25, "t": 5}, s=[25], t=[5]), BOTH)
-    _, _, counts = step(state, given(BOTH, {"s": 25, "t": 5}, s=[3, 14, 24], t=[3, 4]), BOTH)
-    assert late_by_stream(BOTH, counts.late) == {"s": Late(0, 2), "t": Late()}
+    _, _, counts = step(state, given(BOTH, {"s": 25, "t": 5}, state, s=[3, 14, 24], t=[3, 4]), BOTH)
+    assert counts.late.streams == {"s": Late(0, 2)}
 
 
 def test_a_frontier_never_runs_backwards() -> None:
     state, _, _ = step(State(), given(BOTH, {"s": 25, "t": 30}), BOTH)
-    state, answers, _ = step(state, given(BOTH, {"s": 7}, s=[8]), BOTH)
+    state, answers, _ = step(state, given(BOTH, {"s": 7}, state, s=[8]), BOTH)
     assert state.frontiers == {"s": 25, "t": 30}
     assert ends(answers, TRADES) == []
     assert advanced({"s": 5}, {"s": 3, "t": 1}) == {"s": 5, "t": 1}
@@ -86,9 +86,9 @@ def test_landmarks_settle_and_end_by_their_own_stream() -> None:
     state, answers, _ = step(State(), given(plan, {"s": 25, "t": -12}, s=[14, 25], t=[8]), plan)
     assert [ends(answers, one) for one in queries] == [[20], []]
     # Tuples before the first ones: the landmark of s is settled, that of t is not.
-    state, answers, counts = step(state, given(plan, {"s": 25, "t": 33}, s=[4], t=[-7]), plan)
+    state, answers, counts = step(state, given(plan, {"s": 25, "t": 33}, state, s=[4], t=[-7]), plan)
     assert state.first == {"s": 14, "t": -7}
-    assert late_by_stream(plan, counts.late) == {"s": Late(0, 1), "t": Late()}
+    assert counts.late.streams == {"s": Late(0, 1)}
     assert [ends(answers, one) for one in queries] == [[], [0, 10, 20, 30]]
 
 
@@ -98,7 +98,7 @@ def test_a_query_that_comes_later_begins_at_the_frontier_of_its_own_stream() -> 
     carried = carry(state, old, BOTH)
     assert carried.frontiers == {"s": 95, "t": 3}
     assert carried.since == {"quotes": 10}
-    _, answers, _ = step(carried, given(BOTH, {"t": 31}, t=[12, 31]), BOTH)
+    _, answers, _ = step(carried, given(BOTH, {"t": 31}, carried, t=[12, 31]), BOTH)
     assert ends(answers, QUOTES) == [20]
 
 

@@ -1,4 +1,4 @@
-"""Late tuples: counted once a set, by whether a window of theirs will still be reported."""
+"""Late tuples: counted once per stream and once per query, by whether a window of theirs will still be reported."""
 
 from __future__ import annotations
 
@@ -7,55 +7,86 @@ import pytest
 from support.catalogs import make_query
 from support.native import taken_of_plan
 from support.rounds import plan_of
-from windloom.model import Aggregate, Window
+from windloom.model import Aggregate, Query, Window
 from windloom.optimizer import PlanOptions
+from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, carry, step
-from windloom.rounds.lateness import Late, late_by_stream
+from windloom.rounds.lateness import Late, Lateness, before_round
+from windloom.rounds.positions import Counting, Counts, Positions
+from windloom.rounds.taken import Before
 
 COUNT = [Aggregate("count")]
 SHORT = make_query("short", Window(10, 10), COUNT)
 LONG = make_query("long", Window(40, 20), COUNT)
 ONLY_B = make_query("only_b", Window(10, 10), COUNT, where="b")
+FIVE = make_query("five", Window.rows(5, 5), COUNT)
+
+both = pytest.mark.parametrize("intake", ["woven", "native"])
 
 
 def rows(*ticks: int) -> list[dict[str, object]]:
     return [{"tick": tick, "b": tick % 2 == 0} for tick in ticks]
 
 
-def test_a_tuple_is_partly_late_while_a_longer_window_is_open() -> None:
-    plan = plan_of({"short": SHORT, "long": LONG})
+def planned(*queries: Query, intake: str = "woven") -> Plan:
+    return plan_of({query.name: query for query in queries}, PlanOptions(intake=intake))
+
+
+def late(plan: Plan, *ticks: int) -> Lateness:
+    """Of tuples that come when 50 is closed."""
     state, _, _ = step(State(), RoundInput(taken_of_plan(plan, rows(0, 59)), {"s": 50}), plan)
-    _, _, counts = step(state, RoundInput(taken_of_plan(plan, rows(55, 45, 25, 15, 15, -90), state), {"s": 50}), plan)
-    assert counts.late == {0: Late(partly=2, dropped=3)}
+    return step(state, RoundInput(taken_of_plan(plan, rows(*ticks), state), {"s": 50}), plan)[2].late
 
 
-@pytest.mark.parametrize(("scans", "expected"), [("together", Late(0, 3)), ("apart", Late(0, 5))])
-def test_one_scan_counts_a_tuple_once_whatever_predicates_it_passes_and_several_count_it_for_each(
-    scans: str, expected: Late
-) -> None:
-    plan = plan_of({"short": SHORT, "only_b": ONLY_B}, PlanOptions(scans=scans))
-    state, _, _ = step(State(), RoundInput(taken_of_plan(plan, rows(0, 59)), {"s": 50}), plan)
-    _, _, counts = step(state, RoundInput(taken_of_plan(plan, rows(2, 4, 7), state), {"s": 50}), plan)
-    assert late_by_stream(plan, counts.late) == {"s": expected}
+@both
+def test_a_tuple_is_partly_late_while_a_longer_window_is_open(intake: str) -> None:
+    found = late(planned(SHORT, LONG, intake=intake), 55, 45, 25, 15, 15, -90)
+    assert found == Lateness({"s": Late(partly=2, dropped=3)}, {"short": Late(0, 5), "long": Late(1, 3)})
 
 
-def test_a_tuple_that_no_query_wants_is_never_late() -> None:
-    alone = plan_of({"only_b": ONLY_B})
-    _, _, counts = step(State({}, {"s": 50}), RoundInput(taken_of_plan(alone, rows(2, 4, 7)), {"s": 50}), alone)
-    assert late_by_stream(alone, counts.late) == {"s": Late(0, 2)}
+@both
+def test_a_tuple_is_counted_once_for_its_stream_and_for_every_query_that_wants_it(intake: str) -> None:
+    found = late(planned(SHORT, ONLY_B, intake=intake), 2, 4, 7)
+    assert found == Lateness({"s": Late(0, 3)}, {"short": Late(0, 3), "only_b": Late(0, 2)})
 
 
-def test_a_tuple_of_several_scans_with_one_predicate_is_counted_once() -> None:
+@both
+def test_a_tuple_that_no_query_wants_is_never_late(intake: str) -> None:
+    assert late(planned(ONLY_B, intake=intake), 2, 4, 7) == Lateness({"s": Late(0, 2)}, {"only_b": Late(0, 2)})
+    assert late(planned(ONLY_B, intake=intake), 7) == Lateness()
+
+
+@both
+def test_queries_of_different_groupings_count_a_tuple_once_for_their_stream(intake: str) -> None:
     by_b = make_query("by_b", Window(40, 20), COUNT, ("b",))
-    plan = plan_of({"short": SHORT, "by_b": by_b}, PlanOptions(scans="apart"))
-    state, _, _ = step(State(), RoundInput(taken_of_plan(plan, rows(0, 59)), {"s": 50}), plan)
-    _, _, counts = step(state, RoundInput(taken_of_plan(plan, rows(55, 45, 25, 15, 15, -90), state), {"s": 50}), plan)
-    assert sorted(counts.late.values(), key=str) == [Late(0, 5), Late(1, 3)]
-    assert late_by_stream(plan, counts.late) == {"s": Late(partly=2, dropped=3)}
+    found = late(planned(SHORT, by_b, intake=intake), 55, 45, 25, 15, 15, -90)
+    assert found == Lateness({"s": Late(partly=2, dropped=3)}, {"short": Late(0, 5), "by_b": Late(1, 3)})
 
 
-def test_windows_that_a_new_query_is_about_to_report_are_open_for_it() -> None:
-    old, new = plan_of({"long": LONG}), plan_of({"long": LONG, "even": make_query("even", Window(20, 20), COUNT)})
+def test_a_tuple_behind_the_frontier_is_late_for_windows_of_rows_and_may_still_count_in_windows_of_time() -> None:
+    found = late(planned(FIVE, LONG), 55, 45, 25)
+    assert found == Lateness({"s": Late(partly=2)}, {"five": Late(0, 2), "long": Late(1, 0)})
+
+
+@pytest.mark.parametrize("intake", ["auto", "woven"])
+def test_late_tuples_of_windows_of_rows_are_counted_where_no_query_has_windows_of_time(intake: str) -> None:
+    only = make_query("only", Window.rows(5, 5), COUNT, where="b")
+    found = late(planned(FIVE, only, intake=intake), 55, 45, 44, 42)
+    assert found == Lateness({"s": Late(0, 3)}, {"five": Late(0, 3), "only": Late(0, 2)})
+
+
+def test_tuples_from_before_anybody_counted_are_not_late_for_windows_of_rows() -> None:
+    plan = planned(FIVE)
+    state = State(frontiers={"s": 50}, positions=Positions(counts={Counting("s", ()): Counts(after=30)}))
+    assert before_round(plan, state) == {"s": Before(50, (31,))}
+    taken = taken_of_plan(plan, rows(29, 30, 31, 49, 50), state)
+    assert step(state, RoundInput(taken, {"s": 50}), plan)[2].late == Lateness({"s": Late(0, 2)}, {"five": Late(0, 2)})
+
+
+@both
+def test_windows_that_a_new_query_is_about_to_report_are_open_for_it(intake: str) -> None:
+    even = make_query("even", Window(20, 20), COUNT)
+    old, new = planned(LONG, intake=intake), planned(LONG, even, intake=intake)
     state, _, _ = step(
         State(), RoundInput(taken_of_plan(old, rows(0, 59)), {"s": 50}, seen={"s": 59}), old, history_ticks=1000
     )
@@ -64,4 +95,4 @@ def test_windows_that_a_new_query_is_about_to_report_are_open_for_it() -> None:
         _, _, counts = step(
             before, RoundInput(taken_of_plan(at, rows(25, 5, 5), before), {"s": 50}, seen={"s": 59}), at
         )
-        assert counts.late == {0: expected}
+        assert counts.late == Lateness({"s": expected}, {"long": Late(1, 2)})

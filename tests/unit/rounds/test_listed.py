@@ -1,4 +1,4 @@
-"""Lists of cells: lifting, merging, joining and forgetting, with values that are hard to tell apart."""
+"""Lists of cells: weaving, merging, joining and forgetting, with values that are hard to tell apart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windloom.aggregates import lift, neutral
+from support.weaving import woven_cells
+from windloom.aggregates import neutral
 from windloom.aggregates.listed import Listed
 from windloom.model import Component, DataType, Expression
 from windloom.plan.physical import PlannedComponent
@@ -21,9 +22,8 @@ def planned(kind: str) -> PlannedComponent:
     return PlannedComponent(Component("frequencies", Expression.of_column("x")), DataType.parse(kind))
 
 
-def lifted(kind: str, arrow: pa.DataType, entries: list[tuple[Any, int | None]]) -> Listed:
-    values, counts = zip(*entries, strict=True) if entries else ((), ())
-    found = lift(planned(kind), [pa.array(values, arrow), pa.array(counts, pa.int64())])
+def woven(kind: str, arrow: pa.DataType, cells: list[list[Any]]) -> Listed:
+    found = woven_cells(planned(kind), [pa.array(values, arrow) for values in cells])
     assert isinstance(found, Listed)
     return found
 
@@ -40,17 +40,16 @@ def merged(listed: Listed, *runs: list[int]) -> Listed:
     return listed.merge(order, np.cumsum([0, *map(len, runs)]))
 
 
-def test_a_row_is_a_cell_of_one_entry_or_of_none() -> None:
-    found = lifted("string", pa.string(), [("b", 2), (None, None), ("a", 1), ("b", 3)])
-    assert shown(found) == [[("b", 2)], [], [("a", 1)], [("b", 3)]]
-    assert shown(merged(found, [0, 1, 2, 3])) == [[("a", 1), ("b", 5)]]
-    assert shown(merged(found, [3], [1], [2, 0])) == [[("b", 3)], [], [("a", 1), ("b", 2)]]
+def test_a_cell_lists_its_values_in_order_with_their_counts() -> None:
+    found = woven("string", pa.string(), [["b", "b"], [], ["c", "a", "c"], ["b", "b", "b"]])
+    assert shown(found) == [[("b", 2)], [], [("a", 1), ("c", 2)], [("b", 3)]]
+    assert shown(merged(found, [0, 1, 2, 3])) == [[("a", 1), ("b", 5), ("c", 2)]]
+    assert shown(merged(found, [3], [1], [2, 0])) == [[("b", 3)], [], [("a", 1), ("b", 2), ("c", 2)]]
 
 
 def test_floats_are_told_apart_as_spark_groups_and_orders_them() -> None:
-    found = lifted(
-        "double", pa.float64(), [(math.nan, 1), (0.0, 1), (-0.0, 2), (math.inf, 1), (-1.5, 1), (math.nan, 2)]
-    )
+    cells = [[math.nan], [0.0], [-0.0, -0.0], [math.inf], [-1.5], [math.nan, -math.nan]]
+    found = woven("double", pa.float64(), cells)
     assert shown(merged(found, [0, 1, 2, 3, 4, 5])) == [[("-1.5", 1), ("0.0", 3), ("inf", 1), ("nan", 3)]]
 
 
@@ -65,7 +64,7 @@ def test_floats_are_told_apart_as_spark_groups_and_orders_them() -> None:
     ],
 )
 def test_joined_cells_keep_their_values(kind: str, arrow: pa.DataType, values: list[Any]) -> None:
-    left, right = lifted(kind, arrow, [(values[0], 1)]), lifted(kind, arrow, [(values[1], 2), (values[0], 4)])
+    left, right = woven(kind, arrow, [[values[0]]]), woven(kind, arrow, [[values[1]] * 2, [values[0]] * 4])
     both = left.concat(right)
     assert shown(both) == [*shown(left), *shown(right)]
     assert len(both.dictionary) == 2
@@ -74,7 +73,7 @@ def test_joined_cells_keep_their_values(kind: str, arrow: pa.DataType, values: l
 
 
 def test_values_that_no_cell_holds_are_forgotten_once_they_are_most() -> None:
-    found = lifted("bigint", pa.int64(), [(value, 1) for value in range(500)])
+    found = woven("bigint", pa.int64(), [[value] for value in range(500)])
     last = np.zeros(500, np.bool_)
     last[[3, 499]] = True
     kept = found.keep(last)

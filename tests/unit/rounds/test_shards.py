@@ -14,7 +14,7 @@ from windloom.errors import WindloomError
 from windloom.rounds import Block, RoundInput, State
 from windloom.rounds.checkpoint import Checkpoint, LocalStorage, RoundLog
 from windloom.rounds.checkpoint.sharding import settle_shards
-from windloom.rounds.lateness import Late
+from windloom.rounds.lateness import Late, Lateness
 from windloom.rounds.shards.blocks import joined, read_blocks, write_blocks
 from windloom.rounds.shards.files import ShardFiles
 from windloom.rounds.shards.notes import ShardNote, counts_of, kept_from_of
@@ -30,7 +30,7 @@ BLOCK = Block(
 
 
 def note(shard: int, kept_from: dict[int, int]) -> ShardNote:
-    counts = StepCounts({0: 5, 1: shard}, {0: 2}, {0: Late(1, shard)})
+    counts = StepCounts({0: 5, 1: shard}, {0: 2})
     return ShardNote(shard, f"{shard}.state", 100, f"{shard}.answers" if shard else None, counts, kept_from)
 
 
@@ -102,7 +102,8 @@ def test_notes_add_up_and_stay_in_the_log() -> None:
     notes = (note(0, {}), note(1, {0: 40}), note(2, {0: 30, 1: 7}))
     log = RoundLog(4, 1, RoundInput(frontiers={"s": 99}, seen={"s": 120}), {"s": 2}, notes)
     assert RoundLog.from_bytes("log", log.to_bytes()) == log
-    assert counts_of(notes) == StepCounts({0: 15, 1: 3}, {0: 6}, {0: Late(3, 3)})
+    late = Lateness({"s": Late(3, 1)})
+    assert counts_of(notes, late) == StepCounts({0: 15, 1: 3}, {0: 6}, late)
     assert kept_from_of(notes) == {0: 40, 1: 7}
     state = State().forgetting(kept_from_of(notes))
     assert {number: one.kept_from for number, one in state.history.items()} == {0: 40, 1: 7}

@@ -7,28 +7,31 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from windloom.aggregates import lift
+from support.weaving import woven_cells
 from windloom.aggregates.listed import Listed
 from windloom.kernels.lists import Registered
 from windloom.kernels.locate import Lanes
 from windloom.kernels.registry import find_technique
 from windloom.model import Component, DataType, Expression
-from windloom.model.approximate import MOST_ENTRIES, RANK_BITS, REGISTER_BITS, REGISTERS, STANDARD_ERROR, TOP_ERROR
+from windloom.model.approximate import (
+    MOST_ENTRIES,
+    PACKED_RANK_BITS,
+    RANK_BITS,
+    REGISTER_BITS,
+    REGISTERS,
+    STANDARD_ERROR,
+    TOP_ERROR,
+)
 from windloom.plan.physical import PlannedComponent
 
 Ints = NDArray[np.int64]
 
 
-def lifted(kind: str, values: Ints, counts: Ints) -> Listed:
+def woven(kind: str, cells: list[Ints]) -> Listed:
     planned = PlannedComponent(Component(kind, Expression.of_column("x")), DataType.parse("bigint"))
-    found = lift(planned, [pa.array(values), pa.array(counts)])
+    found = woven_cells(planned, [pa.array(values) for values in cells])
     assert isinstance(found, Listed)
     return found
-
-
-def as_cells(listed: Listed, sizes: list[int]) -> Listed:
-    """Rows put together to cells of so many rows each."""
-    return listed.merge(np.arange(len(listed)), np.cumsum([0, *sizes]))
 
 
 def hashed(numbers: Ints) -> NDArray[np.uint64]:
@@ -39,15 +42,13 @@ def hashed(numbers: Ints) -> NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def registers_of(numbers: Ints) -> tuple[Ints, Ints]:
-    """What a slice keeps: the largest rank of each register."""
+def packed_registers_of(numbers: Ints) -> Ints:
+    """What Spark projects: the register of each number, and its rank in the lowest bits."""
     mixed = hashed(numbers)
     register = (mixed & np.uint64(REGISTERS - 1)).astype(np.int64)
     rest = (mixed >> np.uint64(REGISTER_BITS)) | np.uint64(1 << RANK_BITS)
     rank = np.bitwise_count(rest ^ (rest - np.uint64(1))).astype(np.int64)
-    largest = np.zeros(REGISTERS, np.int64)
-    np.maximum.at(largest, register, rank)
-    return np.flatnonzero(largest), largest[largest > 0]
+    return register << PACKED_RANK_BITS | rank
 
 
 def lane(lo: list[int], hi: list[int]) -> Lanes:
@@ -63,9 +64,8 @@ def test_estimates_are_as_good_as_their_standard_error_says(count: int, techniqu
     errors = []
     for seed in range(20 if count < 100_000 else 5):
         base = seed * 10_000_000
-        slices = [registers_of(base + np.arange(i * (count // 2), i * (count // 2) + count)) for i in range(6)]
-        values, ranks = (np.concatenate(column) for column in zip(*slices, strict=True))
-        cells = as_cells(lifted("registers", values, ranks), [len(one) for one, _ in slices])
+        slices = [packed_registers_of(base + np.arange(i * (count // 2), i * (count // 2) + count)) for i in range(6)]
+        cells = woven("registers", slices)
         lo, hi = [0, 0, 1, 2, 3], [1, 3, 4, 4, 6]
         found = Registered(len(cells.dictionary), np.empty(5, np.int64))
         find_technique(technique).evaluate(cells.cells, np.array([0, 6]), lane(lo, hi), np.arange(1), found)
@@ -82,12 +82,10 @@ def test_counts_are_low_by_no_more_than_promised() -> None:
     state: Listed | None = None
     for _ in range(30):
         values = np.minimum(rng.zipf(1.2, 40_000), 50_000)
-        distinct, counts = np.unique(values, return_counts=True)
-        for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        for value, count in zip(*(one.tolist() for one in np.unique(values, return_counts=True)), strict=True):
             true[value] = true.get(value, 0) + count
-        largest = np.argsort(-counts, kind="stable")[:MOST_ENTRIES]
-        fresh = lifted("top_frequencies", distinct[largest], counts[largest])
-        fresh = as_cells(fresh, [len(largest)])
+        fresh = woven("top_frequencies", [values])
+        assert len(fresh.cells.codes) == MOST_ENTRIES
         state = fresh if state is None else state.concat(fresh).merge(np.arange(2), np.array([0, 2]))
         assert len(state.cells.codes) <= 2 * MOST_ENTRIES
     assert state is not None

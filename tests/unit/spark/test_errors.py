@@ -24,3 +24,32 @@ def test_a_file_system_that_fails_under_spark_is_the_users_to_mend() -> None:
 def test_what_is_not_the_users_to_mend_passes_unchanged() -> None:
     with pytest.raises(PySparkException, match="a bug"), as_windloom_errors("the stream"):
         raise PySparkException("[INTERNAL_ERROR] a bug of Spark SQLSTATE: XX000")
+
+
+WORKER = (
+    "[PYTHON_EXCEPTION] An exception was thrown from the Python worker. Please see the stack trace below.\n"
+    "Traceback (most recent call last):\n"
+    '  File "worker.py", line 1, in main\n'
+    "pyspark.serializers.SerializationError: Caused by Traceback (most recent call last):\n"
+    '  File "windloom/kernels/compiled.py", line 8, in <module>\n'
+    "    import numba\n"
+    "ModuleNotFoundError: No module named 'numba'\n SQLSTATE: 38000"
+)
+
+
+def test_a_worker_without_a_module_is_told_by_the_modules_name() -> None:
+    with pytest.raises(WindloomError) as raised, as_windloom_errors("the stream"):
+        raise PySparkException(WORKER)
+    assert raised.value.message == "Python on an executor cannot import what Windloom needs"
+    assert raised.value.detail == "No module named 'numba'"
+    assert "spark.pyspark.python" in raised.value.hint
+
+
+def test_a_result_too_large_for_the_driver_is_told_with_size_and_limit() -> None:
+    with pytest.raises(WindloomError) as raised, as_windloom_errors("query 'q'"):
+        raise PySparkException(
+            "Job aborted due to stage failure: Total size of serialized results of 3 tasks (1536.0 KiB) is bigger than"
+            " spark.driver.maxResultSize (1024.0 KiB)"
+        )
+    assert raised.value.message == "what Spark brings to the driver of query 'q' is too large"
+    assert raised.value.detail == ("it has more than 1536.0 KiB, of 1024.0 KiB that spark.driver.maxResultSize allows")

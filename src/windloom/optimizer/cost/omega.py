@@ -133,6 +133,7 @@ class Load:
 def cost_name(technique: str, family: Family) -> str:
     """The technique as Ω tells it apart: SlickDeque costs differently on the two kinds of operations.
 
+    >>> from windloom.kernels.families import MAX_INT
     >>> cost_name("slick_deque", MAX_INT)
     'slick_deque_non_inv'
     """

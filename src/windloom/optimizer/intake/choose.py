@@ -53,7 +53,7 @@ def choose_scans(
             chosen = way if given is None else given.get(stream.name, "woven")
             found.append(_timed(len(found), stream, timed, watched, chosen, constants))
         for members in counted.values():
-            found.append(woven_scan(len(found), members, why="tuples are counted"))
+            found.append(woven_scan(len(found), members, why="windows of rows need the positions of tuples"))
     return tuple(found)
 
 
@@ -92,12 +92,13 @@ def _timed(
         "woven": woven_cost(constants, woven, sets, rate).total / rate,
         "native": native_cost(constants, native, sets, rate).total / rate,
     }
-    told = f"{costs['woven'] * 1e6:.3g} µs per tuple are predicted, natively {costs['native'] * 1e6:.3g}"
     if costs["woven"] < costs["native"]:
-        return woven_scan(number, sets, watched, told)
-    return native_scan(
-        number, sets, f"{costs['native'] * 1e6:.3g} µs per tuple are predicted, woven {costs['woven'] * 1e6:.3g}"
-    )
+        return woven_scan(number, sets, watched, _told(costs["woven"], "native", costs["native"]))
+    return native_scan(number, sets, _told(costs["native"], "woven", costs["woven"]))
+
+
+def _told(cost: float, other: str, other_cost: float) -> str:
+    return f"predicted {cost * 1e6:.3g} µs per tuple; {other}, it would be {other_cost * 1e6:.3g} µs"
 
 
 def _obstacle(sets: Sequence[PartialSet], watched: Sequence[PartialSet]) -> str | None:

@@ -17,7 +17,7 @@ from windloom.weave.tuples import TICK, Bits
 def woven_scan(number: int, sets: Sequence[PartialSet], watched: Sequence[PartialSet] = (), why: str = "") -> WovenScan:
     """`sets` are of one stream, and their slices of one kind: of time, or of positions counted in the same way.
 
-    `watched` are sets of positions whose late tuples this scan tells.
+    `watched` are sets that it does not feed, and whose late tuples it tells.
     """
     counted_by = sets[0].counted_by if sets else None
     # Where tuples are counted, all of them are, whether a query wants them or not.
@@ -123,7 +123,7 @@ def _read(part: PlannedComponent, bit: int | None, filters: Mapping[str, int], c
     if component.argument is None:
         return Read(filter=condition)
     bits = (bit, condition)
-    argument = columns.place(component.argument, bits, part.card.woven_sql(component.argument.sql))
+    argument = columns.place(component.argument, bits, part.card.woven_sql(component.argument.sql, part.argument_type))
     if component.by is not None:
         return Read(argument, columns.place(component.by, bits), condition)
     return Read(argument, TICK if component.kind in part.card.by_tick else None, condition)

@@ -17,9 +17,9 @@ from windloom.plan.explain.reasons import (
     sharing,
     tree_name,
 )
-from windloom.plan.explain.scans import fed_text, scan_of
+from windloom.plan.explain.scans import fed_text
 from windloom.plan.explain.sentences import answer_text, component_name, fact, techniques, tree_cost, wrapped
-from windloom.plan.explain.slices import about, edge_rate, mean_slice, measure_of, slice_id_text
+from windloom.plan.explain.slices import about, edge_rate, mean_slice, measure_of
 from windloom.plan.explain.words import count, listing, number, one_line, share, short_duration
 from windloom.plan.expressions import why_spark
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
@@ -55,15 +55,10 @@ def _path(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Ite
     events = f"{number(rate)} events/s ({source})"
     yield from fact("stream", f"{one_line(one.stream)}, {events}")
     where = "every tuple" if one.where is None else f"tuples where {one_line(one.where.sql)}"
-    found = scan_of(plan, one)
-    alone = found is not None and len(found[0].feeds) == 1
-    if not alone:
-        yield from fact("→ scan", fed_text(plan, one))
+    yield from fact("→ scan", fed_text(plan, one))
     yield from fact("→ slices", f"set {one.number}: {where}; grouped by {grouping(one)}")
     measure = measure_of(one)
-    slices = f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}"
-    slice_id = f"; {slice_id_text(one.slice_id, measure)}" if alone else ""
-    yield from fact("", f"{slices}{slice_id}")
+    yield from fact("", f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}")
     yield from fact("→ tree", f"{tree_name(plan, one, tree)} of {count(len(tree.queries), 'query', 'queries')}")
     yield from fact("", f"{edge_rate(tree.edges, measure)}; {techniques(one, tree, [planned])}")
     yield from fact("→ answer", f"window_start, window_end, {answer_text(planned)}")

@@ -50,8 +50,8 @@ def intake_text(scan: Scan) -> str:
 
 
 def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
-    what = count(len(scan.feeds), "set") if scan.feeds else "counting late tuples"
-    yield f"Scan {scan.number}: reads {one_line(scan.stream)} once for {what}"
+    what = f"for {count(len(scan.feeds), 'set')}" if scan.feeds else "to count late tuples"
+    yield f"Scan {scan.number}: reads {one_line(scan.stream)} once {what}"
     yield from fact("intake", intake_text(scan))
     signature = scan.signature
     if signature.where is not None:
@@ -63,7 +63,8 @@ def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
         columns = [shorten(one_line(one.sql), _SQL_WIDTH) for one in scan.columns]
         shown = columns if everything else columns[:_MANY]
         rest = f", and {len(columns) - len(shown):,} more" if len(shown) < len(columns) else ""
-        yield from fact("projects", f"{', '.join(['time', *shown])}{rest}")
+        places = ["time"] if scan.counted_by is None else ["time", "position"]
+        yield from fact("projects", f"{', '.join([*places, *shown])}{rest}")
     else:
         yield from fact("group by", ", ".join(one_line(part.sql) for part in scan.group_by) or "none")
         measure = measure_of(plan.sets[scan.feeds[0].number])

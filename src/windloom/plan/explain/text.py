@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from windloom.model.aggregate import COUNT_STAR
 from windloom.plan.explain.one_query import one_query_text
 from windloom.plan.explain.reasons import Sharing, asked, counting, grouping, sharing, tree_name
-from windloom.plan.explain.scans import fed_text, scan_lines, scan_of
+from windloom.plan.explain.scans import fed_text, scan_lines
 from windloom.plan.explain.sentences import (
     WIDTH,
     answer_text,
@@ -21,7 +21,7 @@ from windloom.plan.explain.sentences import (
     tree_cost,
     wrapped,
 )
-from windloom.plan.explain.slices import Measure, about, edge_rate, mean_slice, measure_of, repeats, slice_id_text
+from windloom.plan.explain.slices import Measure, about, edge_rate, mean_slice, measure_of, repeats
 from windloom.plan.explain.words import (
     count,
     number,
@@ -87,10 +87,7 @@ def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everythi
     measure = measure_of(one)
     if one.counted_by is not None:
         yield from fact("counted", counting(one))
-    found = scan_of(plan, one)
-    alone = found is not None and len(found[0].feeds) == 1
-    if not alone:
-        yield from fact("fed by", fed_text(plan, one))
+    yield from fact("fed by", fed_text(plan, one))
     label = "partials"
     for line in _component_lines(one):
         yield from fact(label, line)
@@ -98,8 +95,6 @@ def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everythi
     yield from fact("slices", f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}")
     if not isinstance(one.slice_id, RegularSlice):
         yield from fact("repeat", repeats(one.edges, measure))
-    if alone:
-        yield from fact("slice id", slice_id_text(one.slice_id, measure))
     shown = one.trees if everything or len(one.trees) <= _FEW_TREES else one.trees[:_FEW_TREES]
     for tree in shown:
         yield ""

@@ -29,7 +29,7 @@ _LIMIT = "spark.driver.maxResultSize"
 
 
 def collected(frame: DataFrame, what: str) -> Iterator[pa.Table]:
-    """All rows, each in one portion; `what` names them in an error."""
+    """All rows, each in one portion, of which there is at least one; `what` names them in an error."""
     size = _estimated_bytes(frame)
     if size is not None and size <= SMALL_BYTES:
         try:
@@ -48,7 +48,9 @@ class _Portions:
 
     def __init__(self, frame: DataFrame, what: str) -> None:
         self._context, self._what = frame.sparkSession.sparkContext, what
-        self._schema = to_arrow_schema(frame.schema, timezone="UTC")
+        # As `toArrow` does: this setting decides how the JVM lays out strings.
+        large = str(frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false")) == "true"
+        self._schema = to_arrow_schema(frame.schema, timezone="UTC", prefers_large_types=large)
         plan = frame._jdf.queryExecution().executedPlan()
         batches = frame._jdf.toArrowBatchRdd(plan)
         self._count: int = batches.getNumPartitions()
@@ -56,6 +58,8 @@ class _Portions:
         self._limit = _limit_bytes(frame)
 
     def tables(self) -> Iterator[pa.Table]:
+        if not self._count:
+            yield self._schema.empty_table()
         first, size = 0, max(1, self._context.defaultParallelism)
         aim = PORTION_BYTES if self._limit is None else min(PORTION_BYTES, self._limit // 2)
         largest = 0.0

@@ -83,7 +83,8 @@ def take_rows(
                 for table in _tuples(scan, stream, _positioned(plan, ripe, stream, scan, before)):
                     parts.append(take_tuples(plan, scan, table))
                     counts[counting_of(scan)] = counts[counting_of(scan)].plus(_counted(plan, scan, table))
-            waiting[name] = source.where(passed.is_waiting).drop(_FRESH).toArrow()
+            waits = source.where(passed.is_waiting).drop(_FRESH)
+            waiting[name] = pa.concat_tables(collected(waits, f"what waits of stream '{name}'"))
     return TakenRows(take_together(parts) if parts else Taken(), Positions(waiting, counts))
 
 

@@ -123,12 +123,12 @@ def _parts(plan: Plan, scan: Scan) -> list[_Part]:
         groupings.setdefault(key, []).append(one)
     if set(groupings) <= {()}:
         return [_Part(scan, tells=True)]
-    watched = [plan.sets[number] for number, _ in scan.watched]
-    parts = []
-    if () in groupings or watched:
-        parts.append(_Part(woven_scan(scan.number, groupings.pop((), []), watched), tells=True))
-    for key, sets in groupings.items():
-        own = woven_scan(scan.number, sets)
+    every = {*(fed.number for fed in scan.feeds), *(number for number, _ in scan.watched)}
+    parts: list[_Part] = []
+    for key, sets in sorted(groupings.items()):
+        # The first one tells of the whole stream: it looks at what any set of the scan wants, and at all edges.
+        others = () if parts else sorted(every - {one.number for one in sets})
+        own = woven_scan(scan.number, sets, [plan.sets[number] for number in others])
         columns = {one.sql: f"x{i}" for i, one in enumerate(own.columns)}
         parts.append(_Part(own, tells=not parts, shuffled_by=tuple(columns[sql] for sql in key)))
     return parts

@@ -1,0 +1,38 @@
+"""Small blocks of tuples for tests of weaving: a cut of columns, and cells of one component made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.lifted import AnyLifted
+from windloom.plan.physical import PlannedComponent
+from windloom.slicing.edges import EdgeClass, EdgeSet
+from windloom.weave.cut import Cut, Read
+from windloom.weave.tuples import Bits, Tuples
+
+#: A slice per tick.
+TICKS = EdgeSet.of([EdgeClass(1, 0)])
+
+
+def tuples_of(
+    ticks: Sequence[int], *columns: pa.Array | pa.ChunkedArray, words: int = 0, edges: EdgeSet = TICKS
+) -> Tuples:
+    """The first `words` columns are the signature."""
+    table = pa.table({"tick": pa.array(ticks, pa.int64()), **{f"x{i}": one for i, one in enumerate(columns)}})
+    return Tuples.of(table, words, edges)
+
+
+def cut_of(tuples: Tuples, edges: EdgeSet = TICKS, groups: tuple[int, ...] = (), own: Bits = ()) -> Cut:
+    grid = tuples.grid(groups, edges)
+    kept = grid.holding(tuples.counts(grid, own)) if own else grid.every
+    return Cut(tuples, grid, own, kept)
+
+
+def woven_cells(planned: PlannedComponent, cells: Sequence[pa.Array]) -> AnyLifted:
+    """One component over cells that hold the values of an array each; there is a NULL in each of them as well."""
+    values = pa.concat_arrays([pa.concat_arrays([one, pa.nulls(1, one.type)]) for one in cells])
+    ticks = np.repeat(np.arange(len(cells)), [len(one) + 1 for one in cells])
+    return planned.card.weave(planned, cut_of(tuples_of(ticks.tolist(), values)), Read(0))

@@ -1,0 +1,88 @@
+"""Lists of a block against plain Python: counted values, registers, and the most frequent of them."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from support.weaving import cut_of, tuples_of
+from windloom.kernels.lists import Lists
+from windloom.weave.cut import Read
+from windloom.weave.lists import count_values, largest_ranks, most_frequent
+
+
+def shown(lists: Lists) -> list[list[tuple[int, int]]]:
+    pairs = list(zip(lists.codes.tolist(), lists.counts.tolist(), strict=True))
+    return [pairs[first:last] for first, last in pairwise(lists.bounds.tolist())]
+
+
+def made(*cells: list[tuple[int, int]]) -> Lists:
+    codes, counts = ([pair[i] for cell in cells for pair in cell] for i in range(2))
+    return Lists(np.cumsum([0, *map(len, cells)]), np.array(codes, np.int32), np.array(counts, np.int64))
+
+
+@pytest.mark.parametrize("own", [(), (0,)])
+def test_values_are_counted_cell_by_cell_in_order(own: tuple[int, ...]) -> None:
+    rng = random.Random(9)
+    ticks = [rng.randrange(6) for _ in range(300)]
+    groups, values = [rng.choice("ab") for _ in ticks], [rng.choice([None, 5, 7, 1, 10**12]) for _ in ticks]
+    signature = [rng.randrange(2) for _ in ticks]
+    tuples = tuples_of(ticks, pa.array(signature), pa.array(values), pa.array(groups), words=1)
+    cut = cut_of(tuples, groups=(1,), own=own)
+    ranked = cut.argument(Read(0)).ranked
+    found = shown(count_values(cut, cut.in_order(Read(0)), ranked.ranks))
+    keys = cut.grid.keys(cut.kept)[0].to_pylist()
+    starts = cut.grid.starts_of(cut.kept).tolist()
+    groups_of_cells = np.repeat(np.arange(len(keys)), np.diff(cut.kept.bounds)).tolist()
+    for place, (group, start) in enumerate(zip(groups_of_cells, starts, strict=True)):
+        held = [
+            value
+            for tick, one, value, bits in zip(ticks, groups, values, signature, strict=True)
+            if (tick, one) == (start, keys[group]) and value is not None and (bits or not own)
+        ]
+        expected = [(value, held.count(value)) for value in sorted(set(held))]
+        assert [(ranked.dictionary[code].as_py(), count) for code, count in found[place]] == expected
+
+
+def test_of_each_register_the_largest_rank_stays() -> None:
+    bits = 6
+    pairs = [(0, (3, 2)), (0, (3, 5)), (0, (3, 4)), (0, (1, 1)), (1, (3, 1)), (1, (9, 60)), (2, None)]
+    packed = [None if one is None else one[0] << bits | one[1] for _, one in pairs]
+    cut = cut_of(tuples_of([tick for tick, _ in pairs], pa.array(packed, pa.int64())))
+    ranked = cut.argument(Read(0)).ranked
+    held = np.array(ranked.dictionary.to_pylist(), np.int64)
+    found = shown(largest_ranks(cut, cut.in_order(Read(0)), ranked.ranks, held, bits))
+    assert found == [[(1, 1), (3, 5)], [(3, 1), (9, 60)], []]
+
+
+def test_cells_without_a_value_have_empty_lists() -> None:
+    cut = cut_of(tuples_of([0, 1], pa.array([None, None], pa.string())))
+    ranked = cut.argument(Read(0)).ranked
+    assert shown(count_values(cut, cut.in_order(Read(0)), ranked.ranks)) == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("cell", "kept"),
+    [
+        ([(0, 5), (1, 5), (2, 5)], [(0, 5), (1, 5)]),  # of equals the smaller values stay
+        ([(0, 1), (1, 5), (2, 3)], [(1, 5), (2, 3)]),
+        ([(0, 2), (1, 9), (2, 2), (3, 2)], [(0, 2), (1, 9)]),
+        ([(0, 2), (1, 2), (2, 9), (3, 8)], [(2, 9), (3, 8)]),
+        ([(4, 1)], [(4, 1)]),
+        ([], []),
+    ],
+)
+def test_the_most_frequent_stay_in_order_of_value(cell: list[tuple[int, int]], kept: list[tuple[int, int]]) -> None:
+    other = [(0, 1), (1, 2), (2, 3)]
+    found = most_frequent(made(cell, other, cell), 2)
+    assert shown(found) == [kept, [(1, 2), (2, 3)], kept]
+
+
+def test_short_lists_are_left_as_they_are() -> None:
+    lists = made([(0, 1), (1, 2)], [])
+    assert most_frequent(lists, 2) is lists
+    assert most_frequent(made([], []), 0).counts.tolist() == []
