@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
 
 def _scale(query: Query, index: int, members: list[Row]) -> float:
     aggregate = query.aggregates[index]
-    if aggregate.argument is None or aggregate.components[0].kind.is_pick:
+    if aggregate.argument is None or aggregate.function in ("min_by", "max_by", "first", "last"):
         return 0.0
     if aggregate.where is not None:
         members = [row for row in members if row[str(aggregate.where.column)] is True]
