@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import Any
 
@@ -10,18 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.approximate import check_promise
 from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, make_query
 from support.compare import rows_of
 from support.native import taken_of_plan
-from windloom.aggregates import card_for
-from windloom.aggregates.card import ListCard
-from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model import Aggregate, Expression, Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.encoding import decode, encode
 from windloom.slicing import SLICINGS
-from windloom.testing.holistic import frequencies, frequent, most_frequent
 from windloom.testing.oracle import windows_of
 
 Row = dict[str, Any]
@@ -85,42 +82,10 @@ def test_answers_keep_what_is_promised_of_them(queries: list[Query], rows: list[
             members = [one for one in rows if row["window_start"] in windows_of(query.window, one["tick"])]
             members = [one for one in members if one["k"] == row["k"]]
             for output in query.outputs:
-                check(
+                check_promise(
                     query.aggregates[output.aggregate or 0],
                     query.window,
                     members,
                     row["window_start"],
                     row[output.name],
                 )
-
-
-def check(aggregate: Aggregate, window: Window, members: list[Row], start: int, answer: Any) -> None:
-    column = str(aggregate.argument.column) if aggregate.argument is not None else ""
-    held = frequencies([one[column] for one in members if one[column] is not None])
-    flat = [value for value, count in held for _ in range(count)]
-    truth: Any = most_frequent(held)
-    match aggregate.function:
-        case "approx_count_distinct":
-            truth = len(held)
-        case "approx_quantile":
-            place = math.floor(aggregate.parameters[0] * (len(flat) - 1))
-            truth = float(flat[place]) if flat else None
-        case "frequent":
-            expected = frequent(int(aggregate.parameters[0]), sub_windows(window, members, start, column))
-            assert str(answer) == str(expected)
-    card = card_for(aggregate, None)
-    assert isinstance(card, ListCard)
-    assert card.is_within(aggregate, truth, answer), (aggregate, truth, answer)
-
-
-def sub_windows(window: Window, members: list[Row], start: int, column: str) -> list[list[Any]]:
-    """Values of a window between neighbouring edges of the query's windows, by definition."""
-    edges = {start}
-    for number in range(-(window.range_ticks // window.slide_ticks) - 2, window.range_ticks // window.slide_ticks + 2):
-        other = start + number * window.slide_ticks
-        edges |= {other, other + window.range_ticks}
-    parts: dict[int, list[Any]] = {}
-    for one in members:
-        if one[column] is not None:
-            parts.setdefault(max(edge for edge in edges if edge <= one["tick"]), []).append(one[column])
-    return [parts[edge] for edge in sorted(parts)]

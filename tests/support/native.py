@@ -110,7 +110,10 @@ def _sketched(plan: Plan, scan: WovenScan) -> dict[int, tuple[str, str]]:
 
 
 def _key(value: Any) -> Any:
-    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+    """As Spark groups: all NaN are one, and so are 0.0 and -0.0."""
+    if not isinstance(value, float):
+        return value
+    return "NaN" if math.isnan(value) else value + 0.0
 
 
 def _field_types(planned: PlannedComponent) -> list[pa.DataType]:

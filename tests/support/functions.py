@@ -1,0 +1,42 @@
+"""Every function that a card declares, asked of every column that it takes: new cards are found by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from support.catalogs import TYPES
+from windloom.aggregates.registry import CARDS
+from windloom.errors import WindloomError
+from windloom.model import Aggregate, Expression
+from windloom.model.aggregate import Function
+
+_COLUMNS = ("x", "n", "i", "d", "b", "k")
+#: Constants to be asked with; a function refuses those that are not for it.
+_CONSTANTS = (1, 2, 0.5, 0.9)
+
+FUNCTIONS: dict[str, Function] = {function.name: function for card in CARDS for function in card.functions}
+
+
+def asked_of(function: Function) -> list[Aggregate]:
+    """The function with every argument, constant and order that it takes."""
+    counted = [Aggregate("count")] if function.name == "count" else []
+    return counted + [one for column in _COLUMNS for one in _of_column(function, column) if _is_taken(one)]
+
+
+def _of_column(function: Function, column: str) -> Iterator[Aggregate]:
+    argument = Expression.of_column(column)
+    constant = function.constant
+    given = [()] if constant is None else [(one,) for one in _CONSTANTS if constant.check(one) is None]
+    orders = [None] if function.arguments == 1 else [Expression.of_column(by) for by in ("x", "i", "b", "k")]
+    for parameters in given:
+        for by in orders:
+            yield Aggregate(function.name, argument, by, parameters=parameters)
+
+
+def _is_taken(aggregate: Aggregate) -> bool:
+    assert aggregate.argument is not None
+    try:
+        aggregate.result_type(TYPES["s", aggregate.argument.sql])
+    except WindloomError:
+        return False
+    return True
