@@ -248,7 +248,7 @@ KEYS = ["f8", "f4", "d9", "d38", "bytes", "text", "flag", "i1", "i2", "i4", "i8"
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu"])
 def test_groups_and_values_of_every_type_equal_spark(spark: SparkSession, zone: str) -> None:
-    """Extremes of a type, what counts as equal, and groups of nothing but NULL, in the session's zone whatever it is."""
+    """Extremes of types, what counts as equal, and groups of NULL alone, in the session's zone, whatever it is."""
     with settings(spark, spark__sql__session__timeZone=zone):
         frame = spark.sql(_KEYED).repartition(3).persist()
         window = "FROM events [RANGE 40 seconds SLIDE 20 seconds]"

@@ -164,7 +164,7 @@ def test_portions_of_tuples_are_together_what_the_whole_is(
     whole = take_tuples(plan, scan, table, before)
     late: list[Lateness] = []
     for taken in (parts, whole):
-        _, answers, counts = step(state, RoundInput(taken, {"s": closed}), plan)
+        _, _, counts = step(state, RoundInput(taken, {"s": closed}), plan)
         late.append(counts.late)
         blocks = answered(plan, taken)
         for query in queries:

@@ -18,7 +18,8 @@ WINDOW = "FROM trades [RANGE 30 seconds SLIDE 10 seconds]"
 #: Unlike groupings, conditions, lists, an expression over aggregates and HAVING; one query wants every tuple.
 EVERY = {
     "all": f"SELECT count(*) AS n, sum(volume) AS v {WINDOW}",
-    "by": f"SELECT symbol, avg(price) AS p, max(volume) - min(volume) AS d {WINDOW} GROUP BY symbol HAVING count(*) > 1",
+    "by": f"SELECT symbol, avg(price) AS p, max(volume) - min(volume) AS d {WINDOW} GROUP BY symbol "
+    "HAVING count(*) > 1",
     "some": f"SELECT symbol, count(DISTINCT volume) AS n, median(price) AS m {WINDOW} WHERE volume > 5 GROUP BY symbol",
 }
 

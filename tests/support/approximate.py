@@ -44,4 +44,3 @@ def sub_windows(window: Window, members: list[Row], start: int, column: str) -> 
         if one[column] is not None:
             parts.setdefault(max(edge for edge in edges if edge <= one["tick"]), []).append(one[column])
     return [parts[edge] for edge in sorted(parts)]
-

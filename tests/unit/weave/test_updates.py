@@ -74,7 +74,7 @@ def test_long_integers_are_added_in_halves_that_do_not_overflow(case: Case) -> N
     values = np.array([case.rng.choice([2**63 - 1, -(2**63), case.rng.randrange(-(2**62), 2**62)]) for _ in range(200)])
     high, low = zeros(), zeros()
     sum_halves(*case.where, values, high, low)
-    found = [(int(h) << 32) + int(l) for h, l in zip(high, low, strict=True)]
+    found = [(int(h) << 32) + int(low_half) for h, low_half in zip(high, low, strict=True)]
     assert found == case.folded([int(value) for value in values], sum)
 
 
@@ -82,9 +82,9 @@ def test_floats_are_added_as_heads_and_rests(case: Case) -> None:
     values = np.array([case.rng.choice([0.1, 1e15, -1e15, 1e-5, 3e37, -3e37]) for _ in range(200)])
     high, low = zeros(np.float64), zeros(np.float64)
     sum_floats(*case.where, values, high, low)
-    for h, l, true in zip(high, low, case.folded(values.tolist(), lambda own: sum(map(Fraction, own))), strict=True):
+    for h, rest, true in zip(high, low, case.folded(values.tolist(), lambda own: sum(map(Fraction, own))), strict=True):
         scale = 1e-15 * sum(abs(value) for value in values)
-        assert abs(Fraction(float(h)) + Fraction(float(l)) - true) <= scale
+        assert abs(Fraction(float(h)) + Fraction(float(rest)) - true) <= scale
 
 
 def test_floats_beyond_a_finite_head_are_added_whole() -> None:
