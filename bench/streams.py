@@ -19,14 +19,14 @@ from bench.churn import churn
 from bench.measure import Outcome, cpu_seconds, seconds
 from bench.workloads import PER_SECOND, SELECT, session
 from windloom import Loom
+from windloom.durable import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
 from windloom.engine.streaming import Handle
 from windloom.engine.streaming.progress import RoundProgress
 from windloom.language import parse_query
 from windloom.model import DataType, Stream
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.rounds import RoundInput, State, step
-from windloom.rounds.checkpoint import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
-from windloom.spark.synthetic import synthetic_trades
+from windloom.spark.sources.synthetic import synthetic_trades
 from windloom.testing.workload import divisor_queries, divisor_windows
 
 ROUND = 500_000

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from experiments.pages import Figure, Page, Skipped, Table
 from experiments.plans import TITLES, problem_of
 from experiments.techniques import TECHNIQUES
+from windloom.explain.words import number
 from windloom.model import Aggregate, DataType, Expression, Output, Query, Stream
 from windloom.model.window import Window
 from windloom.optimizer.cost.constants import load_constants
@@ -23,7 +24,6 @@ from windloom.optimizer.estimate import estimate_set
 from windloom.optimizer.sharing.problem import Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.optimizer.stages import Known, PlanOptions, make_plan
-from windloom.plan.explain.words import number
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.plan.statistics import Observed
 from windloom.report import bar_chart

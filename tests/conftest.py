@@ -54,7 +54,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One local session for the whole run: starting one takes seconds."""
-    from windloom.spark.session import local_session
+    from windloom.spark.session.local import local_session
 
     session = local_session(cores=2, app="windloom-tests")
     yield session

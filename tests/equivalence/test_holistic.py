@@ -10,7 +10,7 @@ import pytest
 
 from support.streams import SCHEMA, random_rows
 from windloom import Loom
-from windloom.spark.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare, spark_window_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,7 +21,7 @@ from support.frames import frame_of, table_of
 from support.predicates import COLUMNS, Grammar, random_row
 from support.trades import settings
 from windloom import Loom
-from windloom.spark.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare, spark_window_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

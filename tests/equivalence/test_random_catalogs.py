@@ -21,7 +21,7 @@ from windloom.kernels import TECHNIQUES
 from windloom.model.aggregate import Needs
 from windloom.optimizer import STRATEGIES
 from windloom.slicing import SLICINGS
-from windloom.spark.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare, spark_window_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

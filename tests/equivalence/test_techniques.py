@@ -11,8 +11,8 @@ from support.streams import SCHEMA, random_rows
 from windloom import Loom
 from windloom.aggregates.bits import BIT_OR, BIT_XOR
 from windloom.kernels import TECHNIQUES, permits
-from windloom.kernels.families import ADD_FLOAT, ADD_INT, FREQUENCIES, MAX_INT, MOMENTS, REGISTERS
-from windloom.spark.verify import compare, spark_window_frame
+from windloom.kernels.families.algebra import ADD_FLOAT, ADD_INT, FREQUENCIES, MAX_INT, MOMENTS, REGISTERS
+from windloom.spark.verification.verify import compare, spark_window_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from support.streams import SCHEMA, random_rows
 from support.trades import trades
 from windloom import Loom
 from windloom.errors import WindloomError
-from windloom.spark.verify import compare, spark_window_frame
+from windloom.spark.verification.verify import compare, spark_window_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

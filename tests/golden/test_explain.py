@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from golden.plans import FEW, KINDS, MIXED, many_queries, plan_of
+from windloom.explain import explain_json, explain_text, sharing_json, sharing_text
 from windloom.optimizer import report_sharing
 from windloom.optimizer.cost.constants import load_constants
 from windloom.plan import Plan
-from windloom.plan.explain import explain_json, explain_text, sharing_json, sharing_text
 
 _HERE = Path(__file__).parent
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
-from windloom.cli import calibrate_check, calibrate_kernels, calibrate_step
-from windloom.cli.calibrate_kernels import Case
-from windloom.cli.calibrate_step import Synthetic
+from windloom.calibration import check as calibrate_check
+from windloom.calibration import kernels as calibrate_kernels
+from windloom.calibration import step as calibrate_step
+from windloom.calibration.kernels import Case
+from windloom.calibration.step import Synthetic
 from windloom.optimizer.cost.constants import RUNTIME
 
 

@@ -38,7 +38,7 @@ class Nesting(HTMLParser):
 def test_a_small_demo_runs_checks_itself_and_reports(
     windloom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windloom.cli.demo._SAMPLED", 1)  # what the others would have cost is measured once
+    monkeypatch.setattr("windloom.cli.demo.command._SAMPLED", 1)  # what the others would have cost is measured once
     outcome = windloom("demo", "--events", 20_000, "--out", tmp_path / "demo")
     assert outcome.code == 0, outcome.err
     assert "Traceback" not in outcome.err

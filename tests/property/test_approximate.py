@@ -13,11 +13,11 @@ from support.approximate import check_promise
 from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, make_query
 from support.compare import rows_of
 from support.native import taken_of_plan
+from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.rounds import RoundInput, State, step
-from windloom.rounds.encoding import decode, encode
 from windloom.slicing import SLICINGS
 from windloom.testing.oracle import windows_of
 

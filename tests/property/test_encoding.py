@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from support.catalogs import ROWS, STREAM, TYPES, catalogs
 from support.compare import rows_of
 from support.native import taken_of_plan
+from windloom.durable.encoding import VERSION, decode, encode
 from windloom.errors import WindloomError
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.rounds import RoundInput, State, step
-from windloom.rounds.encoding import VERSION, decode, encode
 
 Row = dict[str, Any]
 

@@ -13,12 +13,12 @@ from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, aggregates, landmark_
 from support.compare import assert_equal_answers, rows_of
 from support.native import taken_of_plan
 from support.rounds import first_of
+from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, step
-from windloom.rounds.encoding import decode, encode
 from windloom.slicing import SLICINGS
 
 Row = dict[str, Any]

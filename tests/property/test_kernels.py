@@ -15,10 +15,9 @@ from support.polynomial import empty_polynomials, nothing_cached, polynomial_cel
 from windloom.aggregates.bits import BIT_OR, BIT_XOR
 from windloom.errors import WindloomError
 from windloom.kernels import TECHNIQUES, allowed, choose_technique
-from windloom.kernels.families import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, MOMENTS, Family
-from windloom.kernels.locate import LONG_RUN, Lanes, WindowArrays, locate
-from windloom.kernels.prefix_ring import FAR_ROWS
-from windloom.kernels.slides import sliding_lanes
+from windloom.kernels.cells.locate import LONG_RUN, Lanes, WindowArrays, locate, sliding_lanes
+from windloom.kernels.families.algebra import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, MOMENTS, Family
+from windloom.kernels.techniques.prefix_ring import FAR_ROWS
 from windloom.model import Window
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX, TICK_MIN

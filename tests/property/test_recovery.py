@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from support.durable import make_batches, reported, run_stream
 from support.micro_batches import CrashError, crash_after, crash_at
-from windloom.rounds.encoding import encode
-from windloom.rounds.faults import FAULT_POINTS, watched
+from windloom.durable.encoding import encode
+from windloom.durable.faults import FAULT_POINTS, watched
 
 TESTS = Path(__file__).resolve().parents[1]
 ROUNDS = 12

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from support.catalogs import INTAKES, ROWS, catalogs, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
 from support.rounds import Round, Run, count_late, expected_rows, in_order, renamed, run_rounds
+from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import STRATEGIES, PlanOptions
-from windloom.rounds.encoding import decode, encode
 from windloom.rounds.lateness import Late, Lateness
 from windloom.slicing import SLICINGS
 

@@ -15,13 +15,13 @@ from support.compare import assert_equal_rows, rows_of
 from support.native import taken_of_plan
 from support.positions import full, take_rows, watermark_of
 from support.rounds import in_order
+from windloom.durable import RoundLog
+from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, carry, step
-from windloom.rounds.checkpoint import RoundLog
-from windloom.rounds.encoding import decode, encode
 from windloom.rounds.frontiers import advanced
 from windloom.rounds.lateness import Late, Lateness
 from windloom.rounds.taken import take_together

@@ -14,19 +14,19 @@ from support.compare import rows_of
 from support.micro_batches import RowJobs
 from support.native import taken_of_plan
 from support.rounds import first_of, plan_of
+from windloom.durable.shards.blocks import joined, read_blocks
+from windloom.durable.shards.files import ShardFiles
+from windloom.durable.shards.notes import counts_of, kept_from_of
+from windloom.durable.shards.run import ShardRound, shard_state
+from windloom.durable.shards.split import split_cells
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import PlanOptions
 from windloom.plan import Plan
 from windloom.rounds import Block, RoundInput, State, carry, step
-from windloom.rounds.shards.blocks import joined, read_blocks
-from windloom.rounds.shards.files import ShardFiles
-from windloom.rounds.shards.notes import counts_of, kept_from_of
-from windloom.rounds.shards.run import ShardRound, shard_state
-from windloom.rounds.shards.split import split_cells
 from windloom.rounds.taken import Taken
+from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.intake.shards import Told
-from windloom.spark.shard_job import Gathered
 
 Row = dict[str, Any]
 

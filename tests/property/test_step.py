@@ -14,7 +14,7 @@ from support.compare import assert_equal_answers, rows_of
 from support.native import taken_of_plan
 from windloom.aggregates import PlannedComponent
 from windloom.kernels import TECHNIQUES, allowed, permits
-from windloom.kernels.families import ADD_FLOAT, Family
+from windloom.kernels.families.algebra import ADD_FLOAT, Family
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX

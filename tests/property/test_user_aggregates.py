@@ -17,15 +17,15 @@ from support.compare import rows_of
 from support.native import taken_of_plan
 from support.user_aggregates import DEFINITIONS
 from windloom.aggregates.define import define_aggregate
+from windloom.durable.encoding import decode, encode, restored_state
 from windloom.errors import WindloomError
 from windloom.kernels import allowed
-from windloom.kernels.user_families import update, user_family
+from windloom.kernels.families.user_families import update, user_family
 from windloom.model import Aggregate, Expression, Query, UserDefined, Window
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, step
-from windloom.rounds.encoding import decode, encode, restored_state
 from windloom.testing import answer
 
 Row = dict[str, Any]

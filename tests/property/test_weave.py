@@ -21,14 +21,14 @@ from support.compare import assert_equal_answers, rows_of
 from support.functions import FUNCTIONS, asked_of
 from support.micro_batches import CrashError, MicroBatches, answers_in, crash_after
 from support.native import taken_of_plan, tuples_table
+from windloom.durable import RoundLog
+from windloom.durable.encoding import encode
 from windloom.model import Aggregate, Expression, Query, Window
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.plan.scans import NativeScan, WovenScan
 from windloom.rounds import RoundInput, State, step
-from windloom.rounds.checkpoint import RoundLog
-from windloom.rounds.encoding import encode
 from windloom.rounds.lateness import Lateness, before_round
 from windloom.rounds.taken import Taken, take_together, take_tuples
 from windloom.rounds.weaving import read_tuples, weave

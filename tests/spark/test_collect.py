@@ -18,8 +18,8 @@ from support.files import follow, put
 from support.sharded import QUERIES, random_trades, rows
 from support.trades import SCHEMA, settings
 from windloom import Loom, WindloomError
+from windloom.durable import RoundLog
 from windloom.engine import batch
-from windloom.rounds.checkpoint import RoundLog
 from windloom.spark.intake import collect, driver_jobs
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ def test_the_example_of_a_stream_says_what_the_docs_say(
 
 
 def test_the_example_catalog_equals_spark(spark: SparkSession) -> None:
-    from windloom.spark.sources import read_source
+    from windloom.spark.sources.read import read_source
 
     loom = Loom(spark)
     loom.load(EXAMPLES / "trades.cql")

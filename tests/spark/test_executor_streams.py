@@ -10,8 +10,8 @@ import pytest
 
 from support.files import put
 from support.sharded import ADDED, QUERIES, SHARDS, random_trades, rows, start, told
+from windloom.durable.faults import watched
 from windloom.errors import WindloomError
-from windloom.rounds.faults import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,7 +24,7 @@ import pytest
 
 from support import stream_program
 from support.files import put
-from windloom.rounds.faults import FAULT_POINTS
+from windloom.durable.faults import FAULT_POINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

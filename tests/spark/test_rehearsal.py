@@ -10,7 +10,7 @@ import pytest
 
 from windloom.engine import rehearsal
 from windloom.engine.rehearsal import AREAS, rehearse
-from windloom.kernels.loading import load_noted, note_path
+from windloom.kernels.compiling.loading import load_noted, note_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

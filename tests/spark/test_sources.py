@@ -16,7 +16,7 @@ import pytest
 from windloom import Loom, WindloomError
 from windloom.language import parse_catalog
 from windloom.model import Stream
-from windloom.spark.sources import find_source, read_source
+from windloom.spark.sources.read import find_source, read_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from support.cluster import SHORT_LIVED
 from support.sharded import two_lives
-from windloom.rounds.faults import watched
-from windloom.spark.session import local_session
+from windloom.durable.faults import watched
+from windloom.spark.session.local import local_session
 
 CONF = {
     "spark.driver.extraJavaOptions": SHORT_LIVED,

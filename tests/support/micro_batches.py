@@ -21,6 +21,12 @@ import pyarrow.parquet as pq
 from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
+from windloom.durable import Checkpoint, LocalStorage, PlanRecord
+from windloom.durable.faults import watched
+from windloom.durable.shards.files import ShardFiles
+from windloom.durable.shards.notes import ShardNote
+from windloom.durable.shards.run import ShardRound, run_shard
+from windloom.durable.shards.split import join_cells, split_cells
 from windloom.engine.streaming.options import StreamOptions
 from windloom.engine.streaming.placement.driver import DriverPlacement
 from windloom.engine.streaming.placement.executors import ExecutorPlacement
@@ -36,16 +42,10 @@ from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.plan.scans import WovenScan
 from windloom.rounds import State
-from windloom.rounds.checkpoint import Checkpoint, LocalStorage, PlanRecord
-from windloom.rounds.faults import watched
-from windloom.rounds.shards.files import ShardFiles
-from windloom.rounds.shards.notes import ShardNote
-from windloom.rounds.shards.run import ShardRound, run_shard
-from windloom.rounds.shards.split import join_cells, split_cells
+from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.intake.rows import TakenRows
 from windloom.spark.intake.shards import Told
 from windloom.spark.intake.take import TakenIn
-from windloom.spark.shard_job import Gathered
 
 Row = dict[str, Any]
 Frames = Mapping[str, Sequence[Row]]

@@ -13,7 +13,7 @@ from support.files import follow
 from windloom import Loom
 from windloom.engine.streaming import Handle
 from windloom.engine.streaming.progress import RoundProgress
-from windloom.spark.session import local_session
+from windloom.spark.session.local import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,11 +1,11 @@
-"""`windloom bench`: what it refuses, and what its table says of figures that are given."""
+"""`python -m bench.kernels`: what it refuses, and what its table says of figures that are given."""
 
 from __future__ import annotations
 
 import pytest
+from bench.kernels.__main__ import bars, bench
 from click.testing import CliRunner
 
-from windloom.cli.bench import bars, bench
 from windloom.errors import WindloomError
 
 

@@ -10,11 +10,11 @@ from math import log2
 from typing import Any
 
 import pytest
+from bench.kernels.slides import operations_per_slide, values_of
 
 from windloom.errors import WindloomError
-from windloom.kernels.families import ADD_INT
-from windloom.kernels.operations import COUNTING
-from windloom.kernels.slides import operations_per_slide, values_of
+from windloom.kernels.compiling.operations import COUNTING
+from windloom.kernels.families.algebra import ADD_INT
 
 WINDOW = 64
 
@@ -23,7 +23,7 @@ WINDOW = 64
 def counted() -> dict[tuple[str, str, str], dict[str, Any]]:
     """All counts, from a process whose kernels count; it keeps none of them on disk, so they are compiled each time."""
     environment = {**os.environ, "WINDLOOM_COUNT_OPERATIONS": "1", "NUMBA_OPT": "0"}
-    command = [sys.executable, "-m", "windloom.kernels.slides", str(WINDOW)]
+    command = [sys.executable, "-m", "bench.kernels.slides", str(WINDOW)]
     finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     return {(row["technique"], row["family"], row["input"]): row for row in json.loads(finished.stdout)}
 

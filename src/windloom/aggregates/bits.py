@@ -12,7 +12,7 @@ from windloom.aggregates.arrow import Column, as_integers, with_nulls
 from windloom.aggregates.card import NativeCard, Planned, Refuse
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
 from windloom.errors import WindloomError
-from windloom.kernels.families import AddInt, Family, ship
+from windloom.kernels.families.algebra import AddInt, Family, ship
 from windloom.model.aggregate import Aggregate, Function, Needs
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read

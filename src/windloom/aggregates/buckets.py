@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
 from windloom.aggregates.frequencies import SHARE, ask_rank, ranked
 from windloom.aggregates.listed import Listed, ListRule
-from windloom.kernels.families import FREQUENCIES, Family
-from windloom.kernels.lists import Question
+from windloom.kernels.families.algebra import FREQUENCIES, Family
+from windloom.kernels.lists.cells import Question
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.approximate import FIRST_BUCKET, GROWTH, INFINITE_BUCKET, NAN_BUCKET, RELATIVE_ERROR
 from windloom.model.types import DataType

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from windloom.aggregates.arrow import Column, arrow_type
 from windloom.aggregates.lifted import AnyLifted, Combined
 from windloom.aggregates.listed import Listed, ListRule, no_lists
-from windloom.kernels.families import Family
-from windloom.kernels.lists import Question
-from windloom.kernels.locate import WindowArrays
+from windloom.kernels.cells.locate import WindowArrays
+from windloom.kernels.families.algebra import Family
+from windloom.kernels.lists.cells import Question
 from windloom.model.aggregate import Aggregate, Component, Function
 from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read

@@ -10,7 +10,7 @@ import pyarrow as pa
 from windloom.aggregates.arrow import Column, as_integers
 from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
-from windloom.kernels.families import ADD_INT, AddInt, Family
+from windloom.kernels.families.algebra import ADD_INT, AddInt, Family
 from windloom.model.aggregate import COUNT_STAR, Aggregate, Function
 from windloom.model.types import BIGINT, DataType, TypeKind
 from windloom.weave.cut import Cut, Read

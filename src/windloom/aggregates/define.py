@@ -14,7 +14,7 @@ from numba.core.errors import NumbaError
 
 from windloom.aggregates.laws import check_laws
 from windloom.errors import WindloomError, near_names
-from windloom.kernels.user_families import compile_function, number_kind
+from windloom.kernels.families.user_families import compile_function, number_kind
 from windloom.model.aggregate import Needs, UserDefined
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 

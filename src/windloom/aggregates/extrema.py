@@ -13,8 +13,8 @@ from windloom.aggregates.card import NativeCard, Planned, Refuse
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where, without_unused
 from windloom.aggregates.ranks import keys_of
 from windloom.errors import WindloomError
-from windloom.kernels.families import LOWEST, MAX_INT, AddInt, Family, MaxInt
-from windloom.kernels.float_keys import float_values
+from windloom.kernels.families.algebra import LOWEST, MAX_INT, AddInt, Family, MaxInt
+from windloom.kernels.families.float_keys import float_values
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read

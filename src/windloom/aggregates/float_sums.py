@@ -13,7 +13,7 @@ import pyarrow as pa
 from windloom.aggregates.arrow import Column, as_floats, with_nulls
 from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
-from windloom.kernels.families import ADD_FLOAT, AddFloat, AddInt, Family
+from windloom.kernels.families.algebra import ADD_FLOAT, AddFloat, AddInt, Family
 from windloom.model.aggregate import Aggregate
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read

@@ -10,9 +10,9 @@ import pyarrow as pa
 from windloom.aggregates.card import EXACT, Asked, ListCard, Planned, argument_sql, size_sql
 from windloom.aggregates.listed import Listed, ListRule
 from windloom.errors import WindloomError
-from windloom.kernels.families import FREQUENCIES, Family
-from windloom.kernels.lists import Distinct, Frequent, Lists, Question, Ranked, Top
-from windloom.kernels.memory import new_array
+from windloom.kernels.compiling.memory import new_array
+from windloom.kernels.families.algebra import FREQUENCIES, Family
+from windloom.kernels.lists.cells import Distinct, Frequent, Lists, Question, Ranked, Top
 from windloom.model.aggregate import Aggregate, Constant, Function
 from windloom.model.types import BIGINT, DOUBLE, DataType
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from windloom.errors import WindloomError
-from windloom.kernels.user_families import compile_function, number_kind
+from windloom.kernels.families.user_families import compile_function, number_kind
 from windloom.model.aggregate import Needs, UserDefined
 from windloom.model.types import TypeKind
 

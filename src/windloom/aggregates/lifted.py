@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from windloom.aggregates.arrow import Column
 from windloom.aggregates.listed import SMALL_DICTIONARY, Listed
 from windloom.aggregates.ranks import ranks_of
-from windloom.kernels.families import LOWEST, AddInt, Columns, MaxInt
-from windloom.kernels.merge import merge_runs
+from windloom.kernels.cells.merge import merge_runs
+from windloom.kernels.families.algebra import LOWEST, AddInt, Columns, MaxInt
 
 
 @dataclass(frozen=True, slots=True)

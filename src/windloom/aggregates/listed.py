@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windloom.kernels.lists import Lists, entries_of, merge_lists, reduce_lists
+from windloom.kernels.lists.cells import Lists, entries_of, merge_lists, reduce_lists
 
 #: Entries below which a dictionary is not worth making anew.
 SMALL_DICTIONARY = 64

@@ -10,7 +10,7 @@ import pyarrow as pa
 from windloom.aggregates.arrow import Column, as_floats, with_nulls
 from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
-from windloom.kernels.families import MOMENTS, Family, Moments
+from windloom.kernels.families.algebra import MOMENTS, Family, Moments
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import DOUBLE, DataType
 from windloom.weave.cut import Cut, Read

@@ -12,7 +12,7 @@ from windloom.aggregates.card import NativeCard, Planned, Refuse, filter_sql
 from windloom.aggregates.extrema import lift_keys, lower_keys, no_keys
 from windloom.aggregates.lifted import AnyLifted, Combined
 from windloom.aggregates.ranks import pick_keys
-from windloom.kernels.families import MAX_INT, Family
+from windloom.kernels.families.algebra import MAX_INT, Family
 from windloom.model.aggregate import Aggregate, Component, Function
 from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read

@@ -10,7 +10,7 @@ from windloom.aggregates.arrow import Column
 from windloom.aggregates.card import Card, NativeCard, Refuse, ValueCard
 from windloom.aggregates.lifted import AnyLifted, Combined
 from windloom.aggregates.registry import card_of
-from windloom.kernels.families import Family
+from windloom.kernels.families.algebra import Family
 from windloom.model.aggregate import Aggregate, Component
 from windloom.model.types import DataType
 

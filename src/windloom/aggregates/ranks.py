@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import Column, as_array, as_floats, as_integers
-from windloom.kernels.float_keys import KEY_OF_MINUS_ZERO, float_keys
+from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, float_keys
 
 
 def keys_of(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:

@@ -10,9 +10,9 @@ import pyarrow as pa
 from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
 from windloom.aggregates.frequencies import counted
 from windloom.aggregates.listed import Listed, ListRule
-from windloom.kernels.families import REGISTERS, Family
-from windloom.kernels.lists import Question, Registered
-from windloom.kernels.memory import new_array
+from windloom.kernels.compiling.memory import new_array
+from windloom.kernels.families.algebra import REGISTERS, Family
+from windloom.kernels.lists.cells import Question, Registered
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.approximate import PACKED_RANK_BITS, RANK_BITS, STANDARD_ERROR
 from windloom.model.approximate import REGISTERS as COUNT

@@ -9,8 +9,8 @@ import pyarrow as pa
 from windloom.aggregates.card import Asked, ListCard, Planned, argument_sql
 from windloom.aggregates.frequencies import check_count, found_items, frequencies_sql, items
 from windloom.aggregates.listed import Listed, ListRule
-from windloom.kernels.families import FREQUENCIES, Family
-from windloom.kernels.lists import Question, Top
+from windloom.kernels.families.algebra import FREQUENCIES, Family
+from windloom.kernels.lists.cells import Question, Top
 from windloom.model.aggregate import Aggregate, Constant, Function
 from windloom.model.approximate import MOST_ENTRIES, TOP_ERROR
 

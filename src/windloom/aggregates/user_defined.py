@@ -15,8 +15,8 @@ from windloom.aggregates.arrow import with_nulls
 from windloom.aggregates.card import Planned, Refuse, ValueCard, argument_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_where
 from windloom.errors import WindloomError
-from windloom.kernels.families import AddInt, Columns, Family
-from windloom.kernels.user_families import lower_rows, number_kind, update, user_family
+from windloom.kernels.families.algebra import AddInt, Columns, Family
+from windloom.kernels.families.user_families import lower_rows, number_kind, update, user_family
 from windloom.model.aggregate import Aggregate, UserDefined
 from windloom.model.types import DataType, TypeKind
 from windloom.weave.cut import Cut, Read

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from windloom.aggregates.arrow import Column, as_array, as_integers, with_nulls
 from windloom.aggregates.card import NativeCard, Planned, Refuse, size_sql
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, valid_of, valid_where
-from windloom.kernels.families import ADD_INT, AddInt, Family
+from windloom.kernels.families.algebra import ADD_INT, AddInt, Family
 from windloom.model.aggregate import Aggregate, Function
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 from windloom.weave.cut import Cut, Read

@@ -16,7 +16,7 @@ from windloom.cli.options import showing_progress
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
-    from windloom.cli.calibrate_kernels import Tell
+    from windloom.calibration.kernels import Tell
     from windloom.optimizer.cost.constants import Constants
     from windloom.optimizer.cost.fit import Fit
 
@@ -39,8 +39,8 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
     Techniques are measured alone, the rest of the step through the step itself, scanning by a short Spark job.
     `WINDLOOM_COSTS` names another file to read and write.
     """
-    from windloom.cli.calibrate_check import as_json as outcomes_json
-    from windloom.cli.calibrate_check import check, lines
+    from windloom.calibration.check import as_json as outcomes_json
+    from windloom.calibration.check import check, lines
     from windloom.optimizer.cost.constants import constants_path, load_constants
 
     if only_check:
@@ -69,11 +69,11 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
 
 def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
     """Every fit, by the name of what it is about."""
-    from windloom.cli.calibrate_check import plan_of
-    from windloom.cli.calibrate_kernels import measure_techniques
-    from windloom.cli.calibrate_spark import measure_projection, measure_spark
-    from windloom.cli.calibrate_step import measure_answering, measure_reading
-    from windloom.cli.calibrate_woven import measure_weaving
+    from windloom.calibration.check import plan_of
+    from windloom.calibration.kernels import measure_techniques
+    from windloom.calibration.spark import measure_projection, measure_spark
+    from windloom.calibration.step import measure_answering, measure_reading
+    from windloom.calibration.woven import measure_weaving
 
     found: dict[str, Fit] = {f"{name} {family}": one for (name, family), one in measure_techniques(quick, tell).items()}
     planned = partial(plan_of, strategy="shared", technique="recalculate")
@@ -81,7 +81,7 @@ def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
     found["answers"] = measure_answering(planned, quick, tell)
     found["weaving"] = measure_weaving(quick, tell)
     if not no_spark:
-        from windloom.spark.session import local_session
+        from windloom.spark.session.local import local_session
 
         tell("starting Spark")
         spark = local_session(app="windloom calibrate")

@@ -132,8 +132,8 @@ def follow_streams(
     dry_run: bool,
 ) -> None:
     """Run until the stream ends, fails or is told to stop (Ctrl-C, SIGTERM), showing every round."""
-    from windloom.spark.file_streams import find_file_stream
-    from windloom.spark.sources import find_source
+    from windloom.spark.sources.file_streams import find_file_stream
+    from windloom.spark.sources.read import find_source
 
     with showing_progress() as progress:
         loom = load_loom(catalog, *session, progress)

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import click
 
 from windloom import __version__
-from windloom.cli.bench import bench
 from windloom.cli.calibrate import calibrate
-from windloom.cli.demo import demo
+from windloom.cli.demo.command import demo
 from windloom.cli.explain import explain
 from windloom.cli.plan import plan
 from windloom.cli.run import run
@@ -36,7 +35,7 @@ def cli() -> None:
     """
 
 
-for command in (run, explain, plan, verify, demo, bench, calibrate, warm):
+for command in (run, explain, plan, verify, demo, calibrate, warm):
     cli.add_command(command)
 
 

@@ -90,7 +90,7 @@ def open_loom(
     progress: Progress | None = None,
 ) -> Loom:
     """A loom of the catalog, with the data given; Spark starts only where it is needed."""
-    from windloom.spark.sources import find_source
+    from windloom.spark.sources.read import find_source
 
     loom = load_loom(catalog, cores, memory, conf, progress)
     paths = paths_of(loom, catalog, streams, "--stream")
@@ -105,7 +105,7 @@ def load_loom(
 ) -> Loom:
     """A loom of the catalog, without data; Spark starts only where it is needed, and `progress` is told then."""
     from windloom.engine import Loom
-    from windloom.spark.session import local_session
+    from windloom.spark.session.local import local_session
 
     settings = name_value_pairs(conf, "--conf", "KEY=VALUE")
 

@@ -99,8 +99,8 @@ def _check_form(catalog: str | None, workload: str | None, given: dict[str, Any]
 
 def _of_workload(workload: str, given: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str) -> Sharing:
     from windloom.cli.plan_report import Sharing
-    from windloom.kernels.families import ADD_INT, MAX_INT
-    from windloom.kernels.registry import find_technique, permits
+    from windloom.kernels.families.algebra import ADD_INT, MAX_INT
+    from windloom.kernels.techniques.registry import find_technique, permits
     from windloom.optimizer.cost.omega import cost_name
 
     options = _FOR_BOTH | _DEFAULTS[workload] | given

@@ -22,9 +22,9 @@ from windloom.rounds.frontiers import all_closed
 from windloom.rounds.landmarks import landmark_streams
 from windloom.rounds.step import StepCounts
 from windloom.rounds.taken import take_together
+from windloom.spark.answers.executors import run_on_executors
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.executors import run_on_executors
 from windloom.spark.intake.rows import take_all_rows
 from windloom.spark.intake.shards import refuse_untimed, shard_cells, told, with_clocks
 from windloom.spark.intake.take import TooLargeError, take_in

@@ -15,9 +15,9 @@ from windloom.errors import WindloomError
 from windloom.model.types import DataType
 from windloom.plan.physical import Shape
 from windloom.rounds.evaluate import DeclinedError, answer_rows, output_kinds
+from windloom.spark.answers.finish import finish_together, has_usual_meaning
 from windloom.spark.api import SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.finish import finish_together, has_usual_meaning
 from windloom.spark.frames import output_types
 
 #: Rows that one Spark job is given at most, or one block where that has more.

@@ -20,17 +20,17 @@ from windloom.engine.streaming.start import SinkChoice, start_stream
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable
 from windloom.errors import WindloomError
+from windloom.explain import explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, SetKey, make_plan, report_sharing, set_key
 from windloom.plan.costs import SharingReport
-from windloom.plan.explain import explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.session import local_session
-from windloom.spark.verify import Verification, verify_query
+from windloom.spark.session.local import local_session
+from windloom.spark.verification.verify import Verification, verify_query
 
 #: Called with a line of text when a stage of a long run begins.
 Progress = Callable[[str], None]

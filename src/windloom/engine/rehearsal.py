@@ -16,18 +16,18 @@ import numpy as np
 
 from windloom.engine.loom import Loom
 from windloom.errors import WindloomError
-from windloom.kernels.families import FAMILIES
-from windloom.kernels.loading import compilations, compiled_kernels, kept_in, note_path, write_note
-from windloom.kernels.registry import TECHNIQUES, allowed
-from windloom.kernels.slides import sliding_lanes
+from windloom.kernels.cells.locate import sliding_lanes
+from windloom.kernels.compiling.loading import compilations, compiled_kernels, kept_in, note_path, write_note
+from windloom.kernels.families.algebra import FAMILIES
+from windloom.kernels.techniques.registry import TECHNIQUES, allowed
 from windloom.optimizer.auto import contenders
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.cost.omega import cost_name
 from windloom.spark.api import DataFrame, SparkSession
-from windloom.spark.archive import archive_path, can_archive, draft_of
-from windloom.spark.java import JavaHome, find_java
-from windloom.spark.session import end_session, local_session
-from windloom.spark.synthetic import synthetic_trades
+from windloom.spark.session.archive import archive_path, can_archive, draft_of
+from windloom.spark.session.java import JavaHome, find_java
+from windloom.spark.session.local import end_session, local_session
+from windloom.spark.sources.synthetic import synthetic_trades
 from windloom.testing.workload import zipf_workload
 
 #: Writing the archive takes a JVM some ten seconds.

@@ -17,12 +17,12 @@ from windloom.plan.expressions import why_spark
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.rounds import Block
+from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.executors import WideAnswers
 from windloom.spark.frames import arrow_frame, ddl_of, ddl_of_columns, finish
 from windloom.spark.intake.collect import collected
-from windloom.spark.sources import local_path
+from windloom.spark.sources.read import local_path
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds import Block
+from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.executors import WideAnswers
 from windloom.spark.frames import arrow_frame, finish
 from windloom.spark.unions import union_all
 

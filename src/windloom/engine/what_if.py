@@ -6,13 +6,13 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from windloom.explain.reasons import tree_name
+from windloom.explain.sharing import work
+from windloom.explain.words import count, number, share
 from windloom.model.query import Query
 from windloom.optimizer import report_sharing
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.estimate import estimate_plan
-from windloom.plan.explain.reasons import tree_name
-from windloom.plan.explain.sharing import work
-from windloom.plan.explain.words import count, number, share
 from windloom.plan.physical import Plan
 
 

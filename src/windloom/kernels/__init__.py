@@ -1,5 +1,12 @@
 """Final aggregation: one file a technique behind one small interface, compiled, all queries of a tree at once."""
 
-from windloom.kernels.registry import TECHNIQUES, Technique, allowed, choose_technique, find_technique, permits
+from windloom.kernels.techniques.registry import (
+    TECHNIQUES,
+    Technique,
+    allowed,
+    choose_technique,
+    find_technique,
+    permits,
+)
 
 __all__ = ["TECHNIQUES", "Technique", "allowed", "choose_technique", "find_technique", "permits"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import Token, TokenType
 
 from windloom.errors import QueryError, WindloomError
-from windloom.language.scan import Source, Span, is_word
+from windloom.language.tokens import Source, Span, is_word
 from windloom.model import Window, format_duration, parse_duration
 
 FORMS = "write [RANGE 1 hour SLIDE 1 minute], [TUMBLE 1 hour], [LANDMARK SLIDE 1 hour] or [ROWS 1000 SLIDE 100]"

@@ -12,8 +12,8 @@ from sqlglot import Token, TokenType
 from windloom.errors import QueryError
 from windloom.language.create_stream import read_stream
 from windloom.language.from_clause import find_from, source_end
-from windloom.language.scan import Source, Span, is_name, is_word, tokenize
 from windloom.language.select import read_query
+from windloom.language.tokens import Source, Span, is_name, is_word, tokenize
 from windloom.model import Query, Stream, UserDefined
 
 _STATEMENTS = "a statement is CREATE STREAM name (…) TIME column; or CREATE QUERY name AS SELECT …;"

@@ -14,9 +14,9 @@ from windloom.errors import QueryError, WindloomError
 from windloom.language import trees
 from windloom.language.functions import UNIT_FIRST, why_refused
 from windloom.language.literals import UNITS
-from windloom.language.scan import Source, Span
 from windloom.language.syntax import span_of
 from windloom.language.terms import Level, Term, comma_separated, compose
+from windloom.language.tokens import Source, Span
 from windloom.model import Expression
 from windloom.model.scalar import apply
 

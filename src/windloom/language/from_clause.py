@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from sqlglot import Token, TokenType
 
-from windloom.language.scan import Source, Span, is_name, is_word
+from windloom.language.tokens import Source, Span, is_name, is_word
 
 _EXAMPLE = "write SELECT … FROM stream [RANGE 1 hour SLIDE 1 minute] …"
 _ONE_STREAM = ("a query over more than one stream is not supported yet", "write one query for each stream")

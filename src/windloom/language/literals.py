@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import Token, TokenType
 
-from windloom.language.scan import Source, is_word
+from windloom.language.tokens import Source, is_word
 
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING)
 _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")

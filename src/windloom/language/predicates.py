@@ -12,10 +12,10 @@ from windloom.language.constants import constants, domain_of, is_literal, litera
 from windloom.language.expressions import Binder
 from windloom.language.literals import fold_literals
 from windloom.language.result_types import cast_target, type_of
-from windloom.language.scan import Source, Span, tokenize
 from windloom.language.scopes import Names, RowScope
 from windloom.language.syntax import parse_select
 from windloom.language.terms import Level, Term
+from windloom.language.tokens import Source, Span, tokenize
 from windloom.model import DataType, Expression, Stream, TypeKind
 from windloom.model.formula import ALWAYS, NEVER, Formula, all_of, any_of, atom, negation
 from windloom.model.predicate import Predicate

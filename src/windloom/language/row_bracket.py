@@ -8,7 +8,7 @@ from sqlglot import Token, TokenType
 
 from windloom.errors import WindloomError, near_names
 from windloom.language.bracket import split_parts
-from windloom.language.scan import Source, Span, is_name, is_word
+from windloom.language.tokens import Source, Span, is_name, is_word
 from windloom.model import Expression, Stream, Window
 
 _PARTS = ("ROWS", "SLIDE", "OFFSET")

@@ -9,11 +9,11 @@ from sqlglot import Token, exp
 from windloom.errors import QueryError
 from windloom.language.group_by import Group, read_group_by, read_window_call
 from windloom.language.predicates import analyse
-from windloom.language.scan import Source, Span, tokenize
 from windloom.language.scopes import WINDOW_COLUMNS, GroupScope, RowScope
 from windloom.language.statement import Item, Statement, is_window_call, take_apart
 from windloom.language.syntax import too_deep
 from windloom.language.terms import Term
+from windloom.language.tokens import Source, Span, tokenize
 from windloom.model import Aggregate, Expression, Grouping, Output, Query, Stream, UserDefined, Window
 
 #: Columns every result has, or gets when it is written to a table that several queries share.

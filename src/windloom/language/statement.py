@@ -11,10 +11,10 @@ from windloom.errors import QueryError, near_names
 from windloom.language.expressions import Binder, Scope
 from windloom.language.from_clause import FromClause, cut_from_clause
 from windloom.language.literals import fold_literals
-from windloom.language.scan import Source, Span
 from windloom.language.scopes import Names
 from windloom.language.syntax import parse_select, span_of
 from windloom.language.terms import Term
+from windloom.language.tokens import Source, Span
 from windloom.model import Stream, UserDefined
 
 _CLAUSES = {"kind", "expressions", "where", "group", "having"}

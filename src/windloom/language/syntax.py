@@ -11,7 +11,7 @@ from sqlglot.parser import SENTINEL_NONE
 from sqlglot.parsers.spark import SparkParser
 
 from windloom.errors import QueryError
-from windloom.language.scan import SPARK, Source, Span, is_name
+from windloom.language.tokens import SPARK, Source, Span, is_name
 
 #: Functions with a grammar of their own (`CAST(x AS t)`, `EXTRACT(u FROM x)`, …).
 _OWN_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "POSITION", "OVERLAY")

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from windloom.errors import WindloomError
-from windloom.kernels.families import Family
-from windloom.kernels.registry import allowed, choose_technique
+from windloom.kernels.families.algebra import Family
+from windloom.kernels.techniques.registry import allowed, choose_technique
 from windloom.model.query import Query
 from windloom.model.window import Window
 from windloom.optimizer.cost.calibrated import (

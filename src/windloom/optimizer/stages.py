@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from windloom.errors import WindloomError
-from windloom.kernels.registry import choose_technique, find_technique
+from windloom.kernels.techniques.registry import choose_technique, find_technique
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.expression import Expression
 from windloom.model.query import Query

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windloom.errors import WindloomError
-from windloom.plan.explain.canvas import FAINT, FONT, INK, PAPER, RULE, WASH, escape
-from windloom.plan.explain.words import number
+from windloom.explain.canvas import FAINT, FONT, INK, PAPER, RULE, WASH, escape
+from windloom.explain.words import number
 
 Cell = str | int | float | bool | None
 

@@ -20,13 +20,13 @@ from windloom.aggregates.card import Refuse
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.aggregates.listed import Listed
 from windloom.errors import WindloomError
-from windloom.kernels.families import ADD_INT, AddInt, Columns, Family
-from windloom.kernels.lanes import shift_queries, spread_groups
-from windloom.kernels.locate import Lanes, locate
-from windloom.kernels.memory import new_array
-from windloom.kernels.merge import append_tails
-from windloom.kernels.registry import find_technique
-from windloom.kernels.seek import NO_LANDMARK
+from windloom.kernels.cells.lanes import shift_queries, spread_groups
+from windloom.kernels.cells.locate import Lanes, locate
+from windloom.kernels.cells.merge import append_tails
+from windloom.kernels.cells.seek import NO_LANDMARK
+from windloom.kernels.compiling.memory import new_array
+from windloom.kernels.families.algebra import ADD_INT, AddInt, Columns, Family
+from windloom.kernels.techniques.registry import find_technique
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.rounds.ahead import run_ahead

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from windloom.aggregates import lift
 from windloom.aggregates.arrow import arrow_type, as_array, as_integers
 from windloom.aggregates.lifted import AnyLifted, Lifted, concat, keep, merge
-from windloom.kernels.compiled import compiled
-from windloom.kernels.merge import running_values
+from windloom.kernels.cells.merge import running_values
+from windloom.kernels.compiling.compiled import compiled
 from windloom.plan.scans import NativeScan
 from windloom.rounds.groups import concat_keys, number_groups
 from windloom.slicing.edges import EdgeSet

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from windloom.aggregates import card_for
 from windloom.aggregates.card import Asked, ListCard
 from windloom.aggregates.listed import Listed
-from windloom.kernels.locate import Lanes, WindowArrays
-from windloom.kernels.registry import find_technique
+from windloom.kernels.cells.locate import Lanes, WindowArrays
+from windloom.kernels.techniques.registry import find_technique
 from windloom.model.aggregate import Aggregate
 
 

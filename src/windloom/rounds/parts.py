@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.locate import WindowArrays
-from windloom.kernels.seek import NO_LANDMARK
+from windloom.kernels.cells.locate import WindowArrays
+from windloom.kernels.cells.seek import NO_LANDMARK
 from windloom.model.aggregate import Aggregate
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery
 from windloom.rounds.landmarks import Landmark

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windloom.errors import WindloomError
+from windloom.explain.reasons import spelled_out
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType, TypeKind
-from windloom.plan.explain.reasons import spelled_out
 from windloom.plan.physical import Shape
 from windloom.spark.errors import first_line, quiet
 

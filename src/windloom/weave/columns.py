@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windloom.kernels.compiled import compiled
-from windloom.kernels.float_keys import KEY_OF_MINUS_ZERO, float_keys
+from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, float_keys
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.kernels.compiled import compiled
+from windloom.kernels.compiling.compiled import compiled
 from windloom.weave.columns import Coded
 from windloom.weave.slices import Slices, Slicing
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.compiled import compiled
-from windloom.kernels.lists import Lists
+from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.lists.cells import Lists
 from windloom.weave.cut import Cut, Read
 
 Ints = NDArray[np.int64]

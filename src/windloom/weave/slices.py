@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.compiled import compiled
+from windloom.kernels.compiling.compiled import compiled
 from windloom.slicing.edges import EdgeSet
 
 Ints = NDArray[np.int64]

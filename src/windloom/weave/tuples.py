@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windloom.kernels.compiled import compiled
+from windloom.kernels.compiling.compiled import compiled
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.columns import Column
 from windloom.weave.grid import Grid, Grouping, group_tuples

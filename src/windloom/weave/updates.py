@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from windloom.kernels.compiled import compiled
-from windloom.kernels.families import combine, load, store
+from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.families.algebra import combine, load, store
 
 #: Below this magnitude a double has a finite 24-bit head: as in the native sums.
 _HEAD_LIMIT = 1e38

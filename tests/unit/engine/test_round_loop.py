@@ -18,10 +18,10 @@ from support.micro_batches import (
     answers_in,
     crash_at,
 )
+from windloom.durable.faults import FAULT_POINTS, watched
 from windloom.engine.streaming.sinks.memory import MemorySink
 from windloom.model import Aggregate, Query, Window
 from windloom.model.time import TICK_MAX
-from windloom.rounds.faults import FAULT_POINTS, watched
 
 DELAYED = {name: replace(STREAMS[name], delay_ticks=delay) for name, delay in (("s", 5), ("t", 20))}
 both = pytest.mark.parametrize("placement", PLACEMENTS)

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from windloom.durable import LocalStorage
 from windloom.engine.streaming.sinks.live import LiveSink
 from windloom.engine.streaming.sinks.memory import MemorySink
 from windloom.engine.streaming.sinks.parquet import MANIFEST, ParquetSink
 from windloom.engine.streaming.sinks.sink import Sink, TableInfo
 from windloom.errors import WindloomError
-from windloom.rounds.checkpoint import LocalStorage
 
 COLUMNS = {"query": "string", "window_start": "bigint", "window_end": "bigint", "k": "string", "n": "bigint"}
 TABLES = {"t": TableInfo(COLUMNS, {"a": ("k",), "b": ()})}

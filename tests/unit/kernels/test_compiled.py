@@ -10,7 +10,7 @@ from numba.core.caching import IndexDataCacheFile
 
 from windloom.engine import rehearsal
 from windloom.errors import WindloomError
-from windloom.kernels.compiled import compiled
+from windloom.kernels.compiling.compiled import compiled
 
 
 def doubled(number: int) -> int:

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from windloom.kernels import loading
-from windloom.kernels.families import FAMILIES
-from windloom.kernels.loading import compiled_kernels, load_in_background, load_noted, note_path, write_note
-from windloom.kernels.merge import merge_runs
+from windloom.kernels.cells.merge import merge_runs
+from windloom.kernels.compiling import loading
+from windloom.kernels.compiling.loading import compiled_kernels, load_in_background, load_noted, note_path, write_note
+from windloom.kernels.families.algebra import FAMILIES
 
 _NEXT = """
-from windloom.kernels import loading, merge
+from windloom.kernels.compiling import loading
+from windloom.kernels.cells import merge
 print(loading.load_noted(), len(merge.merge_runs.signatures), loading.compilations())
 """
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from golden.plans import STREAMS, many_queries, plan_of, plan_of_queries
-from windloom.kernels.families import MAX_INT
+from windloom.kernels.families.algebra import MAX_INT
 from windloom.language import parse_catalog
 from windloom.optimizer.auto import contenders
 from windloom.optimizer.cost.constants import load_constants

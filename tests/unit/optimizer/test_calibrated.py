@@ -10,7 +10,7 @@ import pytest
 
 from golden.plans import FEW, many_queries, plan_of
 from windloom.errors import WindloomError
-from windloom.kernels.families import FAMILIES, Family
+from windloom.kernels.families.algebra import FAMILIES, Family
 from windloom.model import Window
 from windloom.optimizer import PlanOptions
 from windloom.optimizer.auto import contenders
@@ -124,7 +124,7 @@ def test_a_run_that_saw_no_rate_leaves_it_assumed(seen: Observed) -> None:
 
 
 def test_a_measured_rate_reaches_the_plan_and_its_explanation() -> None:
-    from windloom.plan.explain import explain_text
+    from windloom.explain import explain_text
 
     plan = plan_of(FEW)
     known = replace(plan.sets[0].statistics, events_per_second=77.0, rate_source="measured")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from windloom.kernels import TECHNIQUES, permits
-from windloom.kernels.families import FAMILIES
+from windloom.kernels.families.algebra import FAMILIES
 from windloom.model import Window
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost import omega as module

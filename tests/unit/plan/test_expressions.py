@@ -6,7 +6,7 @@ import pytest
 
 from golden.plans import plan_of
 from support.expressions import read
-from windloom.plan.explain import explain_json, explain_text
+from windloom.explain import explain_json, explain_text
 from windloom.plan.expressions import NotKnownError, why_spark
 
 

@@ -14,8 +14,8 @@ import pytest
 from windloom.aggregates import lift, lower
 from windloom.aggregates.arrow import arrow_type
 from windloom.aggregates.lifted import Combined, Lifted, concat, merge
-from windloom.kernels.families import AddInt
-from windloom.kernels.float_keys import float_keys, float_values
+from windloom.kernels.families.algebra import AddInt
+from windloom.kernels.families.float_keys import float_keys, float_values
 from windloom.model import Aggregate, DataType, Expression
 from windloom.plan.physical import PlannedComponent
 

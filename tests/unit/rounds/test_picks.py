@@ -13,10 +13,10 @@ import pytest
 from windloom.aggregates import lift, lower, neutral
 from windloom.aggregates.arrow import arrow_type
 from windloom.aggregates.lifted import SMALL_DICTIONARY, Combined, Lifted, concat, merge, without_unused
+from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, DataType, Expression
 from windloom.plan.physical import PlannedComponent
 from windloom.rounds.cells import Cells
-from windloom.rounds.encoding import decode, encode
 from windloom.rounds.state import State
 
 X, Y = Expression.of_column("x"), Expression.of_column("y")

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from support.weaving import woven_cells
 from windloom.aggregates.listed import Listed
-from windloom.kernels.lists import Registered
-from windloom.kernels.locate import Lanes
-from windloom.kernels.registry import find_technique
+from windloom.kernels.cells.locate import Lanes
+from windloom.kernels.lists.cells import Registered
+from windloom.kernels.techniques.registry import find_technique
 from windloom.model import Component, DataType, Expression
 from windloom.model.approximate import (
     MOST_ENTRIES,

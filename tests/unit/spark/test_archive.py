@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from windloom.spark import archive as archive_module
-from windloom.spark.archive import archive_options, archive_path, can_archive, draft_of, fingerprint
-from windloom.spark.java import JavaHome
+from windloom.spark.session import archive as archive_module
+from windloom.spark.session.archive import archive_options, archive_path, can_archive, draft_of, fingerprint
+from windloom.spark.session.java import JavaHome
 
 JAVA = JavaHome(Path("/opt/java/bin/java"), 17, "PATH", 'openjdk version "17.0.15" 2025-04-15')
 

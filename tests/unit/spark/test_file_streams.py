@@ -10,7 +10,7 @@ from support.trades import STREAM, csv_text
 from windloom.errors import WindloomError
 from windloom.language import parse_catalog
 from windloom.model import Stream
-from windloom.spark.file_streams import find_file_stream
+from windloom.spark.sources.file_streams import find_file_stream
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import pytest
 from support.catalogs import make_query
 from support.native import taken_of_plan, tuples_table
 from support.rounds import plan_of
+from windloom.durable.shards.split import join_cells
 from windloom.model import Aggregate, Window
 from windloom.optimizer import PlanOptions
 from windloom.plan import Plan
 from windloom.rounds import State
 from windloom.rounds.lateness import before_round, count_late
-from windloom.rounds.shards.split import join_cells
 from windloom.rounds.taken import Taken
 from windloom.spark.intake import shards
 from windloom.spark.intake.take import Ticks

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from support.weaving import cut_of, tuples_of
-from windloom.kernels.lists import Lists
+from windloom.kernels.lists.cells import Lists
 from windloom.weave.cut import Read
 from windloom.weave.lists import count_values, largest_ranks, most_frequent
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windloom.kernels.families import LOWEST
+from windloom.kernels.families.algebra import LOWEST
 from windloom.weave.columns import Column
 from windloom.weave.updates import (
     add_floats,

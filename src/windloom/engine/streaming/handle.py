@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windloom.durable import PlanRecord
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
 from windloom.engine.streaming.placement.placement import refuse_rows
 from windloom.engine.streaming.progress import RoundProgress, frontier_ticks, instant
@@ -17,18 +18,17 @@ from windloom.engine.streaming.round_loop import RoundLoop
 from windloom.engine.streaming.sinks.sink import Sink
 from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError
+from windloom.explain import explain_text
 from windloom.model.time import TICK_MAX
-from windloom.plan.explain import explain_text
 from windloom.plan.physical import PartialSet
 from windloom.rounds import Block
 from windloom.rounds.ask import ask
 from windloom.rounds.cells import Cells
-from windloom.rounds.checkpoint import PlanRecord
 from windloom.rounds.frontiers import inputs_of
 from windloom.rounds.state import History
 from windloom.spark.api import DataFrame, StreamingQuery
 from windloom.spark.errors import as_windloom_errors
-from windloom.spark.ingest import Ingest
+from windloom.spark.intake.ingest import Ingest
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from windloom.durable import PlanRecord
 from windloom.engine.catalog import Registry
 from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
@@ -11,7 +12,6 @@ from windloom.model.query import Query
 from windloom.optimizer import PlanOptions, intakes_of, make_plan
 from windloom.optimizer.live_trees import LiveTrees
 from windloom.plan.physical import Plan
-from windloom.rounds.checkpoint import PlanRecord
 
 #: Plan versions that are kept besides the newest: that of the round that runs, and of one between.
 _OLDER_PLANS = 2

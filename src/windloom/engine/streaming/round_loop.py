@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from windloom.durable import Checkpoint, PlanRecord, RoundLog, recover
 from windloom.engine.events import events_of
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
@@ -28,11 +29,10 @@ from windloom.rounds import Block, State
 from windloom.rounds.backfill import LoggedRound, woven_again
 from windloom.rounds.carry import carry, find_set
 from windloom.rounds.cells import Cells
-from windloom.rounds.checkpoint import Checkpoint, PlanRecord, RoundLog, recover
 from windloom.rounds.lateness import Late
 from windloom.rounds.state import History
 from windloom.spark.api import DataFrame
-from windloom.spark.ingest import Ingest
+from windloom.spark.intake.ingest import Ingest
 
 
 class RoundLoop:

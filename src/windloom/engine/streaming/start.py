@@ -10,6 +10,9 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
+from windloom.durable import Checkpoint, PlanRecord
+from windloom.durable.sharding import settle_shards
+from windloom.durable.shards.files import ShardFiles
 from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
@@ -31,17 +34,14 @@ from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Stream
 from windloom.optimizer import PlanOptions
-from windloom.rounds.checkpoint import Checkpoint, PlanRecord
-from windloom.rounds.checkpoint.sharding import settle_shards
-from windloom.rounds.shards.files import ShardFiles
+from windloom.spark.answers.shard_job import SparkShardJobs
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import empty_frame
-from windloom.spark.ingest import ingest_of
 from windloom.spark.intake.driver_jobs import SparkDriverJobs
-from windloom.spark.native import tick_sql
-from windloom.spark.shard_job import SparkShardJobs
-from windloom.spark.storage import absolute_place, storage_at
+from windloom.spark.intake.ingest import ingest_of
+from windloom.spark.intake.native import tick_sql
+from windloom.spark.sources.storage import absolute_place, storage_at
 
 SINKS = ("parquet", "memory", "live")
 SinkChoice = str | Callable[[DataFrame, int], object]

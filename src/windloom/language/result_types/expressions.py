@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from windloom.errors import QueryError
 from windloom.language.literals import fold_literals
 from windloom.language.result_types.rules import type_of
-from windloom.language.scan import Source, tokenize
 from windloom.language.scopes import Names
 from windloom.language.syntax import parse_select
+from windloom.language.tokens import Source, tokenize
 from windloom.model import DataType, Expression, Stream
 
 

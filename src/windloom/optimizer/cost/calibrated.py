@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.families import Family
+from windloom.kernels.families.algebra import Family
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.cost.work import TERMS, Demand, Work

@@ -27,7 +27,7 @@ from math import factorial
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.families import Family
+from windloom.kernels.families.algebra import Family
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.window import Window
@@ -133,7 +133,7 @@ class Load:
 def cost_name(technique: str, family: Family) -> str:
     """The technique as Ω tells it apart: SlickDeque costs differently on the two kinds of operations.
 
-    >>> from windloom.kernels.families import MAX_INT
+    >>> from windloom.kernels.families.algebra import MAX_INT
     >>> cost_name("slick_deque", MAX_INT)
     'slick_deque_non_inv'
     """

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.compiled import compiled
+from windloom.kernels.compiling.compiled import compiled
 
 
 def keep_numbers(old: Mapping[int, Collection[int]], new: Sequence[Collection[int]], fresh: int) -> list[int]:

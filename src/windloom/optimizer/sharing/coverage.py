@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.kernels.compiled import compiled
+from windloom.kernels.compiling.compiled import compiled
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.slicing.drawn import first_held, run_begins
 from windloom.slicing.edges import EdgeClass

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
-from windloom.kernels.compiled import compiled
+from windloom.kernels.compiling.compiled import compiled
 from windloom.optimizer.sharing.counting import Table
 from windloom.optimizer.sharing.problem import Groups, SharingProblem, Trees
 from windloom.slicing.algebra import TABLE_SETS

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from windloom.model.stream import Stream
 from windloom.plan.scans import NativeScan
-from windloom.spark.native import component_sql, input_sql, signature_sql, slice_sql, tick_sql
+from windloom.spark.intake.native import component_sql, input_sql, signature_sql, slice_sql, tick_sql
 
 
 def partials_frame(scan: NativeScan, stream: Stream, frame: DataFrame) -> DataFrame:

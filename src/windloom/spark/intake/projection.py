@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.plan.scans import Projected, WovenScan
-from windloom.spark.native import signature_sql, tick_sql
-from windloom.spark.positions import POSITION
+from windloom.spark.intake.native import signature_sql, tick_sql
+from windloom.spark.intake.positions import POSITION
 
 
 def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:

@@ -29,10 +29,10 @@ from windloom.rounds.state import State
 from windloom.rounds.taken import Taken, take_together, take_tuples
 from windloom.spark.frames import arrow_frame, ddl_of_columns
 from windloom.spark.intake.collect import collected
+from windloom.spark.intake.native import tick_sql
+from windloom.spark.intake.positions import POSITION, with_positions
 from windloom.spark.intake.projection import projected
 from windloom.spark.intake.take import timed_tuples, without_time
-from windloom.spark.native import tick_sql
-from windloom.spark.positions import POSITION, with_positions
 
 #: Is the tuple of this round, and did not wait?
 _FRESH = "__fresh"

@@ -16,16 +16,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from windloom.durable.shards.split import split_cells
 from windloom.model.stream import Stream
 from windloom.optimizer.intake.woven import woven_scan
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
-from windloom.rounds.shards.split import split_cells
 from windloom.rounds.taken import ON_TIME, Before, Behind, Taken, join_behind, take_partials, take_together, take_tuples
 from windloom.spark.intake.partials import partials_frame
+from windloom.spark.intake.positions import with_positions
 from windloom.spark.intake.projection import projected
 from windloom.spark.intake.take import Ticks, clock, timed_partials, timed_tuples, without_time
-from windloom.spark.positions import with_positions
 from windloom.spark.unions import union_all
 
 #: In the place of a shard's number: the row tells what a task saw.

@@ -15,9 +15,9 @@ from windloom.plan.physical import Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.rounds.taken import ON_TIME, Before, Taken, take_partials, take_together, take_tuples
 from windloom.spark.intake.collect import collected
+from windloom.spark.intake.native import tick_sql
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
-from windloom.spark.native import tick_sql
 
 #: Tuples that are kept for the log take no more than this; of more, the cells are logged.
 KEPT_BYTES = 256 << 20

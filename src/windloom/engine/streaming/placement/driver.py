@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from windloom.durable import Checkpoint, RoundLog
 from windloom.engine.streaming.placement.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.streaming.watermark import Watermarks
 from windloom.plan.physical import Plan
 from windloom.rounds import State, step
-from windloom.rounds.checkpoint import Checkpoint, RoundLog
 from windloom.rounds.positions import counted_scans
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.rows import TakenRows

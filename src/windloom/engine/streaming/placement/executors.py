@@ -30,19 +30,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Protocol
 
+from windloom.durable import Checkpoint, RoundLog
+from windloom.durable.shards.blocks import joined, read_blocks
+from windloom.durable.shards.files import ShardFiles
+from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of
+from windloom.durable.shards.run import ShardRound, shard_state
 from windloom.engine.streaming.placement.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.streaming.watermark import Watermarks
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, State, step
-from windloom.rounds.checkpoint import Checkpoint, RoundLog
-from windloom.rounds.shards.blocks import joined, read_blocks
-from windloom.rounds.shards.files import ShardFiles
-from windloom.rounds.shards.notes import ShardNote, counts_of, kept_from_of
-from windloom.rounds.shards.run import ShardRound, shard_state
 from windloom.rounds.taken import Taken
+from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.api import DataFrame
-from windloom.spark.shard_job import Gathered
 
 
 class ShardJobs(Protocol):

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
 
+from windloom.durable import PlanRecord
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, State
-from windloom.rounds.checkpoint import PlanRecord
 from windloom.rounds.step import StepCounts
 from windloom.spark.api import DataFrame
 

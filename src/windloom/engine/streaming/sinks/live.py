@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windloom.durable.faults import fault
+from windloom.durable.storage import Storage
 from windloom.engine.streaming.sinks.sink import TableInfo
-from windloom.rounds.checkpoint.storage import Storage
-from windloom.rounds.faults import fault
 
 
 class LiveSink:

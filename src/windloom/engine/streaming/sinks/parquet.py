@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windloom.durable.faults import fault
+from windloom.durable.storage import Storage
 from windloom.engine.streaming.sinks.sink import TableInfo
 from windloom.errors import WindloomError
-from windloom.rounds.checkpoint.storage import Storage
-from windloom.rounds.faults import fault
 
 MANIFEST = "manifest.json"
 _FORMAT = "windloom-answers/1"

@@ -1,0 +1,1 @@
+"""Speed, memory and counted operations of the kernels by themselves, without Spark."""

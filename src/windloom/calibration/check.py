@@ -1,0 +1,138 @@
+"""Estimated against measured: five techniques on three workloads that no constant was fitted to.
+
+The workloads are source C's (slides that divide a longest one, random overlaps) over dense, sparse and single groups,
+run through `step` and all its answers. The plans are those of `strategy="auto"` with the technique forced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from windloom.calibration.kernels import Tell, thread_seconds
+from windloom.calibration.step import Synthetic, read_all
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.estimate import estimate_set
+from windloom.optimizer.stages import Known, PlanOptions, SetKey, make_plan
+from windloom.plan.physical import Plan
+from windloom.testing.workload import divisor_windows
+
+#: Source C's five, and which aggregate each answers.
+TECHNIQUES = (
+    ("Panes", "recalculate", "sum n"),
+    ("FlatFAT", "flat_fat", "sum n"),
+    ("FlatFIT", "flat_fit", "sum n"),
+    ("SlickDeque (Inv)", "slick_deque", "sum n"),
+    ("SlickDeque (Non-Inv)", "slick_deque", "max n"),
+)
+OURS = (
+    ("prefix_ring", "prefix_ring", "sum n"),
+    ("block_decomposition", "block_decomposition", "max n"),
+    ("prefix_ring, floats", "prefix_ring", "sum x"),
+    ("two_stacks, floats", "two_stacks", "sum x"),
+)
+WORKLOADS = {
+    "12 queries, 80 groups": Synthetic(80, 3_000, tuple(divisor_windows(12, 60, 20, seed=3)), ()),
+    "60 queries, 1 group": Synthetic(1, 90_000, tuple(divisor_windows(60, 120, 40, seed=5)), ()),
+    "25 queries, 1,500 sparse groups": Synthetic(1_500, 300, tuple(divisor_windows(25, 100, 10, seed=7)), (), 0.2),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    technique: str
+    workload: str
+    trees: int
+    estimated: float  # seconds
+    measured: float
+
+    @property
+    def deviation(self) -> float:
+        return self.estimated / self.measured - 1
+
+
+def check(constants: Constants, quick: bool, tell: Tell) -> list[Outcome]:
+    cases = []
+    for title, workload in WORKLOADS.items():
+        for name, technique, aggregate in (*TECHNIQUES, *OURS):
+            one = Synthetic(workload.groups, workload.slices, workload.windows, (aggregate,), workload.filled)
+            plan = plan_of(one, "auto", technique, constants)
+            cases.append((name, title, one, plan, one.partials(plan)))
+    least = [np.inf] * len(cases)
+    for number in range((2 if quick else 8) + 1):
+        for i, (name, title, _, plan, table) in enumerate(cases):
+            tell(f"{name}, {title}")
+            took = thread_seconds(partial(read_all, plan, table))
+            least[i] = min(least[i], took) if number else least[i]
+    return [
+        Outcome(name, title, sum(1 for _ in plan.trees), step_seconds(plan, one, constants), least[i])
+        for i, (name, title, one, plan, _) in enumerate(cases)
+    ]
+
+
+def plan_of(one: Synthetic, strategy: str, technique: str, constants: Constants | None = None) -> Plan:
+    queries = one.queries()
+    key: SetKey = ("s", "", ("k",) if one.groups > 1 else (), ())
+    known = Known(constants, {key: one.observed})
+    return make_plan(
+        {"s": one.stream}, queries, one.types, PlanOptions(strategy, "pairs", technique, "native"), known=known
+    )
+
+
+def step_seconds(plan: Plan, one: Synthetic, constants: Constants) -> float:
+    """What the step and its answers are predicted to take: everything but Spark."""
+    found = estimate_set(plan.sets[0], constants)
+    return one.slices * (found.merge + sum(tree.total for tree in found.trees))
+
+
+def speed(outcomes: list[Outcome]) -> float:
+    """How many times as long as estimated everything takes now; a busy machine is slower than it was when measured."""
+    return float(np.median([one.measured / one.estimated for one in outcomes]))
+
+
+def mean_deviation(outcomes: list[Outcome], factor: float = 1.0) -> float:
+    return float(np.mean([abs(factor * one.estimated / one.measured - 1) for one in outcomes]))
+
+
+def scaled_deviation(outcomes: list[Outcome]) -> float:
+    """As the paper does it: throughputs of a workload scaled so that the largest estimated and measured are equal."""
+    found = []
+    for workload in dict.fromkeys(one.workload for one in outcomes):
+        part = [one for one in outcomes if one.workload == workload]
+        estimated, measured = (np.array([getattr(one, which) for one in part]) for which in ("estimated", "measured"))
+        found += list(np.abs((estimated.min() / estimated) / (measured.min() / measured) - 1))
+    return float(np.mean(found))
+
+
+def lines(outcomes: list[Outcome]) -> Iterator[str]:
+    yield f"{'technique':<22}{'workload':<34}{'trees':>6}{'estimated':>12}{'measured':>12}{'deviation':>11}"
+    for one in outcomes:
+        yield (
+            f"{one.technique:<22}{one.workload:<34}{one.trees:>6}{one.estimated * 1e3:>9.1f} ms"
+            f"{one.measured * 1e3:>9.1f} ms{one.deviation:>+11.0%}"
+        )
+    papers = [one for one in outcomes if one.technique in {name for name, *_ in TECHNIQUES}]
+    factor = speed(outcomes)
+    yield ""
+    yield f"mean deviation, five techniques × three workloads: {mean_deviation(papers):.1%} (bar 15 %, source C 22 %)"
+    yield f"the same around one common factor, ×{factor:.2f} now:     {mean_deviation(papers, factor):.1%}"
+    yield f"the same, throughputs scaled as in source C:       {scaled_deviation(papers):.1%}"
+    yield f"mean deviation, all of the above:                  {mean_deviation(outcomes):.1%}"
+
+
+def as_json(outcomes: list[Outcome]) -> list[dict[str, Any]]:
+    return [
+        {
+            "technique": one.technique,
+            "workload": one.workload,
+            "trees": one.trees,
+            "estimated_seconds": one.estimated,
+            "measured_seconds": one.measured,
+            "deviation": one.deviation,
+        }
+        for one in outcomes
+    ]

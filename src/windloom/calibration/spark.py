@@ -1,0 +1,161 @@
+"""Measuring what Spark takes to make partials: for a job, a tuple, a partial, and the columns of both."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from windloom.calibration.kernels import Tell
+from windloom.optimizer.cost.calibrated import compared_classes
+from windloom.optimizer.cost.fit import Fit, fit
+
+if TYPE_CHECKING:
+    from windloom.plan.physical import Plan
+    from windloom.spark.api import DataFrame, SparkSession
+
+PER_SECOND = 1_000
+_ONE = "count(*) AS n"
+_FIVE = "sum(price) AS s, max(price) AS h, min(price) AS l, sum(volume) AS v, count(*) AS n"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A plan of tumbling windows of these lengths, over so many symbols, or over none."""
+
+    keys: int
+    seconds: tuple[int, ...]
+    select: str = _ONE
+    share: float = 1.0  # of the events
+
+
+JOBS = (
+    Job(1, (10,)),
+    Job(1, (10,), _FIVE),
+    Job(1, (7, 11, 13)),
+    Job(1, (7, 11, 13), _FIVE),
+    Job(1, (1000,), share=0.02),
+    Job(100, (10,), _FIVE, share=0.5),
+    Job(100, (1,), share=0.2),
+    Job(100, (1,), _FIVE, share=0.2),
+    Job(5_000, (1,), share=0.05),
+    Job(5_000, (1,), _FIVE, share=0.05),
+    Job(5_000, (60,), _FIVE, share=0.5),
+)
+
+
+def measure_spark(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
+    from windloom.plan.scans import NativeScan
+    from windloom.spark.intake.partials import partials_frame
+    from windloom.spark.sources.synthetic import synthetic_trades
+
+    events = 1_000_000 if quick else 5_000_000
+    passes = 2 if quick else 4
+    terms: list[dict[str, float]] = []
+    warming = 2  # Spark compiles, and Java compiles that
+    with tempfile.TemporaryDirectory(prefix="windloom-calibrate-") as folder:
+        frames = {}
+        for job in JOBS:
+            name = f"{job.keys}-{job.share}"
+            if name not in frames:
+                path = str(Path(folder) / name)
+                made = synthetic_trades(spark, int(events * job.share), PER_SECOND, job.keys)
+                made.coalesce(4).write.parquet(path)
+                frames[name] = spark.read.parquet(path)
+        cases = []
+        for job in JOBS:
+            frame = frames[f"{job.keys}-{job.share}"]
+            plan = plan_of_job(spark, job, frame)
+            cases.append((job, plan, frame))
+        least = [np.inf] * len(cases)
+        for number in range(warming + passes):
+            for i, (job, plan, frame) in enumerate(cases):
+                stage = "warming up" if number < warming else f"pass {number - warming + 1} of {passes}"
+                tell(f"Spark job {i + 1} of {len(cases)}, {stage}")
+                # A new frame each time: of one that has run before, Spark keeps what it has shuffled.
+                (scan,) = plan.scans
+                assert isinstance(scan, NativeScan)
+                partials, took = _timed(spark, partials_frame(scan, plan.stream("trades"), frame))
+                if number >= warming:
+                    least[i] = min(least[i], took)
+                if number == 0:
+                    terms.append(terms_of(plan, events * job.share, partials))
+    return fit(terms, least)
+
+
+def _timed(spark: SparkSession, frame: DataFrame) -> tuple[int, float]:
+    """Partials, and the seconds they would take if all cores were Spark's: its processor time spread over its cores."""
+    from windloom.spark.session.cpu import java_cpu_seconds
+
+    begun, cpu, here = time.perf_counter(), java_cpu_seconds(spark), time.thread_time()
+    partials = frame.toArrow().num_rows
+    used = java_cpu_seconds(spark)
+    if cpu is None or used is None:
+        return partials, time.perf_counter() - begun
+    cores = spark.sparkContext.defaultParallelism
+    return partials, max((used - cpu) / cores, 1e-3) + time.thread_time() - here
+
+
+def plan_of_job(spark: SparkSession, job: Job, frame: DataFrame) -> Plan:
+    from windloom.engine import Loom
+
+    loom = Loom(spark)
+    loom.stream("trades", frame, time="ts", rate=PER_SECOND)
+    head, tail = ("symbol, ", " GROUP BY symbol") if job.keys > 1 else ("", "")
+    for seconds in job.seconds:
+        text = f"SELECT {head}{job.select} FROM trades [TUMBLE {seconds} seconds]{tail}"
+        loom.query(f"every {seconds}", text)
+    return loom.plan(strategy="shared", technique="recalculate", intake="native")
+
+
+def terms_of(plan: Plan, tuples: float, partials: int) -> dict[str, float]:
+    """Of a plan with one set."""
+    one = plan.sets[0]
+    fields = sum(len(part.fields) for part in one.components)
+    return {
+        "job": 1.0,
+        "tuple": tuples,
+        "tuple_field": tuples * fields,
+        "tuple_key": tuples * len(one.group_by),
+        "tuple_class": tuples * compared_classes(one.slice_id),
+        "partial": float(partials),
+        "partial_field": float(partials * (fields + len(one.group_by))),
+    }
+
+
+#: Columns that are projected, as SQL over synthetic trades.
+PROJECTIONS = (
+    ("unix_micros(ts)",),
+    ("unix_micros(ts)", "price"),
+    ("unix_micros(ts)", "price", "volume", "symbol"),
+    ("unix_micros(ts)", "price", "volume", "symbol", "price * 2", "volume + 1", "if(price > 100, 1L, 0L)"),
+)
+
+
+def measure_projection(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
+    """Tuples scanned, projected and brought over from the JVM: for a job, a tuple, a column of it."""
+    from windloom.spark.sources.synthetic import synthetic_trades
+
+    events = 500_000 if quick else 2_000_000
+    terms = [{"job": 1.0, "woven_tuple": events, "woven_column": events * len(one)} for one in PROJECTIONS]
+    terms.append({"job": 1.0, "woven_tuple": 0.0, "woven_column": 0.0})
+    least = [np.inf] * len(terms)
+    with tempfile.TemporaryDirectory(prefix="windloom-calibrate-") as folder:
+        path = str(Path(folder) / "trades")
+        synthetic_trades(spark, events, PER_SECOND, 100).coalesce(4).write.parquet(path)
+        frame = spark.read.parquet(path)
+        for number in range(2 + (2 if quick else 4)):
+            for i in range(len(terms)):
+                tell(f"projection {i + 1} of {len(terms)}")
+                named = [f"{sql} AS x{j}" for j, sql in enumerate(PROJECTIONS[min(i, len(PROJECTIONS) - 1)])]
+                chosen = frame.selectExpr(*named)
+                _, took = _timed(spark, chosen if i < len(PROJECTIONS) else chosen.limit(1))
+                if number > 1:
+                    least[i] = min(least[i], took)
+    found = fit(terms, least)
+    # What a job costs is told by jobs that aggregate, too.
+    return Fit({name: value for name, value in found.nanoseconds.items() if name != "job"}, found.deviations)

@@ -1,0 +1,1 @@
+"""`windloom demo`: a catalog, a run that is compared with Spark, a report."""

@@ -1,0 +1,171 @@
+"""`windloom demo`: a hundred queries from one shared plan, measured, checked against Spark, and reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from windloom.cli.demo.catalog import demo_catalog
+
+if TYPE_CHECKING:
+    from windloom.engine import Loom, Results
+    from windloom.spark.api import DataFrame
+    from windloom.spark.verification.verify import Verification
+
+_SAMPLED = 4
+_KEYS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Seconds of a few queries, and what all queries would take at that rate."""
+
+    what: str
+    seconds: dict[str, float]
+    scaled_seconds: float
+
+    @property
+    def note(self) -> str:
+        return f"measured on {len(self.seconds)} queries, scaled to all"
+
+
+@click.command(
+    epilog="Example: windloom demo --events 5000000 --out my-demo",
+    short_help="A hundred queries from one shared plan, on local Spark.",
+)
+@click.option("--events", default=1_000_000, show_default=True, help="Events to generate.")
+@click.option("--rate", default=100, show_default=True, help="Events a second of event time.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the synthetic trades.")
+@click.option("--cores", default="2", show_default=True, help="Cores of the local Spark.")
+@click.option("--memory", default="3g", show_default=True, help="Heap of the local Spark.")
+@click.option("--out", default="windloom-demo", show_default=True, help="Directory for the report and the catalog.")
+def demo(events: int, rate: int, seed: int, cores: str, memory: str, out: str) -> int:
+    """Weave about a hundred sliding-window queries over synthetic trades into one plan and run it.
+
+    Shows the plan, what it achieves, what No Share and Spark's own window() would have cost (measured on a few
+    queries, scaled, and labelled as such), compares a sample with Spark row by row, and writes an HTML report.
+    """
+    console = Console(stderr=False, highlight=False)
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    catalog = folder / "catalog.cql"
+    catalog.write_text(demo_catalog(rate), encoding="utf-8")
+
+    loom, frame = _prepare(console, catalog, events, rate, seed, cores, memory)
+    console.rule("the plan")
+    console.print(loom.explain(), markup=False, soft_wrap=True)
+    console.rule("the run")
+    with console.status("first run: compiling kernels and warming the JVM …"):
+        first = loom.run()
+    with console.status("second run …"):
+        results = loom.run()
+    _show_run(console, first, results)
+    console.rule("what it would have cost")
+    sample = _sample(loom)
+    alone = _no_share(console, loom, frame, sample)
+    by_spark = _spark_windows(console, loom, frame, sample)
+    _show_costs(console, results, [alone, by_spark])
+    console.rule("checked against Spark's own window()")
+    checks = _verify(console, loom, results, sample)
+
+    from windloom.cli.demo.report import write_demo_report
+
+    page = write_demo_report(folder, loom, results, [alone, by_spark], checks)
+    console.print(f"\nreport: {page}\ncatalog: {catalog} (try: windloom explain {catalog})", soft_wrap=True)
+    return 0 if all(one.ok for one in checks) else 1
+
+
+def _prepare(
+    console: Console, catalog: Path, events: int, rate: int, seed: int, cores: str, memory: str
+) -> tuple[Loom, DataFrame]:
+    from windloom.engine import Loom
+    from windloom.spark.session.local import local_session
+    from windloom.spark.sources.synthetic import synthetic_trades
+
+    with console.status("starting Spark …"):
+        spark = local_session(cores=cores, memory=memory, app="windloom demo")
+    loom = Loom(spark)
+    loom.load(catalog)
+    with console.status(f"generating {events:,} synthetic trades …"):
+        frame = synthetic_trades(spark, events, rate, _KEYS, seed).persist()
+        frame.count()
+    loom.stream("trades", frame)
+    console.print(
+        f"{events:,} trades of {_KEYS} symbols, {rate:,} a second of event time ({events / rate / 3600:.1f} hours);"
+        f" {len(loom.queries)} queries"
+    )
+    return loom, frame
+
+
+def _show_run(console: Console, first: Results, results: Results) -> None:
+    stats = results.stats
+    seconds = stats.total_seconds
+    console.print(
+        f"{stats.events:,} events → {stats.partials:,} partials → {stats.results:,} rows in {seconds:.2f} s"
+        f" (the first run took {first.stats.total_seconds:.2f} s: it compiled the kernels and warmed the JVM)"
+    )
+    console.print(f"[bold]{stats.events / seconds:,.0f} events/s, {stats.results / seconds:,.0f} results/s[/bold]")
+    console.print("seconds per stage: " + ", ".join(f"{name} {value:.2f}" for name, value in stats.seconds.items()))
+
+
+def _sample(loom: Loom) -> list[str]:
+    """Queries at even steps of overlap (range/slide), which is what decides Spark's own cost."""
+    ordered = sorted(loom.queries.values(), key=lambda query: (query.window.overlap, query.name))
+    steps = [int((i + 0.5) * len(ordered) / _SAMPLED) for i in range(_SAMPLED)]
+    return [ordered[step].name for step in steps]
+
+
+def _no_share(console: Console, loom: Loom, frame: DataFrame, sample: list[str]) -> Measured:
+    from windloom.engine import Loom as NewLoom
+
+    seconds = {}
+    for name in sample:
+        alone = NewLoom(loom.spark)
+        alone.stream("trades", frame, time="ts")
+        alone.query(name, loom.queries[name].text)
+        with console.status(f"No Share: {name} alone …"):
+            begun = perf_counter()
+            alone.run()
+            seconds[name] = perf_counter() - begun
+    return Measured("No Share", seconds, _scaled(seconds, len(loom.queries)))
+
+
+def _spark_windows(console: Console, loom: Loom, frame: DataFrame, sample: list[str]) -> Measured:
+    from windloom.spark.verification.verify import time_spark_window
+
+    seconds = {}
+    for name in sample:
+        with console.status(f"Spark's own window(): {name} …"):
+            seconds[name] = time_spark_window(loom.queries[name], loom.streams["trades"], frame)
+    return Measured("Spark's own window()", seconds, _scaled(seconds, len(loom.queries)))
+
+
+def _scaled(seconds: dict[str, float], queries: int) -> float:
+    return sum(seconds.values()) / len(seconds) * queries
+
+
+def _show_costs(console: Console, results: Results, measured: list[Measured]) -> None:
+    stats = results.stats
+    table = Table("", "seconds", "against Windloom", "how")
+    table.add_row(f"Windloom, {stats.queries} queries", f"{stats.total_seconds:.2f}", "1", "measured")
+    for one in measured:
+        ratio = one.scaled_seconds / stats.total_seconds
+        table.add_row(one.what, f"{one.scaled_seconds:,.1f}", f"{ratio:,.0f} × slower", one.note)
+    console.print(table)
+
+
+def _verify(console: Console, loom: Loom, results: Results, sample: list[str]) -> list[Verification]:
+    odd = [name for name in loom.queries if name.startswith("odd_")]
+    checks = []
+    for name in dict.fromkeys([*sample, *odd[:2], "large_300_60"]):
+        with console.status(f"verifying {name} …"):
+            found = loom.verify(name, results)
+        console.print(("[green]✓[/green] " if found.ok else "[red]✗[/red] ") + str(found), soft_wrap=True)
+        checks.append(found)
+    return checks

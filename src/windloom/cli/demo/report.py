@@ -1,0 +1,69 @@
+"""The demo's HTML report: figures, the plan's picture, costs, a sample of answers, the comparison with Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windloom.report import Fact, Report, Section, Series, bar_chart, line_chart, stacked_bar, table, write_report
+
+if TYPE_CHECKING:
+    from windloom.cli.demo.command import Measured
+    from windloom.engine import Loom, Results
+    from windloom.spark.verification.verify import Verification
+
+
+def write_demo_report(
+    folder: Path, loom: Loom, results: Results, measured: list[Measured], checks: list[Verification]
+) -> Path:
+    """`report.html` and `plan.svg` in the folder."""
+    picture = str(loom.explain("svg"))
+    (folder / "plan.svg").write_text(picture, encoding="utf-8")
+    stats = results.stats
+    seconds = stats.total_seconds
+    report = Report(
+        "Windloom demo",
+        f"{stats.queries} sliding-window queries over {stats.events:,} trades, answered from one shared plan on Spark",
+        (
+            Fact("events per second", f"{stats.events / seconds:,.0f}", "all queries together"),
+            Fact("results per second", f"{stats.results / seconds:,.0f}", f"{stats.results:,} rows"),
+            Fact("partials", f"{stats.partials:,}", "summaries of slices, shared by the queries"),
+            Fact("checked", f"{sum(one.rows for one in checks):,} rows", "equal to Spark's own window()"),
+        ),
+        (
+            Section("The plan", picture, "Streams are cut into slices, trees of queries are answered from them."),
+            Section("What it would have cost", _costs(results, measured), _COSTS_TEXT),
+            Section("Where the time went", stacked_bar([(name, s, "") for name, s in stats.seconds.items()])),
+            Section("A sample of answers", _answers(results), "Average price of one symbol at two ranges."),
+            Section("Checked against Spark", _checks(checks), "Every row of these queries, compared value by value."),
+        ),
+    )
+    return write_report(folder / "report.html", report)
+
+
+_COSTS_TEXT = (
+    "Windloom's time is measured. The others are measured on a few queries at even steps of range/slide, on the same"
+    " data in the same session, and scaled to the number of queries."
+)
+
+
+def _costs(results: Results, measured: list[Measured]) -> str:
+    seconds = results.stats.total_seconds
+    rows = [(f"Windloom, {results.stats.queries} queries", seconds, "measured")]
+    rows += [(one.what, one.scaled_seconds, f"{one.scaled_seconds / seconds:,.0f} ×; {one.note}") for one in measured]
+    return bar_chart(rows, "s", log=True, title="seconds, logarithmic")
+
+
+def _answers(results: Results) -> str:
+    series = []
+    for name, label in (("price_60_10", "1 minute, every 10 s"), ("price_1800_60", "30 minutes, every minute")):
+        rows = [row for row in results.arrow(name).to_pylist() if row["symbol"] == "S00"]
+        rows.sort(key=lambda row: row["window_end"])
+        step = max(1, len(rows) // 400)
+        series.append(Series(label, tuple((row["window_end"], row["average"]) for row in rows[::step])))
+    return line_chart(series, y_label="average price of S00")
+
+
+def _checks(checks: list[Verification]) -> str:
+    rows = [(one.query, f"{one.rows:,}", f"{one.largest_error:.1e}", one.ok) for one in checks]
+    return table(("query", "rows compared", "largest error relative to Σ|x|", "equal"), rows)

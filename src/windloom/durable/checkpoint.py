@@ -1,0 +1,319 @@
+"""A checkpoint directory: everything a stream needs to go on exactly where it was, written before it is relied on.
+
+| file                        | what                                                 | written                       |
+|-----------------------------|------------------------------------------------------|-------------------------------|
+| `windloom.json`             | the streams it belongs to                            | once                          |
+| `plans/000000007.json`      | queries, options and trees of a plan version         | when queries change           |
+| `begun/000000042.json`      | which plan version the round runs with               | before the round runs         |
+| `log/000000042.arrow`       | the round's partials: the truth                      | before anything is answered   |
+| `commits/000000042.json`    | the round's progress; where it is, the round is done | after the sinks have its rows |
+| `snapshots/000000040.state` | the state after a round, to read fewer logs again    | now and then                  |
+
+A round that has begun and is not committed runs again, with the same plan. Its `begun` and `log` may be damaged (a
+write that a crash cut short on storage without atomic renames): they count as not written, and are written again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from windloom.durable.faults import fault
+from windloom.durable.identity import differences, identity_of
+from windloom.durable.logs import RoundLog
+from windloom.durable.records import DamagedError, PlanRecord, read_record, write_record
+from windloom.durable.snapshots import Snapshot
+from windloom.durable.storage import Storage, this_process
+from windloom.errors import WindloomError
+from windloom.model.stream import Stream
+from windloom.rounds.state import State
+
+IDENTITY = "windloom.json"
+#: Snapshots that are always kept, so that a damaged one has another to fall back on.
+LEAST_SNAPSHOTS = 2
+
+_ENDINGS = {"plans": "json", "begun": "json", "log": "arrow", "commits": "json", "snapshots": "state"}
+_RESTORE = "restore it from a copy, or start over with a new checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it is one."""
+
+    plan_version: int
+    batch: int | None
+
+
+class Checkpoint:
+    """Made by `open`. There is one writer at a time, so what is in each folder is listed once and remembered."""
+
+    def __init__(self, storage: Storage, id: str) -> None:
+        self.id = id  # tells the answers of this checkpoint from those of others
+        self._storage = storage
+        self._numbers = {folder: self._list(folder) for folder in _ENDINGS}
+        self._plans: dict[int, PlanRecord] = {}
+        self._begun: dict[int, Begun] = {}
+
+    @classmethod
+    def open(cls, storage: Storage, streams: Mapping[str, Stream]) -> Checkpoint:
+        """Create it, or verify that it belongs to these streams; nobody else can open it until `close`."""
+        storage.lock(this_process())
+        try:
+            return cls(storage, _verify(storage, streams))
+        except BaseException:
+            storage.unlock()
+            raise
+
+    def close(self) -> None:
+        self._storage.unlock()
+
+    # Plans
+
+    def record_plan(self, record: PlanRecord) -> None:
+        fault("before plan")
+        self._write("plans", record.version, record.to_bytes())
+        self._plans[record.version] = record
+        fault("after plan")
+
+    def plan(self, version: int) -> PlanRecord:
+        if version not in self._plans:
+            data = self._read("plans", version)
+            if data is None:
+                raise _missing(_name("plans", version))
+            self._plans[version] = PlanRecord.from_bytes(_name("plans", version), data)
+        return self._plans[version]
+
+    def plans(self) -> list[PlanRecord]:
+        """All that are kept, oldest first."""
+        return [self.plan(version) for version in self._numbers["plans"]]
+
+    def newest_plan(self) -> PlanRecord | None:
+        versions = self._numbers["plans"]
+        return self.plan(versions[-1]) if versions else None
+
+    # Rounds
+
+    def begin(self, round: int, batch: int | None = None) -> PlanRecord:
+        """The plan the round runs with: the one it began with before, else the newest that holds by then.
+
+        `batch` is Spark's number of the micro-batch, None for a round that is none.
+        """
+        begun = self.begun(round)
+        if begun is not None:
+            version = begun.plan_version
+        else:
+            version = self._plan_version_for(round)
+            fault("before begun")
+            body = {"round": round, "plan_version": version, "batch": batch}
+            self._write("begun", round, write_record("begun", body))
+            self._begun[round] = Begun(version, batch)
+            fault("after begun")
+        return self.plan(version)
+
+    def begun(self, round: int) -> Begun | None:
+        """What a round has begun with, if it has."""
+        if round not in self._begun:
+            data = self._read("begun", round)
+            if data is None:
+                return None
+            try:
+                body = read_record("begun", _name("begun", round), data, _RESTORE)
+            except DamagedError:
+                if round <= self.last_committed:
+                    raise
+                return None
+            self._begun[round] = Begun(body["plan_version"], body.get("batch"))
+        return self._begun[round]
+
+    def _plan_version_for(self, round: int) -> int:
+        log = self.read_log(round)
+        if log is not None:  # it did begin, and only the record of that is damaged
+            return log.plan_version
+        record = next((one for one in reversed(self.plans()) if one.from_round <= round), None)
+        if record is None:
+            raise WindloomError(
+                f"round {round} has no plan", "no plan is recorded from this round on or earlier", _RESTORE
+            )
+        return record.version
+
+    @property
+    def first_free_round(self) -> int:
+        """The first round that can still be given a plan: one that has begun keeps its own."""
+        following = self.last_committed + 1
+        return following if self.begun(following) is None else following + 1
+
+    @property
+    def last_batch(self) -> int:
+        """Spark's number of the newest micro-batch that a committed round took in; -1 if there is none."""
+        begun = (self.begun(round) for round in reversed(self._numbers["begun"]) if round <= self.last_committed)
+        return next((one.batch for one in begun if one is not None and one.batch is not None), -1)
+
+    def write_log(self, log: RoundLog) -> None:
+        fault("before log")
+        self._write("log", log.round, log.to_bytes())
+        fault("after log")
+
+    def read_log(self, round: int) -> RoundLog | None:
+        data = self._read("log", round)
+        if data is None:
+            return None
+        try:
+            return RoundLog.from_bytes(_name("log", round), data)
+        except DamagedError:
+            if round <= self.last_committed:
+                raise
+            return None
+
+    def logged(self) -> Iterator[RoundLog]:
+        """The logs of committed rounds that are kept, newest first, without a gap."""
+        for round in range(self.last_committed, -1, -1):
+            log = self.read_log(round)
+            if log is None:
+                return
+            yield log
+
+    def commit(self, round: int, progress: Mapping[str, Any]) -> None:
+        """The round is done: its rows are where they belong, and it will not run again."""
+        fault("before commit")
+        self._write("commits", round, write_record("commit", progress))
+        fault("after commit")
+
+    @property
+    def last_committed(self) -> int:
+        """-1 if no round is. The name decides: the file comes last, so where it is everything else is."""
+        commits = self._numbers["commits"]
+        return commits[-1] if commits else -1
+
+    def progress(self, round: int) -> dict[str, Any] | None:
+        """What `commit` was given."""
+        data = self._read("commits", round)
+        hint = "nothing needs it but the record of progress: go on without"
+        return None if data is None else read_record("commit", _name("commits", round), data, hint)
+
+    def recent_progress(self, most: int) -> list[dict[str, Any]]:
+        """Of the newest rounds, oldest first; damaged ones are left out, for nothing else depends on them."""
+        found = []
+        for round in self._numbers["commits"][-most:]:
+            try:
+                record = self.progress(round)
+            except DamagedError:
+                continue
+            if record is not None:
+                found.append(record)
+        return found
+
+    # Snapshots
+
+    def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None:
+        """Keep the state after a round, in terms of the plan the round was begun with, or of that of the next one."""
+        begun = self.begun(round)
+        if begun is None:
+            raise ValueError(f"round {round} was never begun")
+        version = begun.plan_version if plan_version is None else plan_version
+        fault("before snapshot")
+        self._write("snapshots", round, Snapshot(round, version, state).to_bytes())
+        fault("after snapshot")
+
+    def snapshots(self) -> list[int]:
+        """Rounds after which the state was kept, oldest first."""
+        return list(self._numbers["snapshots"])
+
+    def read_snapshot(self, round: int) -> Snapshot:
+        name = _name("snapshots", round)
+        data = self._read("snapshots", round)
+        if data is None:
+            raise _missing(name)
+        return Snapshot.from_bytes(name, data)
+
+    def drop_snapshot(self, round: int) -> None:
+        """Of a damaged one: as long as it counted among those that are kept, logs that it does not replace would go."""
+        place = self._place("snapshots", round)
+        if place is not None:
+            self._storage.delete(_name("snapshots", round))
+            del self._numbers["snapshots"][place]
+
+    def retain(self, keep_rounds: int = 0, keep_snapshots: int = LEAST_SNAPSHOTS) -> None:
+        """Drop what recovery cannot need: all that the oldest of the newest `keep_snapshots` snapshots covers.
+
+        Logs and commits of the newest `keep_rounds` rounds stay in any case.
+        """
+        kept = [one for one in self._numbers["snapshots"] if one <= self.last_committed]
+        kept = kept[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
+        if len(kept) < LEAST_SNAPSHOTS:
+            return
+        fault("before retain")
+        covered = min(kept[0], self.last_committed - keep_rounds)
+        # Older snapshots first: one that stays must find all logs after it.
+        self._drop("snapshots", kept[0])
+        self._drop("log", covered + 1)
+        self._drop("commits", covered + 1)
+        # The plan of `covered` is that of the snapshot, or an older one; plan versions grow with the rounds.
+        self._drop("begun", covered)
+        oldest = self.begun(covered)
+        if oldest is not None:
+            self._drop("plans", oldest.plan_version)
+        fault("after retain")
+
+    # Files
+
+    def _list(self, folder: str) -> list[int]:
+        ending = f".{_ENDINGS[folder]}"
+        stems = [name[: -len(ending)] for name in self._storage.list(folder) if name.endswith(ending)]
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+    def _read(self, folder: str, number: int) -> bytes | None:
+        if self._place(folder, number) is None:
+            return None
+        return self._storage.read(_name(folder, number))
+
+    def _write(self, folder: str, number: int, data: bytes) -> None:
+        self._storage.write(_name(folder, number), data)
+        if self._place(folder, number) is None:
+            insort(self._numbers[folder], number)
+
+    def _place(self, folder: str, number: int) -> int | None:
+        numbers = self._numbers[folder]
+        place = bisect_left(numbers, number)
+        return place if numbers[place : place + 1] == [number] else None
+
+    def _drop(self, folder: str, before: int) -> None:
+        gone = self._numbers[folder][: bisect_left(self._numbers[folder], before)]
+        for number in gone:
+            self._storage.delete(_name(folder, number))
+            if folder == "plans":
+                self._plans.pop(number, None)
+            if folder == "begun":
+                self._begun.pop(number, None)
+        del self._numbers[folder][: len(gone)]
+
+
+def _name(folder: str, number: int) -> str:
+    return f"{folder}/{number:09d}.{_ENDINGS[folder]}"
+
+
+def _missing(name: str) -> WindloomError:
+    return WindloomError(f"the checkpoint's file '{name}' is missing", "something else refers to it", _RESTORE)
+
+
+def _verify(storage: Storage, streams: Mapping[str, Stream]) -> str:
+    """The checkpoint's id."""
+    wanted = identity_of(streams)
+    data = storage.read(IDENTITY)
+    if data is None:
+        if any(storage.list(folder) for folder in _ENDINGS):
+            raise _missing(IDENTITY)
+        id = uuid4().hex
+        storage.write(IDENTITY, write_record("checkpoint", {"id": id, "streams": wanted}))
+        return id
+    held = read_record("checkpoint", IDENTITY, data, _RESTORE)
+    found = list(differences(held["streams"], wanted))
+    if found:
+        raise WindloomError(
+            "the checkpoint belongs to another catalog",
+            "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else ""),
+            "give this catalog a checkpoint of its own, or declare the streams as they were",
+        )
+    return str(held["id"])

@@ -1,0 +1,107 @@
+"""Small files of a checkpoint: JSON with a kind, a version and a checksum, and the plan record among them."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from windloom.durable.versions import other_version
+from windloom.errors import WindloomError
+
+#: Written by this Windloom, and the only one that it reads.
+VERSION = 2
+
+
+class DamagedError(WindloomError):
+    """A file that was not written whole, or was changed since."""
+
+
+def write_record(kind: str, body: Mapping[str, Any]) -> bytes:
+    whole = {"windloom": kind, "version": VERSION, "checksum": _checksum(body), "body": body}
+    return (json.dumps(whole, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
+    """The body of a record; `hint` says what to do when it is damaged."""
+    try:
+        whole = json.loads(data)
+        found, version = whole["windloom"], whole["version"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise damaged(name, f"{len(data)} bytes that are not a record of Windloom ({error})", hint) from None
+    if version != VERSION:
+        raise other_version(f"the checkpoint's file '{name}'", version, VERSION)
+    body = whole.get("body")
+    if found != kind or not isinstance(body, dict) or whole.get("checksum") != _checksum(body):
+        raise damaged(name, "its checksum does not fit its content", hint)
+    return body
+
+
+def damaged(name: str, why: str, hint: str) -> DamagedError:
+    return DamagedError(f"the checkpoint's file '{name}' is damaged", why, hint)
+
+
+def _checksum(body: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """What is needed to make a plan again: `queries` by name, `options`, and which queries share a tree.
+
+    `intakes` says, by stream, how tuples are taken in: the logs of its rounds may hold tuples as they were projected.
+
+    It holds from `from_round` on, until a record with a higher version does. `declared` are the queries as the program
+    that started the stream had them: at the next start, what the program itself has changed is told from what was
+    changed while the stream ran.
+    """
+
+    version: int
+    from_round: int
+    queries: Mapping[str, str]
+    options: Mapping[str, str] = field(default_factory=dict)
+    trees: list[list[str]] = field(default_factory=list)
+    declared: Mapping[str, str] = field(default_factory=dict)
+    intakes: Mapping[str, str] = field(default_factory=dict)
+    aggregates: Mapping[str, str] = field(default_factory=dict)  # that users defined: the fields of their values
+
+    def starting(self, round: int) -> PlanRecord:
+        """The same record, holding from another round on."""
+        return replace(self, from_round=round)
+
+    @property
+    def history_ticks(self) -> int:
+        """How long cells are kept for queries to come: part of the record, because what is kept depends on it."""
+        return int(self.options.get("history_ticks", 0))
+
+    def to_bytes(self) -> bytes:
+        body = {
+            "version": self.version,
+            "from_round": self.from_round,
+            "queries": dict(self.queries),
+            "options": dict(self.options),
+            "trees": self.trees,
+            "declared": dict(self.declared),
+            "intakes": dict(self.intakes),
+            "aggregates": dict(self.aggregates),
+        }
+        return write_record("plan", body)
+
+    @classmethod
+    def from_bytes(cls, name: str, data: bytes) -> PlanRecord:
+        hint = (
+            "restore it from a copy; if no round has run with it yet, deleting it undoes the change of queries it holds"
+        )
+        body = read_record("plan", name, data, hint)
+        return cls(
+            body["version"],
+            body["from_round"],
+            body["queries"],
+            body["options"],
+            body["trees"],
+            body["declared"],
+            body["intakes"],
+            body["aggregates"],
+        )

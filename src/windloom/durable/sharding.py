@@ -1,0 +1,43 @@
+"""In how many shards a checkpoint keeps its state, fixed when it is first used: a group's shard must not change."""
+
+from __future__ import annotations
+
+from windloom.durable.checkpoint import Checkpoint
+from windloom.durable.records import read_record, write_record
+from windloom.durable.storage import Storage
+from windloom.errors import WindloomError
+
+PLACEMENT = "placement.json"
+_NEW = "give this stream a new checkpoint, and what came before as history"
+
+
+def settle_shards(
+    storage: Storage, checkpoint: Checkpoint, placement: str, shards: int | None, default: int
+) -> int | None:
+    """The number of shards; None where the state is the driver's. Refuses what the checkpoint was not made for."""
+    data = storage.read(PLACEMENT)
+    if data is not None:
+        held = int(read_record("placement", PLACEMENT, data, "restore it from a copy")["shards"])
+        if placement == "driver":
+            raise WindloomError(
+                "the checkpoint's state is on executors",
+                f"it was started with placement='executors', in {held} shards",
+                f"start it with placement='executors', or {_NEW}",
+            )
+        if shards is not None and shards != held:
+            raise WindloomError(
+                f"the checkpoint's state is in {held} shards",
+                f"shards={shards} was asked for, and every group would belong to another one",
+                f"leave shards out, or {_NEW}",
+            )
+        return held
+    if placement == "driver":
+        return None
+    if checkpoint.begun(0) is not None or checkpoint.last_committed >= 0:
+        raise WindloomError(
+            "the checkpoint's state is on the driver",
+            "it was started with placement='driver'",
+            f"start it with placement='driver', or {_NEW}",
+        )
+    storage.write(PLACEMENT, write_record("placement", {"placement": placement, "shards": shards or default}))
+    return shards or default

@@ -1,0 +1,75 @@
+"""One shard of a round: read its state, run the same pure step, write its new state and its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from windloom.durable.encoding import decode, encode, restored_state
+from windloom.durable.shards.blocks import write_blocks
+from windloom.durable.shards.files import ShardFiles
+from windloom.durable.shards.notes import ShardNote
+from windloom.errors import WindloomError
+from windloom.plan.physical import Plan
+from windloom.rounds.carry import carry
+from windloom.rounds.cells import Cells
+from windloom.rounds.round_input import RoundInput
+from windloom.rounds.state import State
+from windloom.rounds.step import step
+from windloom.rounds.taken import Taken
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRound:
+    """What every shard of a round is told: the same plan, frontiers and facts about the past.
+
+    `input` lacks the cells, of which every shard has its own. `left` is the state that the last round left, without
+    its cells: what is kept of which set, and which windows are closed, holds for all shards together and is the
+    driver's to say. It is in terms of `previous`, if that is another plan, and so are the cells in the files `states`,
+    one per shard; there are none before the first round.
+    """
+
+    number: int
+    plan: Plan
+    input: RoundInput
+    history_ticks: int
+    left: State
+    previous: Plan | None
+    states: tuple[str, ...]
+    files: ShardFiles
+
+
+def run_shard(round: ShardRound, shard: int, cells: Mapping[int, Cells]) -> ShardNote:
+    """Reads files of the last round, and writes files that nobody knows of until the note is recorded."""
+    before = round.plan if round.previous is None else round.previous
+    state = shard_state(round.files, round.states[shard], round.left, before) if round.states else round.left
+    if round.previous is not None:
+        state = carry(state, round.previous, round.plan)
+    given = round.input.taking(Taken(cells))
+    after, answers, counts = step(state, given, round.plan, history_ticks=round.history_ticks)
+    state_name, answers_name = ShardFiles.new_names(round.number, shard)
+    pieces = write_blocks(answers.blocks())
+    first = next(pieces, None)
+    if first is not None:
+        round.files.write(answers_name, chain([first], pieces))
+    round.files.write(state_name, _cells_only(after))
+    kept_from = {
+        number: past.kept_from
+        for number, past in after.history.items()
+        if past.kept_from > state.history_of(number).kept_from
+    }
+    return ShardNote(shard, state_name, after.nbytes, None if first is None else answers_name, counts, kept_from)
+
+
+def shard_state(files: ShardFiles, name: str, facts: State, plan: Plan) -> State:
+    """The cells of a file, in terms of a plan, with the facts that hold for all shards."""
+    data = files.read(name)
+    try:
+        return restored_state(replace(facts, cells=decode(data).cells), plan)
+    except WindloomError as error:
+        raise WindloomError(f"the shard file '{name}': {error.message}", error.detail, error.hint) from None
+
+
+def _cells_only(state: State) -> Iterator[bytes]:
+    yield encode(State(state.cells))

@@ -1,0 +1,170 @@
+"""EXPLAIN of one query: its text, its path through the plan, what it shares with whom, its windows, its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from windloom.errors import WindloomError, near_names
+from windloom.explain.reasons import (
+    Sharing,
+    apart,
+    edges_without,
+    grouping,
+    own_edges,
+    sharing,
+    tree_name,
+)
+from windloom.explain.scans import fed_text
+from windloom.explain.sentences import answer_text, component_name, fact, techniques, tree_cost, wrapped
+from windloom.explain.slices import about, edge_rate, mean_slice, measure_of
+from windloom.explain.words import count, listing, number, one_line, share, short_duration
+from windloom.model.time import TICKS_PER_SECOND, format_duration
+from windloom.model.window import Window
+from windloom.plan.expressions import why_spark
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+
+_NAMED_PARTNERS = 8
+_SHOWN_APART = 8
+
+
+def one_query_text(plan: Plan, name: str) -> str:
+    try:
+        one, tree, planned = plan.find(name)
+    except KeyError:
+        known = [each.name for each in plan.queries]
+        raise WindloomError(f"there is no query '{name}' in the plan", hint=near_names(name, known)) from None
+    lines = [*wrapped(f"Query {one_line(name)}", "", "  "), "", *_text_lines(planned.query.text)]
+    lines += ["", *_path(plan, one, tree, planned)]
+    lines += ["", *_windows(plan, tree, planned)]
+    lines += ["", *_shares(plan, one, tree, planned, sharing(plan)[name])]
+    lines += ["", *_cost(plan, one, tree, planned)]
+    return "\n".join(lines) + "\n"
+
+
+def _text_lines(text: str) -> Iterator[str]:
+    """The query as its author laid it out; lines too long for a terminal are broken."""
+    for line in text.expandtabs(4).strip().splitlines():
+        indent = "  " + " " * (len(line) - len(line.lstrip()))
+        yield from wrapped(one_line(line), indent, indent + "  ")
+
+
+def _path(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
+    yield "Path"
+    rate, source = plan.rate_of(plan.stream(one.stream))
+    events = f"{number(rate)} events/s ({source})"
+    yield from fact("stream", f"{one_line(one.stream)}, {events}")
+    where = "every tuple" if one.where is None else f"tuples where {one_line(one.where.sql)}"
+    yield from fact("→ scan", fed_text(plan, one))
+    yield from fact("→ slices", f"set {one.number}: {where}; grouped by {grouping(one)}")
+    measure = measure_of(one)
+    yield from fact("", f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}")
+    yield from fact("→ tree", f"{tree_name(plan, one, tree)} of {count(len(tree.queries), 'query', 'queries')}")
+    yield from fact("", f"{edge_rate(tree.edges, measure)}; {techniques(one, tree, [planned])}")
+    yield from fact("→ answer", f"window_start, window_end, {answer_text(planned)}")
+    if not planned.query.is_plain:
+        yield from fact("", _evaluation(plan, planned))
+
+
+def _evaluation(plan: Plan, planned: PlannedQuery) -> str:
+    """Who evaluates HAVING and expressions over aggregates."""
+    why = why_spark(plan.shapes[planned.shape])
+    if why is None:
+        return "evaluated without Spark"
+    return f"evaluated by Spark, in one job with other such queries: Windloom does not evaluate {one_line(why)} itself"
+
+
+def _windows(plan: Plan, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
+    window = planned.query.window
+    yield "Windows"
+    yield from fact("window", f"{window}: {_intervals(window)}")
+    yield from fact("a tuple", _tuple_lies(window))
+    slices = window.range_ticks / TICKS_PER_SECOND * tree.edges_per_second
+    mean = "" if slices.is_integer() else ", on average"
+    spans = "grows at every slide by" if window.is_landmark else "spans"
+    yield from fact("a window", f"{spans} {about(tree.edges)}{number(slices)} slices of its tree{mean}")
+    delay = plan.stream(planned.query.stream).delay_ticks
+    latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
+    passed = "its last tuple" if window.is_rows else "its end"
+    yield from fact("reported", f"once the watermark of {one_line(planned.query.stream)} ({latest}) passes {passed}")
+
+
+def _intervals(window: Window) -> str:
+    """
+    >>> _intervals(Window(3_600_000_000, 60_000_000, 5_000_000))
+    '[t, t + 1 h) for every t = k · 1 min + 5 s'
+    """
+    if window.is_landmark:
+        ends = f"t = k · {short_duration(window.slide_ticks)}"
+        ends += f" + {short_duration(window.offset_ticks)}" if window.offset_ticks else ""
+        return f"[landmark, t) for every {ends}; the landmark is the last such t at or before the first event"
+    length, slide, offset = (window.range_ticks, window.slide_ticks, window.offset_ticks)
+    if window.is_rows:
+        of = f" of each {', '.join(map(str, window.partition_by))}" if window.partition_by else ""
+        start = f"k · {slide}" + (f" + {offset}" if offset else "")
+        return f"positions [p, p + {length}){of} for every p = {start}"
+    start = f"k · {short_duration(slide)}" + (f" + {short_duration(offset)}" if offset else "")
+    return f"[t, t + {short_duration(length)}) for every t = {start}"
+
+
+def _tuple_lies(window: Window) -> str:
+    if window.is_landmark:
+        return "lies in every window that ends after it"
+    if window.is_tumbling:
+        return "lies in exactly one window"
+    if window.slide_ticks > window.range_ticks:
+        return f"lies in one window, or in a gap between windows: {share(1 - window.overlap)} of all tuples do"
+    return f"lies in {number(window.overlap)} windows" + ("" if window.overlap.is_integer() else ", on average")
+
+
+def _shares(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery, shared: Sharing) -> Iterator[str]:
+    yield "Shares"
+    yield from fact("partials", f"of set {one.number} with {_others(shared.in_set)}")
+    slices = f"of {tree_name(plan, one, tree)} with {_others(shared.in_tree)}"
+    if shared.same_window:
+        slices += f", {shared.same_window:,} of them with the very same window"
+    yield from fact("slices", slices)
+    width = max(len(component_name(str(part.component))) for part in shared.components)
+    label = "components"
+    for part in shared.components:
+        use = f"with {_others(part.in_tree)} of the tree" if part.in_tree else "with nobody of the tree"
+        if shared.in_set > shared.in_tree:
+            use += f", with {_others(part.in_set)} of the set"
+        yield from fact(label, f"{component_name(str(part.component)):{width}}  {use}")
+        label = ""
+    near = [other.name for other in tree.queries if other.name != planned.name]
+    if near:
+        yield from fact("neighbours", listing(map(one_line, near), _NAMED_PARTNERS))
+    label, told = "apart from", 0
+    for other in islice(apart(plan, one, tree), _SHOWN_APART):
+        told += other.queries
+        yield from fact(label, f"{other.place} ({count(other.queries, 'query', 'queries')}): {other.reason}")
+        label = ""
+    untold = sum(1 for _ in plan.queries) - len(tree.queries) - told
+    if untold:
+        yield from fact("", f"… and {count(untold, 'query', 'queries')} of further trees and sets")
+
+
+def _others(how_many: int) -> str:
+    return "nobody" if how_many == 0 else count(how_many, "other query", "other queries")
+
+
+def _cost(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
+    window = planned.query.window
+    own, rest = own_edges(plan, planned.query), edges_without(plan, tree, planned.query)
+    measure = measure_of(one)
+    yield "Costs"
+    yield from fact("reading", f"{number(plan.events_per_second(one))} events/s, once for the tree")
+    fine = tree.fine_edges
+    added = measure.rate(fine) - (measure.rate(rest) if rest.classes else 0.0)
+    approx = "" if fine.density.exact and rest.density.exact else "≈ "
+    needs = f"needs {edge_rate(own, measure)}"
+    if rest.classes:
+        needs += "; the others have all of them" if added <= 0 else f"; adds {approx}{number(added)} to the others'"
+    yield from fact("edges", needs)
+    answers = measure.pace * TICKS_PER_SECOND / window.slide_ticks
+    yield from fact("answers", f"{number(answers)} a second for every group")
+    yield from fact("its tree", tree_cost(tree, measure))
+    if len(tree.queries) > 1:
+        each = f"{about(tree.edges)}{number(measure.pace * tree.cost / len(tree.queries))} operations/s"
+        yield from fact("", f"{each} for each of its {len(tree.queries):,} queries, if split evenly")

@@ -1,0 +1,313 @@
+"""EXPLAIN as a picture: streams → slices → trees → queries, from left to right, as one SVG file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log10
+
+from windloom.explain.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, text_width
+from windloom.explain.layout import (
+    CHIP_HEIGHT,
+    CHIP_SIZE,
+    MARGIN,
+    NAME_WIDTH,
+    QUERY_X,
+    SET_X,
+    STREAM_X,
+    TOP,
+    TREE_X,
+    WIDTH,
+    WINDOW_WIDTH,
+    Layout,
+    Row,
+    SetBlock,
+    StreamBlock,
+    TreeBlock,
+    lay_out,
+    rest_lines,
+    strip_height,
+    used_techniques,
+)
+from windloom.explain.reasons import Sharing, counting, grouping, output_text, sharing, tree_name
+from windloom.explain.sentences import answer_text, shares_text, strategy_name, techniques, tree_cost
+from windloom.explain.slices import about, edge_rate, mean_slice, measure_of, repeats, slice_id_text
+from windloom.explain.strip import draw_strip
+from windloom.explain.window_lines import TimeAxis, draw_window
+from windloom.explain.words import count, number, one_line, share, short_window, windows_of_a_tuple
+from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
+from windloom.plan.physical import Plan, PlannedQuery, Tree
+
+_STYLE = ".wl-q:hover .wl-hit{fill-opacity:.07}.wl-q:hover .wl-thread{stroke-opacity:1;stroke-width:2.5}"
+_LEGEND_HEIGHT = 64.0
+
+
+def explain_svg(plan: Plan) -> str:
+    """The plan as an SVG file that needs nothing from outside; pointing at a part shows its details."""
+    return _Picture(plan).draw()
+
+
+class _Picture:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.canvas = Canvas()
+        self.layout: Layout = lay_out(plan)
+        self.shared: dict[str, Sharing] = sharing(plan)
+        self.combine = sum(one.statistics.pace * tree.cost for one in plan.sets for tree in one.trees)
+
+    def draw(self) -> str:
+        queries = list(self.plan.queries)
+        title = self._header(queries)
+        if queries:
+            self.axis = TimeAxis.of(planned.query.window for planned in queries)
+            self.axis.draw(self.canvas, TOP - 14.0, self.layout.height)
+        for stream in self.layout.streams:  # lines first, so that cards and labels lie on them
+            self._threads(stream)
+        for stream in self.layout.streams:
+            self._stream(stream)
+        height = self._legend(self.layout.height + 8.0)
+        return self.canvas.document(WIDTH, height, title, style=_STYLE)
+
+    def _header(self, queries: list[PlannedQuery]) -> str:
+        plan, canvas = self.plan, self.canvas
+        trees = list(plan.trees)
+        title = (
+            f"{count(len(queries), 'query', 'queries')} over {count(len(plan.streams), 'stream')}, "
+            f"{'woven into' if len(trees) < len(queries) else 'in'} {count(len(trees), 'tree')}"
+        )
+        canvas.text(MARGIN, 44, title, 20, room=WIDTH - 2 * MARGIN, bold=True)
+        approx = "" if all(tree.edges.density.exact for tree in trees) else "≈ "
+        cost = (
+            f"strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}  ·  "
+            f"cost {approx}{number(plan.cost)} operations/s of event time: {number(plan.cost - self.combine)} to read "
+            f"tuples, {approx}{number(self.combine)} to combine slices"
+        )
+        canvas.text(MARGIN, 68, cost, 12.5, FAINT, room=WIDTH - 2 * MARGIN)
+        blocks = [tree for stream in self.layout.streams for one in stream.sets for tree in one.trees]
+        tree_x = min([TREE_X, *(block.card.x for block in blocks)])
+        for x, name in ((STREAM_X, "STREAMS"), (SET_X, "SLICES"), (tree_x, "TREES"), (QUERY_X, "QUERIES")):
+            canvas.text(x, TOP - 19.0, name, 10.5, FAINT, room=120, bold=True)
+        return title
+
+    def _threads(self, block: StreamBlock) -> None:
+        canvas = self.canvas
+        rate = block.stream.events_per_second or DEFAULT_EVENTS_PER_SECOND
+        for one in block.sets:
+            x, y = block.card.right - 4, block.card.middle
+            canvas.curve(x, y, one.card.x, one.card.middle, "#cbd5e1", _thickness(rate))
+            for tree in one.trees:
+                members = tree.hidden if tree.tree is None else (tree.tree,)
+                width = _thickness(max(measure_of(one.one).rate(each.edges) for each in members))
+                x, y = one.card.right, one.card.middle
+                canvas.curve(x, y, tree.card.x, tree.card.middle, tree.colour, width, extra=_SOFT)
+
+    def _stream(self, block: StreamBlock) -> None:
+        stream, box, canvas = block.stream, block.card, self.canvas
+        rate = stream.events_per_second or DEFAULT_EVENTS_PER_SECOND
+        given = "assumed" if stream.events_per_second is None else "given"
+        for one in block.sets:
+            self._set(one)
+        members = [each.query.window for each in self.plan.queries if each.query.stream == stream.name]
+        windows = sum(window.overlap for window in members if not window.is_landmark)
+        detail = f"a tuple lies in {windows_of_a_tuple(members)}, all queries together"
+        title = f"stream {stream.name}\n{number(rate)} events/s ({given})\n{detail}"
+        with canvas.group(title):
+            canvas.rect(box.x, box.y, box.width, box.height, "#334155", radius=8)
+            room = box.width - 28
+            canvas.text(box.x + 14, box.y + 25, one_line(stream.name), 14, PAPER, room=room, bold=True)
+            canvas.text(box.x + 14, box.y + 44, f"{number(rate)} events/s", 11.5, "#e2e8f0", room=room)
+            canvas.text(box.x + 14, box.y + 59, given, 10.5, "#cbd5e1", room=room)
+            canvas.text(box.x + 14, box.y + 77, f"{number(windows)} windows a tuple", 10.5, "#cbd5e1", room=room)
+
+    def _set(self, block: SetBlock) -> None:
+        canvas, one, box = self.canvas, block.one, block.card
+        for tree in block.trees:
+            self._tree(block, tree)
+        where = "every tuple" if one.where is None else f"where {one_line(one.where.sql)}"
+        groups = f"by {grouping(one)}" if one.group_by else "not grouped"
+        groups += "" if one.counted_by is None else f", {counting(one)}"
+        measure = measure_of(one)
+        slices = f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}"
+        how = slice_id_text(one.slice_id, measure)
+        parts = (f"set {one.number} of {one_line(one.stream)}", where, groups, slices, how)
+        detail = "\n".join((*parts, f"edges repeat {repeats(one.edges, measure)}"))
+        with canvas.group(detail):
+            canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=8, stroke=RULE)
+            x, right = box.x + 14, box.right - 14
+            used = canvas.text(right, box.y + 23, slices, 11, FAINT, room=box.width * 0.66, anchor="end")
+            canvas.text(x, box.y + 23, f"set {one.number}", 13, room=box.width - 40 - used, bold=True)
+            canvas.text(x, box.y + 41, f"{where} · {groups}", 11, INK, room=box.width - 28)
+            for chip in block.chips:
+                canvas.rect(chip.x, chip.y, chip.width, CHIP_HEIGHT, WASH, radius=CHIP_HEIGHT / 2)
+                centre = chip.x + chip.width / 2
+                canvas.text(centre, chip.y + 12.7, chip.text, CHIP_SIZE, room=chip.width - 13.9, anchor="middle")
+            draw_strip(canvas, block)
+            bottom = block.strip_y + strip_height(len(one.trees)) + 32.0
+            if text_width(how, 10.5) > box.width - 28:
+                how = how.partition(":")[0]
+            canvas.text(x, bottom, how, 10.5, FAINT, room=box.width - 28)
+
+    def _tree(self, owner: SetBlock, block: TreeBlock) -> None:
+        canvas, box = self.canvas, block.card
+        for row in block.rows:
+            self._row(block, row)
+        if block.rest:
+            self._rest(owner, block)
+        if block.tree is None:
+            self._hidden_trees(owner, block)
+            return
+        with canvas.group(self._tree_title(owner, block.tree)):
+            canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=6, stroke=block.colour)
+            canvas.rect(box.x, box.y, 5, box.height, block.colour, radius=2)
+            if box.height < 40:
+                self._small_tree(owner, block, block.tree)
+            else:
+                self._tree_card(owner, block, block.tree)
+                label = edge_rate(block.tree.edges, measure_of(owner.one))
+                canvas.text(box.x - 8, box.middle - 8, label, 10.5, block.colour, room=104, anchor="end", halo=True)
+
+    def _tree_title(self, owner: SetBlock, tree: Tree) -> str:
+        measure = measure_of(owner.one)
+        lines = [
+            f"{tree_name(self.plan, owner.one, tree)}: {count(len(tree.queries), 'query', 'queries')}",
+            f"slices: {edge_rate(tree.edges, measure)}, mean length {mean_slice(tree.edges, measure)}",
+            f"weaveability: {about(tree.edges)}{share(tree.weaveability)} of its queries' edges are common",
+            f"cost: {tree_cost(tree, measure)}",
+            techniques(owner.one, tree, tree.queries),
+        ]
+        return "\n".join(lines)
+
+    def _small_tree(self, owner: SetBlock, block: TreeBlock, tree: Tree) -> None:
+        box, measure = block.card, measure_of(owner.one)
+        cost = f"cost {about(tree.edges)}{number(measure.pace * tree.cost)}"
+        self.canvas.text(box.right - 10, box.middle + 4, cost, 10.5, FAINT, room=82, anchor="end")
+        rate = edge_rate(tree.edges, measure)
+        self.canvas.text(box.right - 96, box.middle + 4, rate, 10.5, FAINT, room=104, anchor="end")
+        self.canvas.text(box.x + 12, box.middle + 4, block.name, 11.5, block.colour, room=74, bold=True)
+
+    def _tree_card(self, owner: SetBlock, block: TreeBlock, tree: Tree) -> None:
+        canvas, box = self.canvas, block.card
+        x, right, room = box.x + 16, box.right - 12, box.width - 28
+        used = canvas.text(
+            right, box.y + 22, count(len(tree.queries), "query", "queries"), 11, room=room / 2, anchor="end"
+        )
+        canvas.text(x, box.y + 22, block.name, 13, block.colour, room=room - used - 8, bold=True)
+        cost = f"{about(tree.edges)}{number(owner.one.statistics.pace * tree.cost)} operations/s"
+        canvas.text(x, box.y + 41, f"cost {cost}", 11, room=room)
+        woven = "alone" if len(tree.queries) == 1 else f"weaveability {about(tree.edges)}{share(tree.weaveability)}"
+        canvas.text(x, box.y + 57, woven, 10.5, FAINT, room=room)
+        first, *others = used_techniques(owner.one, tree)
+        canvas.text(x, box.y + 73, first, 10.5, FAINT, room=room)
+        if others:
+            canvas.text(x, box.y + 88, ", ".join(others), 10.5, FAINT, room=room)
+
+    def _hidden_trees(self, owner: SetBlock, block: TreeBlock) -> None:
+        box = block.card
+        cost = owner.one.statistics.pace * sum(tree.cost for tree in block.hidden)
+        with self.canvas.group(f"{block.name[2:]} not drawn one by one, cost {number(cost)} operations/s"):
+            dashes = ' stroke-dasharray="4 3"'
+            self.canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=6, stroke=block.colour, extra=dashes)
+            used = self.canvas.text(
+                box.right - 10, box.middle + 4, f"cost {number(cost)}", 10.5, FAINT, room=80, anchor="end"
+            )
+            room = box.width - 32 - used
+            self.canvas.text(box.x + 14, box.middle + 4, block.name, 11.5, FAINT, room=room, bold=True)
+
+    def _row(self, block: TreeBlock, row: Row) -> None:
+        canvas, box = self.canvas, row.box
+        first = row.queries[0]
+        y = box.y + (13.0 if self.layout.roomy else box.height / 2)
+        with canvas.group(self._row_title(block, row.queries), "wl-q"):
+            thread = ' class="wl-thread" stroke-opacity="0.5"'
+            canvas.curve(block.card.right, block.card.middle, box.x - 8, y, block.colour, 1.2, extra=thread)
+            hit = ' class="wl-hit" fill-opacity="0"'
+            canvas.rect(box.x - 8, box.y, box.width + 12, box.height, block.colour, radius=3, extra=hit)
+            canvas.dot(box.x - 5, y, 2.6, block.colour)
+            name = one_line(first.name)
+            if len(row.queries) > 1:
+                more = f" +{len(row.queries) - 1:,}"
+                used = text_width(more, 11.5)
+                used += canvas.text(box.x + 4, y + 4, name, 11.5, room=NAME_WIDTH - used - 8)
+                canvas.text(box.x + 4 + used - text_width(more, 11.5), y + 4, more, 11.5, FAINT, room=NAME_WIDTH)
+            else:
+                canvas.text(box.x + 4, y + 4, name, 11.5, room=NAME_WIDTH - 8)
+            window = first.query.window
+            canvas.text(box.x + NAME_WIDTH, y + 4, short_window(window), 10.5, FAINT, room=WINDOW_WIDTH)
+            if self.layout.roomy:
+                canvas.text(box.x + 4, y + 18, output_text(first.query), 10, FAINT, room=self.axis.left - box.x - 14)
+            draw_window(canvas, self.axis, window, y, block.colour, 12)
+
+    def _row_title(self, block: TreeBlock, queries: Sequence[PlannedQuery]) -> str:
+        lines = []
+        for planned in queries[:8]:
+            lines += [f"{one_line(planned.name)}  {planned.query.window}", answer_text(planned)]
+            lines.append(shares_text(self.shared[planned.name], block.name))
+        if len(queries) > 8:
+            lines.append(f"and {len(queries) - 8:,} more: " + ", ".join(one_line(each.name) for each in queries[8:]))
+        return "\n".join(lines)
+
+    def _rest(self, owner: SetBlock, block: TreeBlock) -> None:
+        """Queries without a name of their own: a thin line each, or every n-th when they are too many."""
+        canvas, box = self.canvas, block.rest_box
+        ranges = [planned.query.window.range_ticks for planned in block.rest]
+        lines, pitch = rest_lines(block.rest)
+        middle = box.y + 12 + lines * pitch / 2
+        thread = ' stroke-opacity="0.22"'
+        width = min(24.0, 3.0 + len(block.rest) / 20)
+        canvas.curve(block.card.right, block.card.middle, box.x - 8, middle, block.colour, width, extra=thread)
+        canvas.rect(box.x - 8, box.y + 12, 3, max(4.0, lines * pitch), block.colour, extra=' fill-opacity="0.5"')
+        more = f"+ {len(block.rest):,} more" if block.rows else count(len(block.rest), "query", "queries")
+        canvas.text(box.x + 4, middle + 1, more, 12, block.colour, room=NAME_WIDTH + WINDOW_WIDTH - 20, bold=True)
+        measure = measure_of(owner.one)
+        span = f"ranges {measure.short(min(ranges))} to {measure.short(max(ranges))}"
+        drawn = "" if lines == len(block.rest) else f", {lines} of them drawn"
+        canvas.text(box.x + 4, middle + 16, span + drawn, 10.5, FAINT, room=NAME_WIDTH + WINDOW_WIDTH - 8)
+        for line in range(lines):
+            start, end = line * len(block.rest) // lines, (line + 1) * len(block.rest) // lines
+            y = box.y + 12 + (line + 0.5) * pitch
+            with canvas.group("\n".join(_brief(planned) for planned in block.rest[start:end])):
+                draw_window(canvas, self.axis, block.rest[start].query.window, y, block.colour, pitch)
+
+    def _legend(self, y: float) -> float:
+        canvas = self.canvas
+        hidden = self.layout.hidden_sets
+        if hidden:
+            trees = count(sum(len(one.trees) for one in hidden), "tree")
+            queries = count(sum(len(tree.queries) for one in hidden for tree in one.trees), "query", "queries")
+            text = f"+ {count(len(hidden), 'more set')} with {trees} and {queries}, not drawn: EXPLAIN as text has them"
+            canvas.text(SET_X, y + 8, text, 12, FAINT, room=WIDTH - SET_X - MARGIN, bold=True)
+            y += 26
+        canvas.line(MARGIN, y, WIDTH - MARGIN, y, RULE)
+        x, middle = MARGIN, y + 24
+        canvas.path(f"M{x + 4} {middle - 7}v14M{x + 16} {middle - 7}v14", INK, 1.4)
+        x = self._legend_text(x + 28, middle, "edge: a slice begins, to scale")
+        if any(tree.marks.classes for tree in self.plan.trees):
+            canvas.dot(x + 5, middle, 2.4, PAPER, extra=f' stroke="{INK}"')
+            x = self._legend_text(x + 16, middle, "mark: a window ends inside a slice")
+        canvas.line(x, middle, x + 30, middle, INK, 2, extra=' stroke-opacity="0.55"')
+        canvas.line(x, middle - 3.5, x, middle + 3.5, INK, 1.4)
+        canvas.dot(x + 30, middle, 3, INK)
+        x = self._legend_text(x + 42, middle, "window from slide (tick) to range (dot), log scale")
+        for step, colour in enumerate(("#2563eb", "#d97706", "#059669")):
+            canvas.rect(x + 9 * step, middle - 5, 8, 10, colour, radius=2)
+        x = self._legend_text(x + 36, middle, "colour: tree")
+        canvas.line(x, middle - 4, x + 26, middle - 4, "#cbd5e1", 2)
+        canvas.line(x, middle + 4, x + 26, middle + 4, "#cbd5e1", 7)
+        x = self._legend_text(x + 34, middle, "thicker: more events/s or edges/s, log scale")
+        self._legend_text(x, middle, "sum(x) ×3: a partial asked for by 3 queries")
+        return y + _LEGEND_HEIGHT - 16
+
+    def _legend_text(self, x: float, middle: float, text: str) -> float:
+        return x + self.canvas.text(x, middle + 4, text, 10.5, FAINT, room=WIDTH - MARGIN - x) + 24
+
+
+_SOFT = ' stroke-opacity="0.38"'
+
+
+def _brief(planned: PlannedQuery) -> str:
+    return f"{one_line(planned.name)}  {planned.query.window}  {output_text(planned.query)}"
+
+
+def _thickness(per_second: float) -> float:
+    """1.5 to 14 pixels for 0.001 to 1,000,000 a second."""
+    decades = log10(max(per_second, 1e-9)) + 3
+    return min(14.0, max(1.5, 1.5 + 1.4 * decades))

@@ -1,0 +1,121 @@
+"""EXPLAIN of scans: how each stream is taken in, and why so; what one reading of it feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from windloom.explain.sentences import fact
+from windloom.explain.slices import edge_rate, measure_of, slice_id_text
+from windloom.explain.words import count, one_line, shorten
+from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.scans import Fed, NativeScan, Scan, WovenScan, WovenSet
+
+#: A scan with more predicates, columns or sets shows the first few only.
+_MANY = 12
+_SQL_WIDTH = 80
+
+
+def scan_lines(plan: Plan, everything: bool = False) -> Iterator[str]:
+    """Every scan."""
+    for scan in plan.scans:
+        yield ""
+        yield from _lines(plan, scan, everything)
+
+
+def scan_of(plan: Plan, one: PartialSet) -> tuple[Scan, Fed | WovenSet] | None:
+    """None: no tuple can be part of the set, and none is read for it."""
+    scan = plan.scan_of(one)
+    if scan is None:
+        return None
+    feeds: tuple[Fed | WovenSet, ...] = scan.feeds
+    return scan, next(fed for fed in feeds if fed.number == one.number)
+
+
+def fed_text(plan: Plan, one: PartialSet) -> str:
+    """Where a set's partials come from, in a few words."""
+    found = scan_of(plan, one)
+    if found is None:
+        return "nothing: no tuple satisfies its condition"
+    scan, fed = found
+    if len(scan.feeds) == 1:
+        return f"scan {scan.number}, which has no other set"
+    return f"scan {scan.number}, {_how(scan, fed)}"
+
+
+def intake_text(scan: Scan) -> str:
+    """How tuples become partials, and why in this way."""
+    way = "native: Spark aggregates" if isinstance(scan, NativeScan) else "woven: Spark projects, kernels aggregate"
+    return f"{way} ({scan.why})" if scan.why else way
+
+
+def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
+    what = f"for {count(len(scan.feeds), 'set')}" if scan.feeds else "to count late tuples"
+    yield f"Scan {scan.number}: reads {one_line(scan.stream)} once {what}"
+    yield from fact("intake", intake_text(scan))
+    signature = scan.signature
+    if signature.where is not None:
+        told = "which all of them imply" if len(scan.feeds) > 1 else "before anything else"
+        yield from fact("where", f"{one_line(signature.where.sql)}, {told}")
+    bits = [f"bit {bit}: {shorten(one_line(one.sql), _SQL_WIDTH)}" for bit, one in enumerate(signature.predicates)]
+    yield from _some("signature", bits, "more", everything)
+    if isinstance(scan, WovenScan):
+        columns = [shorten(one_line(one.sql), _SQL_WIDTH) for one in scan.columns]
+        shown = columns if everything else columns[:_MANY]
+        rest = f", and {len(columns) - len(shown):,} more" if len(shown) < len(columns) else ""
+        places = ["time"] if scan.counted_by is None else ["time", "position"]
+        yield from fact("projects", f"{', '.join([*places, *shown])}{rest}")
+    else:
+        yield from fact("group by", ", ".join(one_line(part.sql) for part in scan.group_by) or "none")
+        measure = measure_of(plan.sets[scan.feeds[0].number])
+        yield from fact("slices", f"{edge_rate(scan.edges, measure)}; {slice_id_text(scan.slice_id, measure)}")
+    if len(scan.feeds) > 1:
+        feeds: tuple[Fed | WovenSet, ...] = scan.feeds
+        yield from _some("feeds", [_feed(plan, scan, fed) for fed in feeds], "more sets", everything)
+
+
+def _some(label: str, lines: list[str], more: str, everything: bool) -> Iterator[str]:
+    shown = lines if everything else lines[:_MANY]
+    for line in shown:
+        yield from fact(label, line)
+        label = ""
+    if len(shown) < len(lines):
+        yield from fact("", f"… and {len(lines) - len(shown):,} {more}")
+
+
+def _feed(plan: Plan, scan: Scan, fed: Fed | WovenSet) -> str:
+    groups = ", ".join(one_line(part.sql) for part in plan.sets[fed.number].group_by) or "none"
+    return f"set {fed.number} (by {groups}): {_how(scan, fed)}"
+
+
+def _how(scan: Scan, fed: Fed | WovenSet) -> str:
+    what = "partial" if isinstance(scan, NativeScan) else "tuple"
+    picked = f"every {what}" if fed.bit is None else f"{what}s with bit {fed.bit}"
+    is_coarser = isinstance(scan, NativeScan) and len(fed.groups) < len(scan.group_by)
+    return f"{picked}, rolled up" if is_coarser else picked
+
+
+def scans_json(plan: Plan) -> list[dict[str, Any]]:
+    return [_scan_json(scan) for scan in plan.scans]
+
+
+def _scan_json(scan: Scan) -> dict[str, Any]:
+    signature = scan.signature
+    feeds: tuple[Fed | WovenSet, ...] = scan.feeds
+    about: dict[str, Any] = {
+        "number": scan.number,
+        "stream": scan.stream,
+        "intake": "native" if isinstance(scan, NativeScan) else "woven",
+        "why": scan.why,
+        "where": None if signature.where is None else signature.where.sql,
+        "predicates": [predicate.sql for predicate in signature.predicates],
+        "feeds": [{"set": fed.number, "bit": fed.bit} for fed in feeds],
+    }
+    if isinstance(scan, WovenScan):
+        return {**about, "columns": [one.sql for one in scan.columns]}
+    return {
+        **about,
+        "group_by": [part.sql for part in scan.group_by],
+        "components": [str(part.component) for part in scan.components],
+        "edges_per_second": scan.edges.edges_per_second,
+    }

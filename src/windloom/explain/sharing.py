@@ -1,0 +1,191 @@
+"""EXPLAIN SHARING as text: what every tree and query is predicted to cost, what sharing saves, and why not more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd
+
+from windloom.explain.reasons import tree_name
+from windloom.explain.sentences import WIDTH, fact, strategy_name, techniques, wrapped
+from windloom.explain.slices import TIME, Measure, about, edge_rate, measure_of
+from windloom.explain.words import count, number, one_line, share, short_duration, shorten
+from windloom.model.query import Query
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.plan.costs import Advice, QueryShare, SetSeconds, SharingReport, TreeSeconds
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+
+_NAME_WIDTH = 28
+_SHOWN_QUERIES = 8
+_SHOWN_TREES = 8
+_SHOWN_MERGERS = 3
+_SHOW_ALL = "(loom.explain(sharing=True, queries=True) shows all)"
+
+
+def sharing_text(plan: Plan, report: SharingReport, *, all_queries: bool = False) -> str:
+    lines = [*_header(plan, report)]
+    for one, costs in zip(plan.sets, report.seconds.sets, strict=True):
+        lines += ["", *_set_lines(plan, one, costs)]
+        shown = one.trees if all_queries else one.trees[:_SHOWN_TREES]
+        for tree in shown:
+            lines += ["", *_tree_lines(plan, one, tree, costs.trees[tree.number], report, all_queries)]
+        if len(shown) < len(one.trees):
+            lines += ["", f"  … and {count(len(one.trees) - len(shown), 'more tree')} {_SHOW_ALL}"]
+    return "\n".join(lines) + "\n"
+
+
+def _header(plan: Plan, report: SharingReport) -> Iterator[str]:
+    queries = count(sum(1 for _ in plan.queries), "query", "queries")
+    trees = count(sum(1 for _ in plan.trees), "tree")
+    yield f"Sharing: {queries}, {count(len(plan.sets), 'set')} of partials, {trees}"
+    yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
+    total, alone = report.seconds.total, sum(one.alone for one in report.queries.values())
+    yield f"  predicted {work(total)} of work a second of event time (constants: {report.seconds.source})"
+    if alone > 0:
+        yield f"  every query alone: {work(alone)}; sharing saves {share(max(0.0, 1 - total / alone))}"
+    if report.seconds.job:
+        yield f"  of this {work(report.seconds.job)} to start a Spark job a round"
+
+
+#: Regularity from which on it is worth telling.
+_EVENLY = 0.5
+
+
+def _set_lines(plan: Plan, one: PartialSet, costs: SetSeconds) -> Iterator[str]:
+    known = one.statistics
+    yield shorten(f"Set {one.number}: partials of {one_line(one.stream)}", WIDTH)
+    strategy = f"{one.strategy}, chosen by predicted time" if plan.strategy == "auto" else one.strategy
+    yield from fact("strategy", strategy)
+    groups = "one group" if not one.group_by else f"{number(known.groups)} groups ({known.groups_source})"
+    yield from fact("statistics", f"{number(known.event_rate)} tuples/s ({known.rate_source}), {groups}")
+    length = short_duration(round(known.round_length * TICKS_PER_SECOND))
+    evenly = ", tuples at even distances (measured)" if known.regularity >= _EVENLY else ""
+    yield from fact("", f"a round of {length} ({known.round_source}){evenly}")
+    held = known.events_per_second / (one.edges.edges_per_second * known.groups)
+    rate = edge_rate(one.edges, measure_of(one))
+    yield from fact("slices", f"{rate}, {about(one.edges)}{number(held)} tuples a slice and group{_thin(held)}")
+    yield from fact("once for all", f"{work(costs.scan)} to scan, {work(costs.partials)} to bring partials over,")
+    yield from fact("", f"{work(costs.merge)} to put them in order: {share(costs.shared / costs.total)} of the set")
+
+
+def _thin(held: float) -> str:
+    if held >= 2:
+        return ""
+    return ": slicing hardly reduces, so more edges cost little and coarser trees save little"
+
+
+def _tree_lines(
+    plan: Plan, one: PartialSet, tree: Tree, costs: TreeSeconds, report: SharingReport, everything: bool
+) -> Iterator[str]:
+    yield f"  {tree_name(plan, one, tree).capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
+    measure = measure_of(one)
+    yield from fact("slices", edge_rate(tree.edges, measure), 4)
+    if len(tree.queries) > 1:
+        yield from fact(
+            "weaveability", f"{about(tree.edges)}{share(tree.weaveability)} of its queries' edges are common", 4
+        )
+    combine = sum(costs.techniques)
+    parts = f"{work(costs.own)} for slices of its own, {work(combine)} to combine, {work(costs.answers)} to answer"
+    yield from fact("cost", f"{work(costs.total)} = {parts}", 4)
+    yield from fact("technique", techniques(one, tree, tree.queries), 4)
+    label = "apart from"
+    for merger in report.mergers.get((one.number, tree.number), ())[:_SHOWN_MERGERS]:
+        other = one.trees[merger.other]
+        common = f"{share(merger.weaveability)} of the edges are common"
+        more = f"one tree for both would take {work(abs(merger.more))} {'more' if merger.more >= 0 else 'less'}"
+        reason = f"{common}; {more}{_foreign(tree, other, tree_name(plan, one, other), measure)}"
+        yield from fact(
+            label, f"{tree_name(plan, one, other)} ({count(len(other.queries), 'query', 'queries')}): {reason}", 4
+        )
+        label = ""
+    yield ""
+    shown = tree.queries
+    if not everything and len(shown) > _SHOWN_QUERIES:
+        shown = tuple(sorted(shown, key=lambda each: (-report.queries[each.name].seconds, each.name))[:_SHOWN_QUERIES])
+    slides = {each.name: each.query.window.slide_ticks for each in one.queries}
+    yield from _query_lines(shown, slides, report, measure)
+    if len(shown) < len(tree.queries):
+        yield f"    … and {len(tree.queries) - len(shown):,} that cost less {_SHOW_ALL}"
+
+
+def _foreign(tree: Tree, other: Tree, whose: str, measure: Measure) -> str:
+    """The slides that keep two trees apart, the shortest of each."""
+    left, right = (min(each.query.window.slide_ticks for each in both.queries) for both in (tree, other))
+    if left % right == 0 or right % left == 0:
+        return ""
+    return f" ({relation(left, right, whose, measure)})"
+
+
+def relation(left: int, right: int, whose: str, measure: Measure = TIME) -> str:
+    """
+    >>> relation(7_000_000, 10_000_000, "tree 0"), relation(6_000_000, 10_000_000, "tree 0")
+    ("slide 7 s is coprime to tree 0's 10 s", "slide 6 s and tree 0's 10 s have only 2 s in common")
+    """
+    common = gcd(left, right)
+    if common == (1 if measure.is_rows else _unit(left, right)):
+        return f"slide {measure.short(left)} is coprime to {whose}'s {measure.short(right)}"
+    both = f"slide {measure.short(left)} and {whose}'s {measure.short(right)}"
+    return f"{both} have only {measure.short(common)} in common"
+
+
+def _unit(left: int, right: int) -> int:
+    """The longest unit of time that both are whole numbers of."""
+    for seconds in (86_400, 3_600, 60, 1):
+        ticks = seconds * TICKS_PER_SECOND
+        if left % ticks == 0 and right % ticks == 0:
+            return ticks
+    return 1_000 if left % 1_000 == 0 and right % 1_000 == 0 else 1
+
+
+def _query_lines(
+    queries: tuple[PlannedQuery, ...], slides: dict[str, int], report: SharingReport, measure: Measure
+) -> Iterator[str]:
+    names = [shorten(one_line(planned.name), _NAME_WIDTH) for planned in queries]
+    windows = [str(planned.query.window) for planned in queries]
+    name_width, window_width = max(map(len, names)), max(map(len, windows))
+    for planned, name, window in zip(queries, names, windows, strict=True):
+        found = report.queries[planned.name]
+        part = f"{work(found.seconds)}, {share(found.seconds / report.seconds.total)} of the plan"
+        head = f"    {name:{name_width}}  {window:{window_width}}  "
+        indent = " " * (6 + name_width)
+        yield from wrapped(f"{part}; {_saves(found)}", head, indent)
+        for line in _why(planned.query, found, slides, measure):
+            yield from wrapped(line, indent, indent)
+
+
+def _saves(found: QueryShare) -> str:
+    if found.saved <= 0:
+        return f"alone {work(found.alone)}: sharing saves it nothing"
+    return f"alone {work(found.alone)}: sharing saves {share(found.saved)}"
+
+
+def _why(query: Query, found: QueryShare, slides: dict[str, int], measure: Measure) -> Iterator[str]:
+    if found.added_edges_per_second <= 0:
+        return
+    said = f"adds {number(found.added_edges_per_second)} edges/s that no other query needs"
+    slide = query.window.slide_ticks
+    if found.hindrance is not None:
+        said += f": {relation(slide, slides[found.hindrance[0]], one_line(found.hindrance[0]), measure)}"
+    elif query.window.range_ticks % slide:
+        said += ": its range is not a multiple of its slide"
+    if found.advice:
+        said += f"; {_advice(found.advice, found.seconds, measure)}"
+    yield said
+
+
+def _advice(advice: tuple[Advice, ...], seconds: float, measure: Measure) -> str:
+    least = min(one.saves for one in advice) / seconds
+    slides = " or ".join(measure.short(one.slide_ticks) for one in advice)
+    return f"a slide of {slides} would save {'' if len(advice) == 1 else 'at least '}{share(least)} of its cost"
+
+
+def work(seconds: float) -> str:
+    """Seconds of work a second of event time.
+
+    >>> work(0.25), work(0.00312), work(4.2e-5), work(3e-9), work(0.0)
+    ('250 ms/s', '3.12 ms/s', '42 µs/s', '0.003 µs/s', '0 µs/s')
+    """
+    if seconds >= 1:
+        return f"{number(seconds)} s/s"
+    if seconds >= 1e-3:
+        return f"{number(seconds * 1e3)} ms/s"
+    return f"{number(seconds * 1e6)} µs/s"

@@ -1,0 +1,98 @@
+"""The strip in the picture that shows real edges to scale: those of a set, and of each of its trees."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import pairwise
+
+from windloom.explain.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, shown
+from windloom.explain.layout import SHOWN_STRIP_TREES, STRIP_ROW, SetBlock
+from windloom.explain.slices import measure_of
+from windloom.explain.words import count, is_astronomic
+from windloom.slicing.edges import EdgeSet
+from windloom.slicing.identify import RegularSlice
+
+#: Edges drawn at most; more would run into each other.
+_DRAWN_EDGES = 48
+_REGULAR_SLICES = 12
+_STEPS = (1, 2, 5, 10, 15, 20, 30, 60, 100, 120, 200, 300, 500)
+_NICE_TICKS = sorted(
+    {step * unit for unit in (1, 1_000, 10**6, 60 * 10**6, 3_600 * 10**6, 86_400 * 10**6) for step in _STEPS}
+)
+
+
+def edges_between(edges: EdgeSet, start: int, end: int) -> list[int]:
+    """Every edge in [start, end), in order.
+
+    >>> from windloom.slicing.edges import EdgeClass
+    >>> edges_between(EdgeSet.of([EdgeClass(4), EdgeClass(6, 3)]), 0, 13)
+    [0, 3, 4, 8, 9, 12]
+    """
+    found: set[int] = set()
+    for one in edges.classes:
+        found.update(range(start + (one.residue - start) % one.period, end, one.period))
+    return sorted(found)
+
+
+def strip_span(block: SetBlock) -> tuple[int, str]:
+    """How many ticks the strip shows, and what part of the whole that is."""
+    edges = block.one.edges
+    if isinstance(block.one.slice_id, RegularSlice):
+        # Several trees with coarser slices need a longer stretch to show how they differ.
+        slices = _REGULAR_SLICES if len(block.one.trees) == 1 else 5 * _REGULAR_SLICES
+        return slices * edges.pane.period, "regular slices"
+    room = int(_DRAWN_EDGES / edges.density.value)
+    composite = edges.composite_slide
+    if composite <= room:
+        in_slide = edges.count_per_composite
+        number = "" if in_slide is None else f", {count(in_slide, 'edge')}"
+        return composite, f"one composite slide{number}"
+    span = _NICE_TICKS[max(0, bisect_right(_NICE_TICKS, room) - 1)]
+    whole = "an astronomic slide" if is_astronomic(composite) else measure_of(block.one).length(composite)
+    return span, f"first part of {whole}"
+
+
+def draw_strip(canvas: Canvas, block: SetBlock) -> None:
+    x, width = block.card.x + 14.0, block.card.width - 28.0
+    span, what = strip_span(block)
+    trees = block.one.trees
+    top, height = block.strip_y, 24.0 if len(trees) == 1 else 16.0
+    colour = block.trees[0].colour if len(trees) == 1 else INK
+
+    def places(edges: EdgeSet) -> list[float]:
+        return [x + width * tick / span for tick in edges_between(edges, 0, span)]
+
+    canvas.rect(x, top, width, height, WASH)
+    edges = places(block.one.edges)
+    for left, right in list(pairwise([*edges, x + width]))[::2]:
+        canvas.rect(left, top, right - left, height, colour, extra=' fill-opacity="0.16"')
+    _ticks(canvas, edges, top, height, colour)
+    y = top + height
+    if len(trees) == 1:
+        _marks(canvas, places(trees[0].marks), top + height / 2, colour)
+    else:
+        y += 3.0
+        for tree, drawn in zip(trees[:SHOWN_STRIP_TREES], block.trees, strict=False):
+            canvas.line(x, y + STRIP_ROW / 2, x + width, y + STRIP_ROW / 2, RULE, 0.7)
+            _ticks(canvas, places(tree.edges), y + 1, STRIP_ROW - 2, drawn.colour)
+            _marks(canvas, places(tree.marks), y + STRIP_ROW / 2, drawn.colour)
+            y += STRIP_ROW
+    if len(trees) > SHOWN_STRIP_TREES:
+        what += f", {SHOWN_STRIP_TREES} of {len(trees)} trees"
+    measure = measure_of(block.one)
+    end = measure.short(span)
+    canvas.text(x, y + 13.0, "0", 10, FAINT, room=30)
+    canvas.text(x + width / 2, y + 13.0, what, 10, FAINT, room=width - 150, anchor="middle")
+    canvas.text(x + width, y + 13.0, end if len(end) < 9 else measure.length(span), 10, FAINT, room=72, anchor="end")
+
+
+def _ticks(canvas: Canvas, places: list[float], top: float, height: float, colour: str) -> None:
+    if places:
+        data = "".join(f"M{shown(place)} {shown(top)}v{shown(height)}" for place in places)
+        canvas.path(data, colour, 1.4)
+
+
+def _marks(canvas: Canvas, places: list[float], middle: float, colour: str) -> None:
+    """Marks are hollow: nothing begins there."""
+    for place in places:
+        canvas.dot(place, middle, 2.0, PAPER, extra=f' stroke="{colour}"')

@@ -1,0 +1,232 @@
+"""EXPLAIN as JSON: the whole plan for programs, under keys that stay.
+
+    format           "windloom-plan/1"; the number changes when a key changes its meaning or goes away
+    strategy, slicing, technique
+                     the choices the plan was made with
+    cost             {operations_per_second, read, combine, exact}
+    counts           {queries, streams, scans, sets, trees}
+    streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "assumed", windows_per_tuple}
+    scans[]          {number, stream, intake: "woven" | "native", why, where, predicates[], feeds[] {set, bit | null}},
+                      woven: columns[]; native: group_by[], components[], edges_per_second
+    sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
+                      edges, slice_id, trees[]}
+      components[]     {name, kind, argument, by, where, type, family, properties[], asked_by}
+      edges            {per_second, exact, mean_slice_seconds, composite_slide, composite_slide_ticks, per_composite,
+                        classes[] {period_ticks, residue_ticks}}
+      slice_id         {way, text, …} and the numbers of the way
+      trees[]          {number, name, edges, marks, weaveability, techniques {component: technique},
+                        cost {operations_per_second, edges_per_second, operations_per_edge, exact}, queries[]}
+        queries[]        {name, text, answer, having, shape,
+                          window {kind: "range" | "landmark" | "rows", range_ticks, slide_ticks, offset_ticks, text},
+                          shares {slices_with, partials_with, same_window, components {name: {in_tree, in_set}}}}
+    shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null,
+                      evaluated_by: windloom | spark | null, why_spark | null}
+
+Ticks are microseconds; in a set with `counted_by`, whose windows are of rows, they are positions of tuples, a second is
+a million of them, and `pace` of these pass in a second of event time. `composite_slide_ticks` and `per_composite` are
+null when they exceed 2^53, which many readers of JSON cannot hold; `composite_slide` says it in words. `exact` is false
+where a density was estimated. `marks` is null unless the slicing reads running values inside slices. Counts in `shares`
+are of other queries.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windloom.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name
+from windloom.explain.scans import scans_json
+from windloom.explain.sentences import property_names
+from windloom.explain.slices import mean_slice_ticks, measure_of, slice_id_text
+from windloom.explain.words import period
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.model.types import DataType
+from windloom.plan.expressions import why_spark
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Shape, Tree
+from windloom.slicing.edges import EdgeClass, EdgeSet
+from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
+
+FORMAT = "windloom-plan/1"
+_LARGEST_SAFE = 2**53
+
+Json = dict[str, Any]
+
+
+def explain_json(plan: Plan) -> Json:
+    """The plan as values that `json.dumps` takes."""
+    read = sum(len(one.trees) * plan.events_per_second(one) for one in plan.sets)
+    shared = sharing(plan)
+    return {
+        "format": FORMAT,
+        "strategy": plan.strategy,
+        "slicing": plan.slicing,
+        "technique": plan.technique,
+        "cost": {
+            "operations_per_second": plan.cost,
+            "read": read,
+            "combine": plan.cost - read,
+            "exact": all(tree.edges.density.exact for tree in plan.trees),
+        },
+        "counts": {
+            "queries": len(shared),
+            "streams": len(plan.streams),
+            "scans": len(plan.scans),
+            "sets": len(plan.sets),
+            "trees": sum(1 for _ in plan.trees),
+        },
+        "streams": [_stream(plan, stream) for stream in plan.streams],
+        "scans": scans_json(plan),
+        "sets": [_set(plan, one, shared) for one in plan.sets],
+        "shapes": [_shape(shape) for shape in plan.shapes],
+    }
+
+
+def _stream(plan: Plan, stream: Stream) -> Json:
+    return {
+        "name": stream.name,
+        "time": stream.time,
+        "delay_ticks": stream.delay_ticks,
+        "events_per_second": plan.rate_of(stream)[0],
+        "rate": plan.rate_of(stream)[1],
+        "windows_per_tuple": sum(
+            planned.query.window.overlap
+            for planned in plan.queries
+            if planned.query.stream == stream.name and not planned.query.window.is_landmark
+        ),
+    }
+
+
+def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
+    wanted, how = asked(one), slice_id_text(one.slice_id, measure_of(one))
+    return {
+        "number": one.number,
+        "stream": one.stream,
+        "where": None if one.where is None else one.where.sql,
+        "group_by": [
+            {"expression": expression.sql, "type": type_.name}
+            for expression, type_ in zip(one.group_by, one.group_types, strict=True)
+        ],
+        "counted_by": None if one.counted_by is None else [part.sql for part in one.counted_by],
+        "pace": one.statistics.pace,
+        "components": [
+            {
+                "name": str(part.component),
+                "kind": part.component.kind,
+                "argument": None if part.component.argument is None else part.component.argument.sql,
+                "by": None if part.component.by is None else part.component.by.sql,
+                "where": None if part.component.where is None else part.component.where.sql,
+                "type": None if part.argument_type is None else part.argument_type.name,
+                "family": part.family.name,
+                "properties": property_names(part),
+                "asked_by": wanted[part.component],
+            }
+            for part in one.components
+        ],
+        "strategy": one.strategy,
+        "edges": _edges(one.edges),
+        "slice_id": {"way": one.slice_id.way, "text": how, **_slice_id(one.slice_id)},
+        "trees": [_tree(plan, one, tree, shared) for tree in one.trees],
+    }
+
+
+def _tree(plan: Plan, one: PartialSet, tree: Tree, shared: dict[str, Sharing]) -> Json:
+    wanted = {part for planned in tree.queries for part in planned.query.components}
+    return {
+        "number": tree.number,
+        "name": tree_name(plan, one, tree),
+        "edges": _edges(tree.edges),
+        "marks": _edges(tree.marks) if tree.marks.classes else None,
+        "weaveability": tree.weaveability,
+        "techniques": {
+            str(part.component): technique
+            for part, technique in zip(one.components, tree.techniques, strict=True)
+            if part.component in wanted
+        },
+        "cost": {
+            "operations_per_second": tree.cost,
+            "edges_per_second": tree.edges_per_second,
+            "operations_per_edge": tree.final_operations_per_edge,
+            "exact": tree.edges.density.exact,
+        },
+        "queries": [_query(planned, shared[planned.name]) for planned in tree.queries],
+    }
+
+
+def _query(planned: PlannedQuery, shared: Sharing) -> Json:
+    query = planned.query
+    return {
+        "name": query.name,
+        "text": query.text,
+        "window": {
+            "kind": query.window.kind.value,
+            "range_ticks": query.window.range_ticks,
+            "slide_ticks": query.window.slide_ticks,
+            "offset_ticks": query.window.offset_ticks,
+            "text": str(query.window),
+        },
+        "answer": output_text(query),
+        "having": _having(query),
+        "shape": planned.shape,
+        "shares": {
+            "slices_with": shared.in_tree,
+            "partials_with": shared.in_set,
+            "same_window": shared.same_window,
+            "components": {
+                str(part.component): {"in_tree": part.in_tree, "in_set": part.in_set} for part in shared.components
+            },
+        },
+    }
+
+
+def _having(query: Query) -> str | None:
+    return None if query.having is None else spelled_out(query, query.having.sql)
+
+
+def _shape(shape: Shape) -> Json:
+    def columns(pairs: tuple[tuple[str, DataType], ...]) -> list[Json]:
+        return [{"name": name, "type": type_.name} for name, type_ in pairs]
+
+    return {
+        "groups": columns(shape.groups),
+        "columns": columns(shape.columns),
+        "select": None if shape.select is None else [{"name": name, "sql": one.sql} for name, one in shape.select],
+        "having": None if shape.having is None else shape.having.sql,
+        "evaluated_by": None if shape.select is None else "windloom" if why_spark(shape) is None else "spark",
+        "why_spark": why_spark(shape),
+    }
+
+
+def _edges(edges: EdgeSet) -> Json:
+    in_composite = edges.count_per_composite
+    return {
+        "per_second": edges.edges_per_second,
+        "exact": edges.density.exact,
+        "mean_slice_seconds": mean_slice_ticks(edges) / 1e6,
+        "composite_slide": period(edges.composite_slide),
+        "composite_slide_ticks": _safe(edges.composite_slide),
+        "per_composite": None if in_composite is None else _safe(in_composite),
+        "classes": [_class(one) for one in edges.classes],
+    }
+
+
+def _slice_id(slice_id: SliceId) -> Json:
+    match slice_id:
+        case RegularSlice(edges=edges) | PaneSlice(edges=edges):
+            return _class(edges)
+        case LookupSlice():
+            return {
+                "composite_slide_ticks": slice_id.composite_ticks,
+                "pane_ticks": slice_id.pane_ticks,
+                "origin_ticks": slice_id.origin,
+                "entries": len(slice_id.table),
+            }
+        case GreatestSlice(classes=classes):
+            return {"classes": len(classes)}
+
+
+def _class(edges: EdgeClass) -> Json:
+    return {"period_ticks": edges.period, "residue_ticks": edges.residue}
+
+
+def _safe(value: int) -> int | None:
+    return value if value <= _LARGEST_SAFE else None

@@ -1,0 +1,1 @@
+"""Kernels that find and merge cells: lanes, runs of cells, merging."""

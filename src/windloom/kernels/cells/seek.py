@@ -1,0 +1,73 @@
+"""Moving along sorted slice starts: to the next one at or past a tick, and end by end from a landmark."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windloom.kernels.compiling.compiled import compiled
+
+#: In the place of a landmark: the windows of the query begin a range before they end.
+NO_LANDMARK = -(2**63)
+
+
+@compiled
+def seek(starts, position, end, target, guess):  # type: ignore[no-untyped-def]
+    """First index from `position` on whose start is at or past `target`; `guess` is how far it was last time."""
+    if position >= end or starts[position] >= target:
+        return position
+    near = position + guess
+    if near > position and near <= end and starts[near - 1] < target:
+        if near == end or starts[near] >= target:
+            return near
+        position = near
+    step = 1
+    low = position  # starts[low] < target
+    high = position + 1
+    while high < end and starts[high] < target:
+        low = high
+        step *= 2
+        high = low + step
+    if high > end:
+        high = end
+    low += 1
+    while low < high:
+        middle = (low + high) // 2
+        if starts[middle] < target:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def walk_landmark(  # type: ignore[no-untyped-def]
+    starts, begin, end, fine_starts, fine_begin, fine_end, mark_cell, slide, offset, landmark, earliest, last,
+    counting, row, window_start, lo, hi, tail,
+):  # fmt: skip
+    """Rows of one lane whose windows all begin at the landmark: one for every end behind its first cell.
+
+    Where there are marks, the fine cells are the marked ones; else the cells themselves.
+    """
+    first = seek(fine_starts, fine_begin, fine_end, landmark, 1)
+    if first >= fine_end:
+        return row
+    index = max(earliest, (fine_starts[first] - offset) // slide)
+    if counting:
+        return row + max(np.int64(0), last - index + 1)
+    left = seek(starts, begin, end, landmark, 1)
+    right = first
+    step = np.int64(1)
+    for stretch in range(index, last + 1):
+        opens = stretch * slide + offset
+        moved = seek(fine_starts, right, fine_end, opens + slide, step)
+        step = moved - right
+        right = moved
+        window_start[row] = opens
+        lo[row] = left
+        if len(tail):
+            hi[row] = mark_cell[right - 1]
+            tail[row] = right - 1
+        else:
+            hi[row] = right
+        row += 1
+    return row

@@ -1,0 +1,109 @@
+"""Compiled kernels are noted when they have been used, so that a later process can load them before it needs them.
+
+Numba keeps machine code on disk, and loads a kernel when it is first called. That takes tens of milliseconds each, and
+a process has the time while it waits for Spark's JVM to start.
+"""
+
+from __future__ import annotations
+
+import pickle
+import platform
+import sys
+import threading
+from collections.abc import Iterable
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numba
+from llvmlite import binding
+from numba.core.dispatcher import Dispatcher
+
+from windloom.cache import cache_folder
+
+#: A kernel by module and name, and the types it was compiled for.
+Compiled = tuple[str, str, Any]
+
+
+def compiled_kernels() -> set[Compiled]:
+    """Every kernel of the modules that are imported, once per signature that this process has compiled or loaded."""
+    return {
+        (function.__module__, function.__name__, signature)
+        for function, kernel in _kernels()
+        for signature in kernel.signatures
+    }
+
+
+def compilations() -> int:
+    """How many kernels this process had to compile, because they were not on disk."""
+    return sum(sum(kernel.stats.cache_misses.values()) for _, kernel in _kernels())
+
+
+def kept_in() -> list[str]:
+    """The folders in which Numba keeps the code: those of the sources, NUMBA_CACHE_DIR, or the user's cache.
+
+    None where no folder can be written to.
+    """
+    return sorted({str(path) for _, kernel in _kernels() if (path := kernel.stats.cache_path) is not None})
+
+
+def note_path() -> Path:
+    """The note for these sources, this Numba, this Python and this processor, whether it exists or not."""
+    return cache_folder() / f"kernels-{_fingerprint()}.pickle"
+
+
+def write_note(kernels: Iterable[Compiled]) -> None:
+    path = note_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{threading.get_native_id()}")
+    draft.write_bytes(pickle.dumps(sorted(kernels, key=str)))
+    draft.replace(path)
+
+
+def load_noted() -> int:
+    """Load the kernels that are noted and whose modules are imported; how many that were."""
+    path = note_path()
+    if not path.is_file():
+        return 0
+    # Written by `write_note`, beside machine code that Numba loads in just the same way.
+    noted: list[Compiled] = pickle.loads(path.read_bytes())
+    loaded = 0
+    for module, name, signature in noted:
+        kernel = getattr(sys.modules.get(module), name, None)
+        if isinstance(kernel, Dispatcher):
+            kernel.compile(signature)
+            loaded += 1
+    return loaded
+
+
+def load_in_background() -> threading.Thread:
+    """Begin to load what is noted. A failure is of no account: a kernel that is not loaded is when it is called."""
+
+    def load() -> None:
+        try:
+            load_noted()
+        except Exception:
+            return
+
+    # Nothing is imported there: two threads that import modules of one package can wait for each other.
+    thread = threading.Thread(target=load, name="windloom-kernels", daemon=True)
+    thread.start()
+    return thread
+
+
+def _kernels() -> list[tuple[Any, Any]]:
+    """Kernels, and the Python functions they were made of."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("windloom.")]
+    found = {id(one): one for module in modules for one in list(vars(module).values()) if isinstance(one, Dispatcher)}
+    return [(kernel.py_func, kernel) for kernel in found.values()]
+
+
+@lru_cache(maxsize=1)
+def _fingerprint() -> str:
+    digest = sha256(f"{numba.__version__} {sys.version} {platform.machine()} {binding.get_host_cpu_name()}".encode())
+    root = Path(__file__).parents[2]
+    for source in sorted(root.rglob("*.py")):
+        found = source.stat()
+        digest.update(f"\n{source} {found.st_size} {found.st_mtime_ns}".encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,336 @@
+"""Families, the combine operations compiled: one named tuple of columns each, so every kernel is written once.
+
+A family's columns travel as a named tuple of arrays, one of its values as the same tuple of scalars. Numba sees a
+type of its own for each family and picks the right `combine` when it compiles a kernel; nothing is dispatched while
+the kernel runs. A new family is a named tuple and a call of `declare`, wherever the card that needs it stands.
+"""
+
+# Overloads return implementations whose parameter names Numba checks; the bodies are not Python-callable helpers.
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from windloom.kernels.compiling.memory import new_array
+from windloom.kernels.compiling.operations import COUNTING, count_one
+from windloom.kernels.families.columns import put_at, values_at
+from windloom.kernels.families.vectors import WIDTH, any_above
+from windloom.kernels.lists.cells import Lists
+from windloom.model.aggregate import Needs
+
+
+class AddInt(NamedTuple):
+    value: Any
+
+
+class MaxInt(NamedTuple):
+    value: Any
+
+
+class AddFloat(NamedTuple):
+    high: Any
+    low: Any
+
+
+class Moments(NamedTuple):
+    count: Any
+    mean: Any
+    square: Any  # sum of squared deviations from the mean
+
+
+#: Columns of some family: a named tuple of arrays.
+Columns = Any
+
+#: Cells that `beats_batch` asks at once.
+BATCH = WIDTH
+
+#: Identity of MAX_INT. A real value may equal it; whether a window held any value is counted beside it.
+LOWEST = int(np.iinfo(np.int64).min)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """A way to combine values. `usual` is the technique that is taken unless another one is predicted to be faster.
+
+    `costs_like` names a family whose measured constants stand in for its own, where it has none.
+    """
+
+    name: str
+    columns: type[Any]
+    kinds: tuple[type[np.generic], ...]  # of the columns
+    has: Needs
+    usual: str
+    costs_like: str | None = None
+
+    @property
+    def is_list(self) -> bool:
+        """A cell holds a list, and not a value in each of a few columns."""
+        return Needs.LISTS in self.has
+
+    def of(self, *columns: Any) -> Columns:
+        """Columns of this family."""
+        return self.columns(*columns)
+
+    def empty(self, length: int) -> Columns:
+        """Columns whose values are undefined."""
+        return self.columns(*(new_array(length, kind) for kind in self.kinds))
+
+    def __repr__(self) -> str:
+        return f"<family {self.name}>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    combine: Callable[..., Any]
+    neutral: Any  # a value of the family
+    remove: Callable[..., Any] | None
+    same: Callable[..., Any] | None
+
+
+#: The families that ship, by name.
+FAMILIES: dict[str, Family] = {}
+
+_OPERATIONS: dict[type[Any], _Operation] = {}
+
+
+def declare(
+    family: Family,
+    combine: Callable[..., Any],
+    neutral: tuple[float, ...],
+    remove: Callable[..., Any] | None = None,
+    same: Callable[..., Any] | None = None,
+) -> Family:
+    """Make kernels know a family: its operations, functions of `left` and `right`, are compiled into them."""
+    value = family.columns(*(kind(one) for kind, one in zip(family.kinds, neutral, strict=True)))
+    _OPERATIONS[family.columns] = _Operation(combine, value, remove, same)
+    return family
+
+
+def ship(
+    family: Family,
+    combine: Callable[..., Any],
+    neutral: tuple[float, ...],
+    remove: Callable[..., Any] | None = None,
+    same: Callable[..., Any] | None = None,
+) -> Family:
+    """Declare a family that is known by its name wherever windloom runs; snapshots name it."""
+    FAMILIES[family.name] = declare(family, combine, neutral, remove, same)
+    return family
+
+
+def _listed(name: str) -> Family:
+    made = Family(name, Lists, (np.int64, np.int32, np.int64), Needs.LISTS, "running_counts")
+    FAMILIES[name] = made
+    return made
+
+
+def _add_pairs(left: Any, right: Any) -> Any:
+    # Knuth's error-free sum of the high halves; what it loses gathers in the low half. The halves are not set straight
+    # each time: a chain of additions would wait for that seven times as long as for the high halves alone, and an error
+    # of n · 2^-105 of Σ|x| after n of them needs no better. Whoever reads a pair adds its halves up.
+    high = left.high + right.high
+    moved = high - left.high
+    error = (left.high - (high - moved)) + (right.high - moved)
+    low = left.low + (right.low + error)
+    # Infinity and NaN have no error term: their sum is the answer.
+    if not np.isfinite(high):
+        low = 0.0
+    return AddFloat(high, low)
+
+
+def _merge_moments(left: Any, right: Any) -> Any:
+    # Chan, Golub and LeVeque: stable, because only the difference of the means is squared.
+    count = left.count + right.count
+    if left.count == 0.0:
+        return right
+    if right.count == 0.0:
+        return left
+    apart = right.mean - left.mean
+    share = right.count / count
+    mean = left.mean + apart * share
+    return Moments(count, mean, left.square + right.square + apart * apart * left.count * share)
+
+
+_BOTH = Needs.ASSOCIATIVE | Needs.COMMUTATIVE
+
+#: 64-bit integers; exact.
+ADD_INT = ship(
+    Family("add_int", AddInt, (np.int64,), _BOTH | Needs.INVERTIBLE, "prefix_ring"),
+    lambda left, right: AddInt(left.value + right.value),
+    (0,),
+    remove=lambda left, right: AddInt(left.value - right.value),
+)
+#: Double-double pairs. Subtracting floats loses what a passing spike has absorbed: only who watches for that may do it.
+ADD_FLOAT = ship(
+    Family("add_float", AddFloat, (np.float64, np.float64), _BOTH | Needs.NEARLY_INVERTIBLE, "block_decomposition"),
+    _add_pairs,
+    (0.0, 0.0),
+)
+#: Order-preserving 64-bit keys; MIN uses the reversed order.
+MAX_INT = ship(
+    Family("max_int", MaxInt, (np.int64,), _BOTH | Needs.SELECTIVE, "block_decomposition"),
+    lambda left, right: MaxInt(max(left.value, right.value)),
+    (LOWEST,),
+    same=lambda left, right: left.value == right.value,
+)
+#: (count, mean, sum of squared deviations).
+MOMENTS = ship(
+    Family("moments", Moments, (np.float64,) * 3, _BOTH, "block_decomposition"), _merge_moments, (0.0, 0.0, 0.0)
+)
+#: Lists of (value, how often).
+FREQUENCIES = _listed("frequencies")
+#: Lists of (register, largest rank): HyperLogLog.
+REGISTERS = _listed("registers")
+
+
+def empty_like(columns: Columns, length: int) -> Columns:
+    """Columns of the same family whose values are undefined."""
+    return type(columns)(*(new_array(length, column.dtype) for column in columns))
+
+
+def can_remove(columns: Columns) -> bool:
+    """Is there `remove` for these columns?"""
+    return _OPERATIONS[type(columns)].remove is not None
+
+
+# Names for compiled code only; the bodies are the overloads below.
+def load(columns: Any, index: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def store(columns: Any, index: Any, item: Any) -> None:
+    raise NotImplementedError("compiled code only")
+
+
+def combine(left: Any, right: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def remove(left: Any, right: Any) -> Any:
+    """`left` without `right`, which is part of it."""
+    raise NotImplementedError("compiled code only")
+
+
+def same(left: Any, right: Any) -> Any:
+    """Of selective families: is it the same value?"""
+    raise NotImplementedError("compiled code only")
+
+
+def beats_batch(value: Any, columns: Any, first: Any) -> Any:
+    """Of selective families: does the value stay if combined with any of `BATCH` cells from `first` on?"""
+    raise NotImplementedError("compiled code only")
+
+
+def identity(columns: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def like(columns: Any, length: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def _kind(numba_type: Any) -> type[Any] | None:
+    return getattr(numba_type, "instance_class", None) if isinstance(numba_type, types.BaseNamedTuple) else None
+
+
+def _operation(numba_type: Any) -> _Operation | None:
+    kind = _kind(numba_type)
+    return None if kind is None else _OPERATIONS.get(kind)
+
+
+def in_batches(columns: Any) -> bool:
+    """While a kernel is compiled: is there `beats_batch` for these columns?"""
+    return _kind(columns) is MaxInt and columns[0].layout == "C"
+
+
+@overload(load, strict=False)
+def _load(columns: Any, index: Any) -> Callable[..., Any] | None:
+    return None if _operation(columns) is None else lambda columns, index: values_at(columns, index)
+
+
+@overload(store, strict=False)
+def _store(columns: Any, index: Any, item: Any) -> Callable[..., Any] | None:
+    return None if _operation(columns) is None else lambda columns, index, item: put_at(columns, index, item)
+
+
+@overload(combine, strict=False)
+def _combine(left: Any, right: Any) -> Callable[..., Any] | None:
+    operation = _operation(left)
+    return None if operation is None else counted(operation.combine)
+
+
+def counted(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation itself, or in a counting build one that also counts."""
+    if not COUNTING:
+        return operation
+    body = numba.njit(operation)
+
+    def operation_counted(left: Any, right: Any) -> Any:
+        count_one()
+        return body(left, right)
+
+    return operation_counted
+
+
+@overload(remove, strict=False)
+def _remove(left: Any, right: Any) -> Callable[..., Any] | None:
+    operation = _operation(left)
+    return None if operation is None or operation.remove is None else counted(operation.remove)
+
+
+@overload(same, strict=False)
+def _same(left: Any, right: Any) -> Callable[..., Any] | None:
+    operation = _operation(left)
+    return None if operation is None else operation.same
+
+
+@overload(beats_batch, strict=False)
+def _beats_batch(value: Any, columns: Any, first: Any) -> Callable[..., Any] | None:
+    if not in_batches(columns):
+        return None
+    if not COUNTING:
+        return lambda value, columns, first: not any_above(columns.value, first, value.value)
+
+    def counted_batch(value: Any, columns: Any, first: Any) -> Any:
+        for _ in range(BATCH):
+            count_one()
+        return not any_above(columns.value, first, value.value)
+
+    return counted_batch
+
+
+@overload(identity, strict=False)
+def _identity(columns: Any) -> Callable[..., Any] | None:
+    operation = _operation(columns)
+    if operation is None:
+        return None
+    neutral = operation.neutral
+    return lambda columns: neutral
+
+
+@overload(like, strict=False)
+def _like(columns: Any, length: Any) -> Callable[..., Any] | None:
+    if _operation(columns) is None:
+        return None
+    kind = columns.instance_class
+    last, *others = (np.dtype(str(column.dtype)).type for column in reversed(list(columns)))
+    arrays = _with_array(last, None)
+    for other in others:
+        arrays = _with_array(other, arrays)
+    return lambda columns, length: kind(*arrays(length))
+
+
+def _with_array(kind: type[np.generic], others: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Compiled: new arrays of a length as a tuple, one before those of `others`."""
+    made: Callable[..., Any]
+    if others is None:
+        made = numba.njit(lambda length: (np.empty(length, kind),))
+    else:
+        made = numba.njit(lambda length: (np.empty(length, kind), *others(length)))
+    return made

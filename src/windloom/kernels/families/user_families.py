@@ -1,0 +1,170 @@
+"""Families that users define: their Python functions compiled into the same kernels as the families that ship.
+
+A user's value is a scalar or a named tuple. Inside kernels it is a class of the aggregate's own, with the same fields:
+two aggregates may use one class of values and combine them differently. Code is compiled once per process and kept
+nowhere else (see `never_keep`).
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable
+from functools import cache
+from threading import Lock
+from typing import Any
+
+import numba
+import numpy as np
+from numba.extending import overload
+
+from windloom.kernels.compiling.compiled import compiled, never_keep
+from windloom.kernels.families.algebra import Family, combine, declare, load, store
+from windloom.model.aggregate import Needs, UserDefined
+from windloom.model.types import DataType, TypeKind
+
+#: What lifts an argument to a value of the columns' class, and what lowers one.
+_LIFTS: dict[type[Any], Callable[..., Any]] = {}
+_LOWERS: dict[type[Any], Callable[..., Any]] = {}
+
+
+_LOCK = Lock()
+
+
+def number_kind(kind: DataType) -> type[np.generic]:
+    """The machine's type for a type of numbers; conditions are kept as they are."""
+    if kind.kind is TypeKind.BOOLEAN:
+        return np.bool_
+    return np.int64 if kind.kind is TypeKind.INTEGER else np.float64
+
+
+def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A user's function as machine code, with the rules of our kernels: divisions do not raise."""
+    made: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy")(function)
+    return made
+
+
+def user_family(own: UserDefined) -> Family:
+    """The family of a user's aggregate, known to kernels from now on; threads that ask at once get the same one."""
+    with _LOCK:
+        return _made(own)
+
+
+@cache
+def _made(own: UserDefined) -> Family:
+    columns: Any = namedtuple(own.name, [name for name, _ in own.fields])  # type: ignore[misc]
+    never_keep(columns)
+    kinds = tuple(number_kind(kind) for _, kind in own.fields)
+    inside, outside = _inside(columns, kinds), _outside(own.value_class)
+    _LIFTS[columns] = _lifting(own, inside)
+    _LOWERS[columns] = _lowering(own, outside)
+    usual, like = "block_decomposition", "max_int" if Needs.SELECTIVE in own.has else "moments"
+    if own.inverse is not None:
+        usual, like = "prefix_ring", "add_int"
+    family = Family(own.name, columns, kinds, own.has, usual, like)
+    neutral = own.neutral if own.value_class is not None else (own.neutral,)
+    return declare(
+        family,
+        _between(own.combine, inside, outside),
+        neutral,
+        remove=_between(own.inverse, inside, outside) if own.inverse is not None else None,
+        same=_equal if Needs.SELECTIVE in own.has else None,
+    )
+
+
+def _inside(columns: type[Any], kinds: tuple[type[np.generic], ...]) -> Callable[..., Any]:
+    """Compiled: a user's value as one of the columns' class, every field of its type."""
+    if len(kinds) == 1:
+        return _alone(columns, kinds[0])
+    fields = None
+    for place in reversed(range(len(kinds))):
+        fields = _with_field(place, kinds[place], fields)
+    return compile_function(lambda value: columns(*fields(value)))  # type: ignore[misc]
+
+
+def _alone(columns: type[Any], kind: type[np.generic]) -> Callable[..., Any]:
+    """The one field of a value: a scalar is its own, a named tuple of one is taken apart."""
+
+    def take(value: Any) -> Any:
+        raise NotImplementedError("compiled code only")
+
+    @overload(take, strict=False)
+    def _take(value: Any) -> Callable[..., Any]:
+        if hasattr(value, "instance_class"):
+            return lambda value: columns(kind(value[0]))
+        return lambda value: columns(kind(value))
+
+    return compile_function(lambda value: take(value))
+
+
+def _with_field(place: int, kind: type[np.generic], others: Callable[..., Any] | None) -> Callable[..., Any]:
+    if others is None:
+        return compile_function(lambda value: (kind(value[place]),))
+    return compile_function(lambda value: (kind(value[place]), *others(value)))
+
+
+def _outside(value_class: type[Any] | None) -> Callable[..., Any]:
+    """Compiled: a value of the columns' class as the user's functions take it."""
+    if value_class is None:
+        return compile_function(lambda value: value[0])
+    return compile_function(lambda value: value_class(*value))
+
+
+def _lifting(own: UserDefined, inside: Callable[..., Any]) -> Callable[..., Any]:
+    lift = compile_function(own.lift)
+    return lambda columns, argument: inside(lift(argument))
+
+
+def _lowering(own: UserDefined, outside: Callable[..., Any]) -> Callable[..., Any]:
+    lower = compile_function(own.lower)
+    return lambda value: lower(outside(value))
+
+
+def _between(
+    function: Callable[..., Any], inside: Callable[..., Any], outside: Callable[..., Any]
+) -> Callable[..., Any]:
+    body = compile_function(function)
+    return lambda left, right: inside(body(outside(left), outside(right)))
+
+
+def _equal(left: Any, right: Any) -> Any:
+    return left == right
+
+
+# Names for compiled code only, as in `families`.
+def lift_as(columns: Any, argument: Any) -> Any:
+    """The argument lifted to a value of the columns' family."""
+    raise NotImplementedError("compiled code only")
+
+
+def lower_of(value: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+@overload(lift_as, strict=False)
+def _lift_as(columns: Any, argument: Any) -> Callable[..., Any] | None:
+    return _LIFTS.get(getattr(columns, "instance_class", None))  # type: ignore[arg-type]
+
+
+@overload(lower_of, strict=False)
+def _lower_of(value: Any) -> Callable[..., Any] | None:
+    return _LOWERS.get(getattr(value, "instance_class", None))  # type: ignore[arg-type]
+
+
+@compiled
+def update(cells, rows, every, arguments, out):  # type: ignore[no-untyped-def]
+    """Take tuples in: `out[cells[i]]` is combined with `arguments[i]`, lifted, for every chosen tuple i in this order.
+
+    As of `weave.updates`: `rows` names the chosen tuples; with `every`, all of them are. `out` holds neutral values, or
+    what was taken in before.
+    """
+    for k in range(len(cells) if every else len(rows)):
+        i = k if every else np.int64(rows[k])
+        store(out, cells[i], combine(load(out, cells[i]), lift_as(out, arguments[i])))
+
+
+@compiled
+def lower_rows(columns, wanted, out):  # type: ignore[no-untyped-def]
+    """`out[i]` = value i lowered, where it is wanted."""
+    for i in range(len(out)):
+        if wanted[i]:
+            out[i] = lower_of(load(columns, i))

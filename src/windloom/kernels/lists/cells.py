@@ -1,0 +1,176 @@
+"""Cells that hold lists: their columns, what can be asked of them, and merging them.
+
+Cell i holds entries `bounds[i] : bounds[i + 1]`, in ascending order of code, no code twice. A code is the rank of a
+value among all values held, so that codes are ordered as values are; `counts` says how often the value occurs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.cells.locate import WindowArrays
+from windloom.kernels.compiling.compiled import compiled
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+
+
+class Lists(NamedTuple):
+    bounds: Any
+    codes: Any
+    counts: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """To be answered: how many codes a window holds."""
+
+    codes: int  # of all cells: one more than the largest code
+    found: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """To be answered: the codes on both sides of the place `share · (total - 1)` among a window's values in order."""
+
+    codes: int
+    share: float
+    total: Ints
+    lower: Codes
+    higher: Codes
+
+
+@dataclass(slots=True)
+class Top:
+    """To be answered: the k codes that occur most often, and how often; of equals the smaller code goes first."""
+
+    codes: int
+    k: int
+    items: Lists | None = None  # a list for each row
+
+
+@dataclass(slots=True)
+class Frequent:
+    """To be answered: codes that surely occur more than `threshold` times, which is found too (Algorithm 6)."""
+
+    codes: int
+    k: int
+    starts: Ints  # of the cells
+    windows: WindowArrays  # of all queries
+    threshold: Ints
+    items: Lists | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """To be answered: about how many values were hashed into registers, which codes are here, and ranks counts."""
+
+    codes: int
+    found: Ints
+
+
+#: What can be asked of lists.
+Question = Distinct | Ranked | Top | Frequent | Registered
+
+
+def merge_lists(cells: Lists, codes: int, order: Ints, runs: Ints, *, largest: bool = False) -> Lists:
+    """Cells `order[runs[r] : runs[r + 1]]` as one, for every r: equal codes are one entry, with the sum of counts.
+
+    With `largest`, with the largest count instead.
+    """
+    entries = int(cells.bounds[-1])
+    merged = Lists(np.zeros(len(runs), np.int64), np.empty(entries, np.int32), np.empty(entries, np.int64))
+    used = _merge(cells.bounds, cells.codes, cells.counts, codes, order, runs, largest, *merged)
+    if used == entries:
+        return merged
+    return Lists(merged.bounds, merged.codes[:used].copy(), merged.counts[:used].copy())
+
+
+@compiled
+def _merge(bounds, codes, counts, universe, order, runs, largest, to_bounds, to_codes, to_counts):  # type: ignore[no-untyped-def]
+    # Two stable counting sorts, by code and then by run, put every run's entries side by side in order of code.
+    sizes = np.zeros(len(runs), np.int64)
+    places = np.zeros(universe + 1, np.int64)
+    total = 0
+    for run in range(len(runs) - 1):
+        for i in range(runs[run], runs[run + 1]):
+            cell = order[i]
+            for entry in range(bounds[cell], bounds[cell + 1]):
+                places[codes[entry] + 1] += 1
+            sizes[run + 1] += bounds[cell + 1] - bounds[cell]
+        total += sizes[run + 1]
+    for code in range(universe):
+        places[code + 1] += places[code]
+    for run in range(len(runs) - 1):
+        sizes[run + 1] += sizes[run]
+    by_code, run_of = np.empty(total, np.int64), np.empty(total, np.int32)
+    for run in range(len(runs) - 1):
+        for i in range(runs[run], runs[run + 1]):
+            cell = order[i]
+            for entry in range(bounds[cell], bounds[cell + 1]):
+                place = places[codes[entry]]
+                places[codes[entry]] += 1
+                by_code[place] = entry
+                run_of[place] = run
+    arranged = np.empty(total, np.int64)
+    next_place = sizes[:-1].copy()
+    for place in range(total):
+        run = run_of[place]
+        arranged[next_place[run]] = by_code[place]
+        next_place[run] += 1
+    used = 0
+    for run in range(len(runs) - 1):
+        first = used
+        for place in range(sizes[run], sizes[run + 1]):
+            entry = arranged[place]
+            if used > first and to_codes[used - 1] == codes[entry]:
+                both = max(to_counts[used - 1], counts[entry]) if largest else to_counts[used - 1] + counts[entry]
+                to_counts[used - 1] = both
+            else:
+                to_codes[used] = codes[entry]
+                to_counts[used] = counts[entry]
+                used += 1
+        to_bounds[run + 1] = used
+    return used
+
+
+def reduce_lists(cells: Lists, most: int) -> Lists:
+    """Where a cell has more than twice so many entries: less than that many, all counts less by what the next had.
+
+    A value that is taken away, and every one that is left, was counted in as many others, each by as much: what counts
+    lose in all reductions together is at most the number of all values over `most + 1` (Misra and Gries).
+    """
+    if not len(cells.bounds) or int(np.diff(cells.bounds).max(initial=0)) <= 2 * most:
+        return cells
+    reduced = Lists(np.zeros_like(cells.bounds), np.empty_like(cells.codes), np.empty_like(cells.counts))
+    used = _reduce(*cells, most, *reduced)
+    return Lists(reduced.bounds, reduced.codes[:used].copy(), reduced.counts[:used].copy())
+
+
+@compiled
+def _reduce(bounds, codes, counts, most, to_bounds, to_codes, to_counts):  # type: ignore[no-untyped-def]
+    used = 0
+    for cell in range(len(bounds) - 1):
+        own = counts[bounds[cell] : bounds[cell + 1]]
+        less = np.int64(0)
+        if len(own) > 2 * most:
+            less = np.sort(own)[len(own) - 1 - most]
+        for entry in range(bounds[cell], bounds[cell + 1]):
+            if counts[entry] > less:
+                to_codes[used] = codes[entry]
+                to_counts[used] = counts[entry] - less
+                used += 1
+        to_bounds[cell + 1] = used
+    return used
+
+
+def entries_of(cells: Lists, wanted: NDArray[np.bool_]) -> Lists:
+    """Only the wanted cells."""
+    sizes = np.diff(cells.bounds)
+    kept = np.repeat(wanted, sizes)
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[wanted])])
+    return Lists(bounds, cells.codes[kept], cells.counts[kept])

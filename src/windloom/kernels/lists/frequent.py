@@ -1,0 +1,124 @@
+"""Frequent items: values that surely occur more often than a threshold, from top-k lists of a window's sub-windows.
+
+| time    | O(entries of a sub-window) once a query, O(k) a sub-window that enters or leaves, O(counters) a window |
+| space   | k entries a sub-window, a counter for each value                                                       |
+| needs   | lists                                                                                                  |
+| queries | each its own: sub-windows are the query's                                                              |
+| source  | Algorithm 6 (source E, chapter 6)                                                                      |
+
+A sub-window is what lies between two neighbouring edges of the query's own windows: for a range of n slides, a slide.
+Of each only the k most frequent values count, and δ adds up how often the k-th occurs: a value that is in none of these
+lists occurs at most δ times in the window. What the lists say of a value is never too much, so that a value with more
+than δ in the lists occurs more than δ times: no false positives. There may be false negatives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.lists.cells import Frequent, Lists
+from windloom.kernels.lists.most_frequent import best_of, put_in, room_for, take_away
+
+
+def find_frequent(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Frequent, anew: bool) -> None:
+    """With `anew`, every window is counted from nothing."""
+    windows = (out.windows.ranges, out.windows.slides, out.windows.offsets)
+    lane_arrays = (lanes.bounds, lanes.lo, lanes.hi)
+    arguments = (cells, out.starts, len(group_bounds) - 1, lane_arrays, windows, queries, out.codes, anew)
+    out.items = Lists(*_evaluate(*arguments, min(out.k, out.codes + 1), out.threshold))
+
+
+@compiled
+def _evaluate(cells, starts, groups, lane_arrays, windows, queries, universe, anew, k, threshold):  # type: ignore[no-untyped-def]
+    bounds, lo, hi = lane_arrays
+    held, places, present = np.zeros(universe, np.int64), np.empty(universe, np.int32), np.empty(universe, np.int32)
+    best_codes, best_counts = np.empty(universe, np.int32), np.empty(universe, np.int64)
+    found = np.zeros(len(threshold) + 1, np.int64)
+    to_codes, to_counts = np.empty(1024, np.int32), np.empty(1024, np.int64)
+    written, next_row = 0, 0
+    for query in queries:
+        window = windows[0][query], windows[1][query], windows[2][query]
+        for lane in range(query * groups, (query + 1) * groups):
+            if bounds[lane] == bounds[lane + 1]:
+                continue
+            base = lo[bounds[lane]]
+            of_cell, ends, codes, counts, kth = _summaries(
+                cells, starts, base, hi[bounds[lane + 1] - 1], window, k, held, places, present
+            )
+            left = right = size = 0
+            passed = np.int64(0)
+            for row in range(bounds[lane], bounds[lane + 1]):
+                first, last = of_cell[lo[row] - base], of_cell[hi[row] - base - 1] + 1
+                gone, stay = (right, first) if anew or first >= right else (first, right)
+                leaving, entering = slice(ends[left], ends[gone]), slice(ends[stay], ends[last])
+                size = take_away(codes[leaving], counts[leaving], held, places, present, size)
+                size = put_in(codes[entering], counts[entering], held, places, present, size)
+                passed += kth[stay:last].sum() - kth[left:gone].sum()
+                left, right = first, last
+                threshold[row] = passed
+                kept = _above(passed, held, present[:size], best_codes, best_counts)
+                to_codes, to_counts = room_for(to_codes, to_counts, written, kept)
+                to_codes[written : written + kept] = best_codes[:kept]
+                to_counts[written : written + kept] = best_counts[:kept]
+                found[next_row : row + 1] = written
+                next_row = row + 1
+                written += kept
+            leaving = slice(ends[left], ends[right])
+            size = take_away(codes[leaving], counts[leaving], held, places, present, size)
+    found[next_row:] = written
+    return found, to_codes[:written].copy(), to_counts[:written].copy()
+
+
+@compiled
+def _above(least, held, present, best_codes, best_counts):  # type: ignore[no-untyped-def]
+    """The values counted more than `least` times, the most frequent first; returns how many."""
+    chosen = np.empty(len(present), np.int32)
+    count = 0
+    for code in present:
+        chosen[count] = code
+        count += held[code] > least
+    return best_of(held, chosen[:count], best_codes, best_counts)
+
+
+@compiled
+def _summaries(cells, starts, begin, end, window, k, held, places, present):  # type: ignore[no-untyped-def]
+    """Which sub-window each cell lies in, the top-k list of every sub-window, and how often its k-th value occurs."""
+    bounds, codes, counts = cells
+    length, slide, offset = window
+    of_cell = np.empty(end - begin, np.int64)
+    ends = np.zeros(end - begin + 1, np.int64)
+    kth = np.zeros(end - begin, np.int64)
+    best_codes, best_counts = np.empty(k, np.int32), np.empty(k, np.int64)
+    to_codes, to_counts = np.empty(1024, np.int32), np.empty(1024, np.int64)
+    sub, cell = 0, begin
+    while cell < end:
+        first = cell
+        edge = _next_edge(starts[cell], slide, offset, length)
+        size = 0
+        while cell < end and starts[cell] < edge:
+            entries = slice(bounds[cell], bounds[cell + 1])
+            size = put_in(codes[entries], counts[entries], held, places, present, size)
+            of_cell[cell - begin] = sub
+            cell += 1
+        kept = best_of(held, present[:size], best_codes, best_counts)
+        if kept == k:
+            kth[sub] = best_counts[k - 1]
+        to_codes, to_counts = room_for(to_codes, to_counts, ends[sub], kept)
+        to_codes[ends[sub] : ends[sub] + kept] = best_codes[:kept]
+        to_counts[ends[sub] : ends[sub] + kept] = best_counts[:kept]
+        ends[sub + 1] = ends[sub] + kept
+        entries = slice(bounds[first], bounds[cell])
+        take_away(codes[entries], counts[entries], held, places, present, size)
+        sub += 1
+    return of_cell, ends, to_codes, to_counts, kth
+
+
+@compiled
+def _next_edge(tick, slide, offset, length):  # type: ignore[no-untyped-def]
+    """The first start or end of a window behind the tick."""
+    start = tick - (tick - offset) % slide + slide
+    stop = tick - (tick - offset - length) % slide + slide
+    return min(start, stop)

@@ -1,0 +1,54 @@
+"""Running counts: how often each value occurs in the window, kept up while cells enter and leave it.
+
+| time    | O(entries that enter or leave) a window, then what the question asks for      |
+| space   | a counter for each value                                                      |
+| needs   | lists                                                                         |
+| queries | each its own; COUNT(DISTINCT x) all at once, see `last_seen`                  |
+| source  | running and interval synopses with frequency counts (source E §2.3.4, §6.1)   |
+
+Adding and subtracting whole numbers is exact, so a lane goes on for ever without a rest. Between rounds nothing is kept
+but the cells: a running synopsis of the whole stream would hold values that never come again (source E).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windloom.kernels.lists.cells import Distinct, Frequent, Lists, Question, Ranked, Registered, Top
+from windloom.kernels.lists.frequent import find_frequent
+from windloom.kernels.lists.last_seen import count_last_seen, recount_distinct
+from windloom.kernels.lists.most_frequent import find_most_frequent
+from windloom.kernels.lists.order_statistics import find_ranks
+from windloom.kernels.lists.registers import estimate_distinct
+from windloom.model.aggregate import Needs
+
+
+class RunningCounts:
+    name = "running_counts"
+    needs = (Needs.LISTS,)
+
+    def evaluate(self, cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question) -> None:
+        if isinstance(out, Distinct):
+            count_last_seen(cells, group_bounds, lanes, queries, out)
+        else:
+            _answer(cells, group_bounds, lanes, queries, out, anew=False)
+
+
+def recount(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question) -> None:
+    """What `recalculate` does where cells hold lists: every window is counted from nothing."""
+    if isinstance(out, Distinct):
+        recount_distinct(cells, group_bounds, lanes, queries, out)
+    else:
+        _answer(cells, group_bounds, lanes, queries, out, anew=True)
+
+
+def _answer(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question, *, anew: bool) -> None:
+    match out:
+        case Ranked():
+            find_ranks(cells, group_bounds, lanes, queries, out, anew)
+        case Top():
+            find_most_frequent(cells, group_bounds, lanes, queries, out, anew)
+        case Frequent():
+            find_frequent(cells, group_bounds, lanes, queries, out, anew)
+        case Registered():
+            estimate_distinct(cells, group_bounds, lanes, queries, out, anew)

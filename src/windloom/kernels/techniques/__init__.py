@@ -1,0 +1,1 @@
+"""One file per technique of final aggregation, and their registry."""

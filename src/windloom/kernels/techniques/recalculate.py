@@ -1,0 +1,41 @@
+"""Recalculate: combine every cell of the window, every time.
+
+| time    | O(cells in the window) a window             |
+| space   | none beyond the cells                       |
+| needs   | associative, or lists                       |
+| queries | many                                        |
+| source  | Panes, naive final aggregation (source C)   |
+
+The slow truth that every other technique is tested against.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.families.algebra import combine, identity, load, store
+from windloom.kernels.lists.cells import Lists
+from windloom.kernels.lists.running_counts import recount
+from windloom.model.aggregate import Needs
+
+
+class Recalculate:
+    name = "recalculate"
+    needs = (Needs.ASSOCIATIVE, Needs.LISTS)
+
+    def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None:
+        if isinstance(cells, Lists):
+            recount(cells, group_bounds, lanes, queries, out)
+            return
+        _evaluate(cells, len(group_bounds) - 1, lanes.bounds, lanes.lo, lanes.hi, queries, out)
+
+
+@compiled
+def _evaluate(cells, groups, bounds, lo, hi, queries, out):  # type: ignore[no-untyped-def]
+    for query in queries:
+        for row in range(bounds[query * groups], bounds[(query + 1) * groups]):
+            total = identity(cells)
+            for cell in range(lo[row], hi[row]):
+                total = combine(total, load(cells, cell))
+            store(out, row, total)

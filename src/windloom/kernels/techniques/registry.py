@@ -1,0 +1,97 @@
+"""The final-aggregation techniques by name; a new one is one file and one line here."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from windloom.errors import WindloomError, near_names
+from windloom.kernels.families.algebra import Family
+from windloom.kernels.lists.running_counts import RunningCounts
+from windloom.kernels.techniques.b_int import BInt
+from windloom.kernels.techniques.block_decomposition import BlockDecomposition
+from windloom.kernels.techniques.daba import Daba
+from windloom.kernels.techniques.flat_fat import FlatFat
+from windloom.kernels.techniques.flat_fit import FlatFit
+from windloom.kernels.techniques.prefix_ring import PrefixRing
+from windloom.kernels.techniques.recalculate import Recalculate
+from windloom.kernels.techniques.slick_deque import SlickDeque
+from windloom.kernels.techniques.subtract_on_evict import SubtractOnEvict
+from windloom.kernels.techniques.two_stacks import TwoStacks
+from windloom.model.aggregate import Needs
+
+
+class Technique(Protocol):
+    """Answers many windows over sorted cells; of the rows of `out`, those of `queries` are written."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def needs(self) -> tuple[Needs, ...]:
+        """Alternatives: the technique answers an operation that has all properties of one of them."""
+        ...
+
+    def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None: ...
+
+
+class SteppingTechnique(Technique, Protocol):
+    """Answers window after window, and can note a stamp (see `operations`) after each."""
+
+    def evaluate(
+        self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None
+    ) -> None: ...
+
+
+STEPPING: dict[str, SteppingTechnique] = {
+    one.name: one for one in (SubtractOnEvict(), SlickDeque(), TwoStacks(), Daba(), FlatFit(), FlatFat(), BInt())
+}
+
+TECHNIQUES: dict[str, Technique] = {
+    **{one.name: one for one in (Recalculate(), PrefixRing(), BlockDecomposition(), RunningCounts())},
+    **STEPPING,
+}
+
+
+def permits(technique: Technique, family: Family) -> bool:
+    """Has the family all properties of one of the technique's alternatives?"""
+    return any(needs in family.has for needs in technique.needs)
+
+
+def allowed(family: Family) -> list[str]:
+    """Names of the techniques a family's properties permit."""
+    return [name for name, technique in TECHNIQUES.items() if permits(technique, family)]
+
+
+def find_technique(name: str) -> Technique:
+    if name not in TECHNIQUES:
+        raise WindloomError(
+            f"unknown technique '{name}'",
+            "it says how slices are combined into windows",
+            near_names(name, ["auto", *TECHNIQUES]),
+        )
+    return TECHNIQUES[name]
+
+
+def choose_technique(family: Family, forced: str = "auto") -> str:
+    """The technique for a family: the forced one if its needs are met, else a refusal that says why."""
+    if forced == "auto":
+        return family.usual
+    technique = find_technique(forced)
+    if not permits(technique, family):
+        if family.is_list or technique.needs == (Needs.LISTS,):
+            what = "lists of values, and it combines values of a fixed size" if family.is_list else "no lists of values"
+            raise WindloomError(
+                f"technique '{forced}' cannot evaluate {family.name}",
+                f"slices hold {what}",
+                "use technique='auto' or one of: " + ", ".join(allowed(family)),
+            )
+        lacks = " or ".join(
+            " and ".join(str(one.name).lower().replace("_", " ") for one in needs & ~family.has)
+            for needs in technique.needs
+        )
+        raise WindloomError(
+            f"technique '{forced}' cannot evaluate {family.name}",
+            f"it needs the operation to be {lacks}, and {family.name} is not",
+            "use technique='auto' or one of: " + ", ".join(allowed(family)),
+        )
+    return forced

@@ -1,9 +1,0 @@
-"""EXPLAIN: a plan as text, as JSON and as a picture."""
-
-from windloom.plan.explain.picture import explain_svg
-from windloom.plan.explain.sharing import sharing_text
-from windloom.plan.explain.sharing_json import sharing_json
-from windloom.plan.explain.text import explain_text
-from windloom.plan.explain.to_json import explain_json
-
-__all__ = ["explain_json", "explain_svg", "explain_text", "sharing_json", "sharing_text"]

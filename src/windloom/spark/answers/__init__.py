@@ -1,0 +1,1 @@
+"""Answers that Spark makes: shards on executors, expressions that only Spark knows."""

@@ -1,0 +1,119 @@
+"""A round on executors, in two jobs: cells with the largest event time of every stream, then the step by shards.
+
+A frontier is of all tuples of a stream together, so it is known only after the first job; its cells stay with the
+executors. In the second they are brought together by shard, and every shard is one call of `run_shard`. Each shard is
+also sent a row that holds nothing: one without tuples has windows to close all the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from windloom.durable.faults import fault
+from windloom.durable.shards.notes import ShardNote
+from windloom.durable.shards.run import ShardRound, run_shard
+from windloom.durable.shards.split import join_cells
+from windloom.errors import WindloomError
+from windloom.model.stream import Stream
+from windloom.plan.physical import Plan
+from windloom.rounds.lateness import before_round
+from windloom.rounds.state import State
+from windloom.spark.intake.shards import Told, refuse_untimed, shard_cells, told, with_clocks
+
+_Task = Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a round takes in, left on the executors, and what was told of it."""
+
+    frame: DataFrame
+    told: Told
+
+
+@dataclass(frozen=True, slots=True)
+class SparkShardJobs:
+    """The two jobs, as the placement on executors asks for them."""
+
+    spark: SparkSession
+    streams: Mapping[str, Stream]
+    skip_untimed: bool
+
+    @contextmanager
+    def gathered(
+        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, shards: int
+    ) -> Iterator[Gathered]:
+        """Run the first job; the cells can be read until the end of the `with`."""
+        frame, readings = shard_cells(plan, frames, before_round(plan, state), shards)
+        streams = [self.streams[name] for name in frames]
+        with ExitStack() as scope:
+            scope.callback(frame.persist().unpersist)
+            with ExitStack() as reading:
+                if batch is not None and readings + len(streams) > 2:
+                    # Every part reads the micro-batch; without this each of them would fetch it from the source again.
+                    batch.persist()
+                    reading.callback(batch.unpersist)
+                seen = with_clocks(told(plan, frame), plan, frames, streams)
+            if not self.skip_untimed:
+                refuse_untimed(plan, seen)
+            yield Gathered(frame, seen)
+
+    def run_shards(self, round: ShardRound, taken: Gathered | None, shards: int) -> list[ShardNote]:
+        return run_shards(self.spark, round, None if taken is None else taken.frame, shards)
+
+
+def run_shards(spark: SparkSession, round: ShardRound, cells: DataFrame | None, shards: int) -> list[ShardNote]:
+    """Run the second job: every shard once, as far as anybody can tell. Notes come by number of the shard."""
+    if cells is not None:
+        spark = cells.sparkSession  # of a micro-batch, a session of its own
+    frame = spark.range(shards).selectExpr("CAST(id AS INT) AS shard", "CAST(NULL AS BINARY) AS cells")
+    if cells is not None:
+        frame = frame.unionAll(cells.where(F.col("shard") >= 0).select("shard", "cells"))
+    rows = spread(frame, shards).groupBy("shard").applyInArrow(_task(round), "shard int, note string").collect()
+    notes = sorted((ShardNote.from_json(json.loads(row["note"])) for row in rows), key=lambda note: note.shard)
+    if [note.shard for note in notes] != list(range(shards)):
+        raise WindloomError(
+            f"round {round.number} did not run in each of its {shards} shards",
+            f"notes came back from {[note.shard for note in notes]}",
+            "start again with the same checkpoint: the round runs again",
+        )
+    return notes
+
+
+def spread(frame: DataFrame, shards: int) -> DataFrame:
+    """A task for each shard: Spark would lay shards together by the bytes of their cells, but states weigh more."""
+    if hasattr(frame, "repartitionById"):  # Spark 4.1; without it, shards whose hashes collide share a task
+        return frame.repartitionById(shards, "shard")
+    return frame.repartition(shards, "shard")
+
+
+def _task(round: ShardRound) -> _Task:
+    """The function that travels to the executors: it carries values only, never a frame."""
+
+    def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shard = key[0].as_py()
+        cells = join_cells(
+            (one.as_py() for batch in batches for one in batch.column("cells") if one.is_valid), round.plan
+        )
+        note = run_shard(round, shard, cells)
+        task = TaskContext.get()
+        if shard == 0 and task is not None and task.attemptNumber() == 0:
+            fault("after shard", round.number + 1)
+        columns = [pa.array([shard], pa.int32()), pa.array([json.dumps(note.to_json())])]
+        yield pa.RecordBatch.from_arrays(columns, names=["shard", "note"])
+
+    # Type hints choose Spark's iterator form of the function; as strings they would not be understood.
+    answer.__annotations__ = {
+        "key": tuple[pa.Scalar, ...],
+        "batches": Iterator[pa.RecordBatch],
+        "return": Iterator[pa.RecordBatch],
+    }
+    return answer

@@ -1,0 +1,55 @@
+"""Several streams as one streaming frame, and a micro-batch of it as one frame a stream again.
+
+One Spark query reads all streams of a loom, so that a round is one micro-batch of all of them and replays as one.
+Columns share slots by type; `stream` says whose a tuple is. All columns are carried: a query that comes later may ask
+for any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from windloom.model.expression import Expression
+from windloom.spark.intake.slots import slot_names
+from windloom.spark.unions import union_all
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """`frame` is what the Spark query reads; `columns` has (slot, column) pairs of each stream, in order."""
+
+    frame: DataFrame
+    columns: Mapping[str, tuple[tuple[str, str], ...]]
+
+    def split(self, batch: DataFrame) -> dict[str, DataFrame]:
+        """The tuples of a micro-batch, by stream, with the stream's own columns."""
+        if len(self.columns) == 1:
+            return {next(iter(self.columns)): batch}
+        return {
+            name: batch.where(f"stream = {number}").selectExpr(*(f"{slot} AS {_quoted(own)}" for slot, own in columns))
+            for number, (name, columns) in enumerate(self.columns.items())
+        }
+
+
+def ingest_of(frames: Mapping[str, DataFrame]) -> Ingest:
+    if len(frames) == 1:
+        ((name, frame),) = frames.items()
+        return Ingest(frame, {name: tuple((column, column) for column in frame.columns)})
+    slots = {name: slot_names(kind for _, kind in frame.dtypes) for name, frame in frames.items()}
+    kinds = {
+        slot: kind for name, frame in frames.items() for slot, (_, kind) in zip(slots[name], frame.dtypes, strict=True)
+    }
+    aligned = []
+    for number, (name, frame) in enumerate(frames.items()):
+        own = dict(zip(slots[name], map(_quoted, frame.columns), strict=True))
+        columns = [f"{own.get(slot, f'CAST(NULL AS {kinds[slot]})')} AS {slot}" for slot in sorted(kinds)]
+        aligned.append(frame.selectExpr(f"{number} AS stream", *columns))
+    pairs = {name: tuple(zip(slots[name], frame.columns, strict=True)) for name, frame in frames.items()}
+    return Ingest(union_all(aligned), pairs)
+
+
+def _quoted(column: str) -> str:
+    return Expression.of_column(column).sql

@@ -1,0 +1,99 @@
+"""Following a directory: files that appear in it, as a streaming DataFrame of a stream's declared columns.
+
+The files that are there at the start tell the format and the columns; later ones must be like them. Files should appear
+whole (be renamed into place): a file is read once, when it is first seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from windloom.errors import WindloomError
+from windloom.model.stream import Stream
+from windloom.spark.errors import as_windloom_errors
+from windloom.spark.sources.read import FORMATS, Source, files_in, find_format, local_path, look_at, separator_of
+
+
+@dataclass(frozen=True, slots=True)
+class FileStream:
+    """A directory to follow: `pattern` says which names count, `is_typed` that files are there and know their types."""
+
+    source: Source
+    pattern: str
+    is_typed: bool = False
+
+    def read(self, spark: SparkSession, max_files: int | None = None) -> DataFrame:
+        """The streaming frame; `max_files` bounds how many new files a micro-batch takes."""
+        source = self.source
+        # Every text file has a header of its own, and a later one may have other columns: Spark compares them.
+        options = {**source.options(enforceSchema=False), "pathGlobFilter": self.pattern}
+        with as_windloom_errors(f"stream '{source.stream.name}'"):
+            reader = spark.readStream.format(source.format).options(**options)
+            if self.is_typed:
+                # Their types, not the declared ones: what does not fit the declaration is told now, not by a round.
+                reader = reader.schema(spark.read.format(source.format).options(**options).load(source.path).schema)
+            else:
+                reader = reader.schema(source.schema(source.names))
+            if max_files is not None:
+                reader = reader.option("maxFilesPerTrigger", max_files)
+            frame = reader.load(source.path)
+            return frame if self.is_typed else source.select(frame, source.names)
+
+
+def find_file_stream(stream: Stream, path: str) -> FileStream:
+    """Look at a directory to follow, without Spark; `in/*.csv` says which of its files count, even before one is there.
+
+    A directory may be a URL of a file system that Spark reaches; it cannot be looked at, so it needs such a pattern.
+    """
+    place, pattern = Path(path), None
+    if any(letter in place.name for letter in "*?[") and not place.exists():
+        path, _, pattern = path.rpartition("/")
+        place = Path(path or ".")
+    if "://" in path:
+        return _unseen(stream, path, _wanted(stream, path, pattern))
+    if not place.is_dir():
+        raise WindloomError(
+            f"stream '{stream.name}': there is no directory '{place}' to follow",
+            "it is a file" if place.exists() else f"looked for {place.absolute()}",
+            "give the directory that files appear in"
+            + ("; without --follow a file is read as a batch" if place.exists() else ""),
+        )
+    files = [one for one in files_in(place) if pattern is None or fnmatchcase(one.name, pattern)]
+    if not files:
+        return _unseen(stream, local_path(place), _wanted(stream, str(place), pattern))
+    source = look_at(stream, place, files)
+    return FileStream(source, pattern or _endings(files), source.format not in ("csv", "json"))
+
+
+def _unseen(stream: Stream, path: str, pattern: str) -> FileStream:
+    """A directory without files: its text is taken to have a header, and its columns to be as declared."""
+    kind, suffix = find_format([Path(pattern)], stream.name)
+    return FileStream(Source(stream, path, kind, separator_of(suffix), has_header=True), pattern)
+
+
+def _wanted(stream: Stream, path: str, pattern: str | None) -> str:
+    if pattern is None:
+        raise WindloomError(
+            f"stream '{stream.name}': nothing tells the format of the files in '{path}'",
+            "names that begin with '.' or '_' do not count, and there is no other file yet",
+            f"say which files are to come, for example --stream '{stream.name}={path.rstrip('/')}/*.parquet'",
+        )
+    return pattern
+
+
+def _endings(files: Sequence[Path]) -> str:
+    """A pattern for names like these: whatever else comes into the directory is left alone."""
+    endings = sorted({"".join(_ending(one)) for one in files})
+    return f"*{endings[0]}" if len(endings) == 1 else "*{" + ",".join(endings) + "}"
+
+
+def _ending(file: Path) -> Sequence[str]:
+    """From the ending that tells the format on, such as `.csv.gz`."""
+    suffixes = file.suffixes
+    first = next(i for i in reversed(range(len(suffixes))) if suffixes[i].lower() in FORMATS)
+    return suffixes[first:]

@@ -1,0 +1,1 @@
+"""Verification: every row compared with Spark's own windows."""

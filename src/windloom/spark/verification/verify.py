@@ -1,0 +1,252 @@
+"""Verification: recompute a query with Spark's own `window()` (see `window_frames`) and compare row by row.
+
+Shares nothing with the plan, the slices or the kernels: the query's own expressions, Spark's grouping, Spark's sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windloom.aggregates import card_for
+from windloom.aggregates.card import ListCard
+from windloom.aggregates.user_defined import fold
+from windloom.errors import WindloomError
+from windloom.model.aggregate import Aggregate
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.spark.errors import as_windloom_errors
+from windloom.spark.intake.native import tick_sql
+from windloom.spark.verification.window_frames import windowed
+
+#: Floating-point answers agree to this, relative to Σ|x| of the window …
+TOLERANCE = 1e-12
+#: … and what Spark's own sum of n values may be off, relative to Σ|x|, for each value added.
+ROUNDING = 2.0**-52
+#: Expressions over aggregates, and aggregates that users define, have no error bound of their own.
+LOOSE_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """`missing`: rows Spark has and the loom has not; `extra`: the reverse; `different`: rows with another value."""
+
+    query: str
+    rows: int
+    missing: int
+    extra: int
+    different: int
+    first_difference: str
+    largest_error: float  # of floating-point sums, relative to Σ|x| of the window
+
+    @property
+    def ok(self) -> bool:
+        return not (self.missing or self.extra or self.different)
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        if self.ok:
+            error = f"largest error {self.largest_error:.1e}"
+            return f"query '{self.query}': {self.rows:,} rows equal Spark's own window() ({error})"
+        return (
+            f"query '{self.query}': {self.rows:,} rows compared, {self.missing:,} missing, {self.extra:,} extra,"
+            f" {self.different:,} different\nfirst difference: {self.first_difference}"
+        )
+
+
+def time_spark_window(query: Query, stream: Stream, frame: DataFrame) -> float:
+    """Seconds Spark takes for the query alone, its answers computed and thrown away."""
+    computed = spark_window_frame(query, stream, frame, with_scales=False)
+    begun = perf_counter()
+    computed.write.format("noop").mode("overwrite").save()
+    return perf_counter() - begun
+
+
+def spark_window_frame(query: Query, stream: Stream, frame: DataFrame, *, with_scales: bool = True) -> DataFrame:
+    """The query as a Spark user writes it; with `__n` and the scale of floating-point answers beside the answers."""
+    source = windowed(query, stream, frame)
+    groups = [F.expr(one.expression.sql).alias(f"__g{i}") for i, one in enumerate(query.group_by)]
+    cards = [card_for(one, None) for one in query.aggregates]
+    pairs = list(zip(cards, query.aggregates, strict=True))
+    truths = [_truth(one, card.truth_sql(one, tick_sql(stream))) for card, one in pairs]
+    aggregates = [one.alias(f"__a{i}") for i, one in enumerate(truths)]
+    extra = [F.count("*").alias("__n")] if with_scales or not aggregates else []
+    if with_scales:
+        extra += [F.expr(card.scale_sql(one)).alias(f"__s{i}") for i, (card, one) in enumerate(pairs)]
+    grouped = source.frame.groupBy(source.window, *groups).agg(*aggregates, *extra)
+    if query.having is not None:
+        grouped = grouped.where(query.having.sql)
+    names: list[Column] = [F.col(f"__g{i}").alias(one.name) for i, one in enumerate(query.group_by)]
+    for output in query.outputs:
+        sql = output.expression.sql if output.expression is not None else f"__a{output.aggregate}"
+        names.append(F.expr(sql).alias(output.name))
+    kept = ["__n", *(f"__s{i}" for i in range(len(query.aggregates)))] if with_scales else []
+    return grouped.select(source.start.alias("window_start"), source.end.alias("window_end"), *names, *kept)
+
+
+def verify_query(query: Query, stream: Stream, frame: DataFrame, answers: pa.Table) -> Verification:
+    _refuse_unverifiable(query)
+    with as_windloom_errors(f"query '{query.name}'"):
+        expected = spark_window_frame(query, stream, frame).toArrow()
+    return compare(query, expected, answers)
+
+
+def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
+    """`expected` as `spark_window_frame` gives it, `answers` with the same leading columns; rows in any order."""
+    keys = 2 + len(query.group_by)
+    scales = keys + len(query.outputs)  # the counts, then the scale of each aggregate; by place, as names may be taken
+    expected, answers = _sorted(expected, keys), _sorted(answers, keys)
+    rows = expected.num_rows
+    if expected.num_rows != answers.num_rows or not all(
+        _same(expected[i], answers[i], None).all() for i in range(keys)
+    ):
+        return _unmatched(query, expected, answers, keys)
+    wrong = np.zeros(rows, np.bool_)
+    largest, first = 0.0, ""
+    count = expected[scales].to_numpy()
+    for position, output in enumerate(query.outputs):
+        column = keys + position
+        scale = None
+        if output.aggregate is not None and query.aggregates[output.aggregate].own is None:
+            scale = expected[scales + 1 + output.aggregate].to_numpy()
+        aggregate = None if output.aggregate is None else query.aggregates[output.aggregate]
+        if aggregate is not None and aggregate.is_approximate:
+            same = _agree(aggregate, expected[column], answers[column])
+        else:
+            bound, error = _bounds(expected[column], answers[column], scale, count)
+            largest = max(largest, error)
+            same = _same(expected[column], answers[column], bound)
+        if not same.all() and not first:
+            first = _row_text(query, expected, answers, keys, column, int(np.flatnonzero(~same)[0]))
+        wrong |= ~same
+    return Verification(query.name, rows, 0, 0, int(wrong.sum()), first, largest)
+
+
+def _truth(aggregate: Aggregate, sql: str) -> Column:
+    """The aggregate as Spark computes it; what users define, in plain Python from all arguments of a window."""
+    own = aggregate.own
+    if own is None:
+        return F.expr(sql)
+    return F.udf(partial(fold, own), own.result.name, useArrow=False)(F.expr(sql))
+
+
+def _refuse_unverifiable(query: Query) -> None:
+    """What is computed from an approximate answer has no bound of its own."""
+    places = {f"__a{i}": one for i, one in enumerate(query.aggregates) if one.is_approximate}
+    computed = [output.expression for output in query.outputs if output.expression is not None]
+    computed += [] if query.having is None else [query.having]
+    for expression in computed:
+        for place in set(expression.columns) & set(places):
+            raise WindloomError(
+                f"query '{query.name}' cannot be verified",
+                f"it computes with '{places[place]}', which is approximate, and nothing bounds the outcome",
+                "verify a query that reports the aggregate as it stands",
+            )
+
+
+def _agree(aggregate: Aggregate, expected: pa.ChunkedArray, answers: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Which approximate answers keep what is promised of them."""
+    card = card_for(aggregate, None)
+    assert isinstance(card, ListCard)
+    pairs = zip(expected.to_pylist(), answers.to_pylist(), strict=True)
+    return np.array([card.is_within(aggregate, truth, answer) for truth, answer in pairs], np.bool_)
+
+
+def _bounds(
+    expected: pa.ChunkedArray, answers: pa.ChunkedArray, scale: NDArray[np.float64] | None, count: NDArray[np.int64]
+) -> tuple[NDArray[np.float64] | None, float]:
+    """Allowed difference of each row, and the largest one found relative to its scale; None means exact."""
+    if not pa.types.is_floating(expected.type):
+        return None, 0.0
+    left, right = _numbers(expected), _numbers(answers)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if scale is None:
+            return LOOSE_TOLERANCE * np.maximum(np.abs(left), np.abs(right)), 0.0
+        size = np.nan_to_num(np.asarray(scale, np.float64), nan=0.0, posinf=np.finfo(np.float64).max)
+        error = np.abs(left - right) / np.where(size > 0, size, 1.0)
+        found = error[np.isfinite(error)]
+        return (TOLERANCE + ROUNDING * count) * size, float(found.max()) if len(found) else 0.0
+
+
+def _same(left: pa.ChunkedArray, right: pa.ChunkedArray, bound: NDArray[np.float64] | None) -> NDArray[np.bool_]:
+    nulls = left.is_null().to_numpy(), right.is_null().to_numpy()
+    if pa.types.is_floating(left.type):
+        a, b = _numbers(left), _numbers(right)
+        with np.errstate(invalid="ignore"):
+            equal = (a == b) | (np.isnan(a) & np.isnan(b))
+            if bound is not None:
+                equal |= np.abs(a - b) <= bound
+    elif pa.types.is_null(left.type):
+        equal = np.ones(len(left), np.bool_)
+    elif pa.types.is_nested(left.type):
+        pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+        equal = np.array([_plain(a) == _plain(b) for a, b in pairs], np.bool_)
+    else:
+        equal = pc.fill_null(pc.equal(left, right.cast(left.type)), False).to_numpy()
+    return np.asarray((nulls[0] & nulls[1]) | (equal & ~nulls[0] & ~nulls[1]), np.bool_)
+
+
+def _plain(value: object) -> object:
+    """A nested value, with NaN as something that equals itself."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return "NaN" if isinstance(value, float) and value != value else value
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    return np.asarray(pc.fill_null(column, 0.0).to_numpy(), np.float64)
+
+
+def _sorted(table: pa.Table, keys: int) -> pa.Table:
+    renamed = table.rename_columns([f"c{i}" for i in range(table.num_columns)])  # a query may use any name, twice even
+    return renamed.sort_by([(f"c{i}", "ascending") for i in range(keys)])
+
+
+def _unmatched(query: Query, expected: pa.Table, answers: pa.Table, keys: int) -> Verification:
+    left, right = _texts(expected, keys), _texts(answers, keys)
+    missing, extra = set(left) - set(right), set(right) - set(left)
+    doubled = len(right) - len(set(right))
+    what = "a row is there twice"
+    if missing:
+        what = f"missing is {_place(query, min(missing))}"
+    elif extra:
+        what = f"Spark does not have {_place(query, min(extra))}"
+    return Verification(query.name, len(left), len(missing), len(extra) + doubled, 0, what, 0.0)
+
+
+def _texts(table: pa.Table, keys: int) -> list[tuple[str, ...]]:
+    """Window and group of each row as people read them; NaN equals NaN, and a NULL is no text."""
+    window = [_instants(table[i]).to_pylist() for i in range(2)]
+    columns = [[str(value) for value in column] for column in window]
+    columns += [[repr(value) for value in table[i].to_pylist()] for i in range(2, keys)]
+    return list(zip(*columns, strict=True))
+
+
+def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Edges of windows; positions of tuples stay numbers."""
+    if pa.types.is_integer(column.type):
+        return column
+    return pc.cast(column, pa.timestamp("us", column.type.tz and "UTC"))
+
+
+def _place(query: Query, values: tuple[str, ...]) -> str:
+    names = ["window_start", "window_end", *(one.name for one in query.group_by)]
+    return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
+
+
+def _row_text(query: Query, expected: pa.Table, answers: pa.Table, keys: int, column: int, row: int) -> str:
+    place = _place(query, _texts(expected.slice(row, 1), keys)[0])
+    name = query.outputs[column - keys].name
+    return f"{place}: {name} = {answers[column][row].as_py()!r}, Spark has {expected[column][row].as_py()!r}"

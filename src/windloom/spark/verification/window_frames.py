@@ -1,0 +1,79 @@
+"""Tuples once for each window they lie in, by Spark alone: what answers are verified against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.spark.intake.native import instant_sql, tick_sql, timestamp_sql
+from windloom.spark.intake.positions import POSITION, with_positions
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed:
+    """`frame` grouped by `window` (named `__w`) has a window's tuples together; `start` and `end` are over `__w`."""
+
+    frame: DataFrame
+    window: Column
+    start: Column
+    end: Column
+
+
+def windowed(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
+    """The tuples of the query with their windows."""
+    if query.window.is_landmark:
+        return _from_landmark(query, stream, frame)
+    if query.window.is_rows:
+        return _by_position(query, stream, frame)
+    return _by_time(query, stream, _passing(query, frame))
+
+
+def _passing(query: Query, frame: DataFrame) -> DataFrame:
+    # Spark's filter does not take a bare NULL for a condition.
+    return frame if query.where is None else frame.where(f"CAST({query.where.sql} AS BOOLEAN)")
+
+
+def _by_time(query: Query, stream: Stream, source: DataFrame) -> Windowed:
+    window = query.window
+    length, slide, offset = (
+        f"{ticks} microseconds" for ticks in (window.range_ticks, window.slide_ticks, window.offset_ticks)
+    )
+    if window.slide_ticks > window.range_ticks:
+        # Spark's window() does not know gaps: tumbling windows of the slide, less the tuples in the gaps.
+        within = f"pmod({tick_sql(stream)} - {window.offset_ticks}L, {window.slide_ticks}L)"
+        source, length = source.where(f"{within} < {window.range_ticks}L"), slide
+    windows = F.window(F.expr(timestamp_sql(stream)), length, slide, offset).alias("__w")
+    end = F.expr(f"timestampadd(MICROSECOND, {window.range_ticks}, __w.start)")
+    return Windowed(source, windows, F.col("__w.start"), end)
+
+
+def _by_position(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
+    """A tuple at position p lies in the windows that begin at most their number of rows before it."""
+    window = query.window
+    source = _passing(query, with_positions(frame, stream, window.partition_by)).where(f"{POSITION} IS NOT NULL")
+    slide, count = f"{window.slide_ticks}L", window.range_ticks
+    last = f"{POSITION} - pmod({POSITION} - {window.offset_ticks}L, {slide})"
+    starts = f"transform(sequence(0L, {count // window.slide_ticks}L), i -> {last} - i * {slide})"
+    held = f"explode(filter({starts}, s -> s > {POSITION} - {count}L))"
+    source = source.withColumn("__s", F.expr(held))
+    return Windowed(source, F.col("__s").alias("__w"), F.col("__w"), F.expr(f"__w + {count}L"))
+
+
+def _from_landmark(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
+    """A tuple lies in every window that ends after it, up to the first end behind the stream's last tuple."""
+    window, tick = query.window, tick_sql(stream)
+    bounds = frame.selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
+    source = _passing(query, frame)
+    first, last = (0, 0) if bounds["first"] is None else (bounds["first"], bounds["last"])
+    if bounds["first"] is None:
+        source = source.where("false")
+    slide = f"{window.slide_ticks}L"
+    own_end = f"{tick} - pmod({tick} - {window.offset_ticks}L, {slide}) + {slide}"
+    last_end = window.last_start(last) + window.slide_ticks
+    source = source.withColumn("__e", F.expr(f"explode(sequence({own_end}, {last_end}L, {slide}))"))
+    start = F.expr(instant_sql(f"{window.last_start(first)}L", stream.window_type))
+    return Windowed(source, F.col("__e").alias("__w"), start, F.expr(instant_sql("__w", stream.window_type)))

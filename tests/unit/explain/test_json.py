@@ -1,0 +1,63 @@
+"""EXPLAIN as JSON: what programs may rely on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from golden.plans import FEW, MIXED, many_queries, plan_of
+from windloom.explain import explain_json
+from windloom.slicing.edges import EdgeClass, EdgeSet
+
+
+@pytest.mark.parametrize("slicing", ["panes", "pairs", "cutty"])
+@pytest.mark.parametrize("strategy", ["no_share", "shared", "weave_share"])
+def test_it_is_json_and_holds_every_query_once(strategy: str, slicing: str) -> None:
+    plan = plan_of(MIXED, strategy=strategy, slicing=slicing)
+    said = json.loads(json.dumps(explain_json(plan), allow_nan=False))
+    names = [query["name"] for one in said["sets"] for tree in one["trees"] for query in tree["queries"]]
+    assert sorted(names) == sorted(planned.name for planned in plan.queries)
+    assert said["counts"]["queries"] == len(names)
+
+
+def test_costs_add_up() -> None:
+    said = explain_json(plan_of(MIXED, strategy="no_share"))
+    trees = [tree["cost"] for one in said["sets"] for tree in one["trees"]]
+    assert said["cost"]["combine"] == pytest.approx(sum(cost["operations_per_second"] for cost in trees))
+    for cost in trees:
+        product = cost["edges_per_second"] * cost["operations_per_edge"]
+        assert cost["operations_per_second"] == pytest.approx(product)
+
+
+@pytest.mark.parametrize(
+    ("catalog", "way"),
+    [
+        ("CREATE QUERY a AS SELECT count(*) AS n FROM trades [TUMBLE 1 minute];", "regular"),
+        (FEW, "greatest"),
+    ],
+)
+def test_the_way_to_a_slice_comes_with_its_numbers(catalog: str, way: str) -> None:
+    slice_id = explain_json(plan_of(catalog))["sets"][0]["slice_id"]
+    assert slice_id["way"] == way
+    assert {"regular": "period_ticks", "greatest": "classes"}[way] in slice_id
+
+
+def test_numbers_too_large_for_readers_of_json_are_null_and_said_in_words() -> None:
+    plan = plan_of(FEW)
+    edges = EdgeSet.of(EdgeClass(1_000_000 * prime) for prime in (10_007, 10_009, 10_037, 10_039))
+    said = explain_json(replace(plan, sets=(replace(plan.sets[0], edges=edges),)))["sets"][0]["edges"]
+    assert said["composite_slide_ticks"] is None
+    assert said["composite_slide"] == "about 320 million years"
+
+
+def test_expressions_over_aggregates_are_spelled_out() -> None:
+    queries = explain_json(plan_of(FEW))["sets"][0]["trees"][0]["queries"]
+    vwap = next(query for query in queries if query["name"] == "vwap")
+    assert "__a" not in vwap["answer"]
+    assert vwap["having"] == "count(*) > 10"
+
+
+def test_it_grows_with_the_queries_and_not_with_their_pairs() -> None:
+    assert len(json.dumps(explain_json(plan_of(many_queries(150))))) < 150 * 1_500

@@ -1,0 +1,142 @@
+"""EXPLAIN as a picture: well-formed, complete, self-contained, and nothing leaves its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from golden.plans import FEW, MIXED, many_queries, plan_of
+from windloom.explain import explain_svg
+from windloom.explain.canvas import text_width
+from windloom.explain.reasons import tree_name
+from windloom.model import Query
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan import Plan
+
+_SVG = "{http://www.w3.org/2000/svg}"
+
+_PREDICATES = "\n".join(
+    f"CREATE QUERY over_{limit} AS SELECT count(*) AS n FROM trades [TUMBLE 5 seconds] WHERE volume > {limit};"
+    for limit in range(30)
+)
+
+PLANS: dict[str, Callable[[], Plan]] = {
+    "few": lambda: plan_of(FEW),
+    "few, cutty": lambda: plan_of(FEW, slicing="cutty"),
+    "mixed": lambda: plan_of(MIXED, rates={"orders": 250.0}),
+    "mixed, apart": lambda: plan_of(MIXED, strategy="no_share", slicing="cutty"),
+    "many": lambda: plan_of(many_queries(150)),
+    "many, apart": lambda: plan_of(many_queries(150), strategy="no_share"),
+    "many sets": lambda: plan_of(_PREDICATES),
+    "empty": lambda: make_plan({}, [], {}, PlanOptions()),
+}
+
+
+@cache
+def _made(name: str) -> Plan:
+    return PLANS[name]()
+
+
+@pytest.fixture(params=PLANS)
+def plan(request: pytest.FixtureRequest) -> Plan:
+    return _made(request.param)
+
+
+def test_nothing_leaves_the_picture(plan: Plan) -> None:
+    root = _parsed(explain_svg(plan))
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    for text, left, right, baseline in _texts(root):
+        assert left >= 0, text
+        assert right <= width, text
+        assert 0 < baseline < height, text
+    for box in root.iter(f"{_SVG}rect"):
+        x, y = float(box.get("x", "0")), float(box.get("y", "0"))
+        assert x >= 0
+        assert y >= 0
+        assert x + float(box.attrib["width"]) <= width
+        assert y + float(box.attrib["height"]) <= height
+
+
+def test_nothing_comes_from_outside(plan: Plan) -> None:
+    picture = explain_svg(plan).replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not [word for word in ("http", "href", "url(", "@import", "<script", "<image") if word in picture]
+
+
+def test_texts_do_not_lie_on_each_other(plan: Plan) -> None:
+    lines: dict[float, list[tuple[float, float, str]]] = {}
+    for text, left, right, baseline in _texts(_parsed(explain_svg(plan))):
+        lines.setdefault(baseline, []).append((left, right, text))
+    for line in lines.values():
+        line.sort()
+        for (_, right, text), (left, _, after) in pairwise(line):
+            assert right <= left + 0.2, (text, after)
+
+
+@pytest.mark.parametrize("name", ["few", "few, cutty", "mixed", "mixed, apart"])
+def test_every_stream_set_tree_and_query_is_named(name: str) -> None:
+    plan = _made(name)
+    texts = {text for text, *_ in _texts(_parsed(explain_svg(plan)))}
+    names = {stream.name for stream in plan.streams} | {f"set {one.number}" for one in plan.sets}
+    names |= {tree_name(plan, one, tree) for one in plan.sets for tree in one.trees}
+    assert names | {planned.name for planned in plan.queries} <= texts
+
+
+@pytest.mark.parametrize("name", ["many", "many, apart"])
+def test_queries_without_room_are_counted_and_named_on_hover(name: str) -> None:
+    plan = _made(name)
+    root = _parsed(explain_svg(plan))
+    titles = "\n".join(title.text or "" for title in root.iter(f"{_SVG}title"))
+    assert all(planned.name in titles for planned in plan.queries)
+    assert any(text.startswith("+ ") and "more" in text for text, *_ in _texts(root))
+
+
+def test_sets_without_room_are_counted() -> None:
+    texts = " ".join(text for text, *_ in _texts(_parsed(explain_svg(_made("many sets")))))
+    assert "+ 18 more sets with 18 trees and 18 queries" in texts
+
+
+def test_edge_rates_and_costs_are_labels() -> None:
+    plan = plan_of(FEW)
+    texts = [text for text, *_ in _texts(_parsed(explain_svg(plan)))]
+    assert "0.0405 edges/s" in texts
+    assert "cost 0.582 operations/s" in texts
+    assert "1,000 events/s" in texts
+
+
+def test_markup_and_forbidden_characters_in_names_are_harmless() -> None:
+    streams = {stream.name: stream for stream in plan_of(FEW).streams}
+    hostile = [_renamed(planned.query, name) for planned, name in zip(plan_of(FEW).queries, _HOSTILE, strict=True)]
+    types = {
+        ("trades", expression.sql): streams["trades"].columns.get(expression.sql, streams["trades"].columns["price"])
+        for query in hostile
+        for expression in query.expressions
+    }
+    root = _parsed(explain_svg(make_plan(streams, hostile, types, PlanOptions())))
+    titles = " ".join(title.text or "" for title in root.iter(f"{_SVG}title"))
+    assert "<script>alert('&')</script>" in titles
+
+
+_HOSTILE = ("<script>alert('&')</script>", "nul \x00 and \ud800 and \uffff", "株価の移動平均 " * 20)
+
+
+def _renamed(query: Query, name: str) -> Query:
+    return replace(query, name=name, text=f"-- {name}\n{query.text}")
+
+
+def _parsed(picture: str) -> ElementTree.Element:
+    return ElementTree.fromstring(picture)
+
+
+def _texts(root: ElementTree.Element) -> Iterator[tuple[str, float, float, float]]:
+    """Every text with its left and right end, for the widest font a reader may have, and its baseline."""
+    for element in root.iter(f"{_SVG}text"):
+        text = element.text or ""
+        width = text_width(text, float(element.attrib["font-size"]), "font-weight" in element.attrib)
+        shift = {"start": 0.0, "middle": width / 2, "end": width}[element.get("text-anchor", "start")]
+        left = float(element.attrib["x"]) - shift
+        yield text, left, left + width, float(element.attrib["y"])
