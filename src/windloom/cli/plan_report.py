@@ -82,11 +82,8 @@ def sharing_of_set(one: PartialSet, slicing: str, rate: float | None, rate_from:
     costed = list(zip(one.components, one.trees[0].techniques, strict=True))
     asked = [pair for pair in costed if any(pair[0].component in query.components for query in queries)]
     names = tuple(cost_name(name, part.family) for part, name in asked or costed)
-    label = one.stream + (f" WHERE {one.where.sql}" if one.where is not None else "")
-    if one.group_by:
-        label += " GROUP BY " + ", ".join(part.sql for part in one.group_by)
     windows = tuple(query.window for query in queries)
-    return Sharing(label, tuple(query.name for query in queries), windows, slicing, names, rate, rate_from)
+    return Sharing(str(one.identity), tuple(query.name for query in queries), windows, slicing, names, rate, rate_from)
 
 
 def find_sharing(sets: list[Sharing], strategy: str, epsilon: float | None, memory_limit: int) -> list[Sharing]:

@@ -24,8 +24,9 @@ from windloom.explain import explain_json, explain_svg, explain_text, sharing_js
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.optimizer import Known, PlanOptions, SetKey, make_plan, report_sharing, set_key
+from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
 from windloom.plan.costs import SharingReport
+from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.spark.api import DataFrame, SparkSession
@@ -58,7 +59,7 @@ class Loom:
         self._registry = Registry(lambda: self.spark)
         self._plans: dict[PlanOptions, Plan] = {}
         self._last: Results | None = None
-        self._observed: dict[SetKey, Observed] = {}
+        self._observed: dict[SetIdentity, Observed] = {}
         self._tables: dict[str, WideTable] = {}
 
     @classmethod
@@ -360,7 +361,7 @@ class Loom:
     def _learn(self, results: Results) -> None:
         """Rates and groups that the run saw: plans from now on are predicted with them."""
         seen = {
-            set_key(one): results.observed[one.number] for one in results.plan.sets if one.number in results.observed
+            one.identity: results.observed[one.number] for one in results.plan.sets if one.number in results.observed
         }
         if any(self._observed.get(key) != one for key, one in seen.items()):
             self._observed.update(seen)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from windloom.explain.words import one_line, share
 from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.query import Query
+from windloom.plan.identity import Difference
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 from windloom.slicing.edges import EdgeSet, weaveability
 from windloom.slicing.registry import find_slicing
@@ -101,19 +102,23 @@ def _why_other_tree(strategy: str, tree: Tree, other: Tree) -> str:
 
 
 def _why_other_set(plan: Plan, one: PartialSet, other: PartialSet) -> str:
-    if one.stream != other.stream:
+    differences = one.identity.differences(other.identity)
+    if Difference.STREAM in differences:
         return f"another stream: {one_line(other.stream)}"
-    reasons = []
-    if one.where != other.where:
-        reasons.append("another predicate: " + ("every tuple" if other.where is None else one_line(other.where.sql)))
-    if one.group_by != other.group_by:
-        reasons.append("another grouping: " + grouping(other))
-    if one.counted_by != other.counted_by:
-        reasons.append("other windows: of time" if other.counted_by is None else f"other windows: {counting(other)}")
+    said = {
+        Difference.PREDICATE: f"another predicate: {predicate_text(other)}",
+        Difference.GROUPING: f"another grouping: {grouping(other)}",
+        Difference.WINDOWS: f"other windows: {'of time' if other.counted_by is None else counting(other)}",
+    }
+    reasons = [said[difference] for difference in differences]
     both = {one.number, other.number}
     fed = [scan.number for scan in plan.scans if both <= {fed.number for fed in scan.feeds}]
     reasons += [f"though both are fed by scan {number}" for number in fed]
     return ", ".join(reasons)
+
+
+def predicate_text(one: PartialSet) -> str:
+    return "every tuple" if one.where is None else one_line(one.where.sql)
 
 
 def grouping(one: PartialSet) -> str:

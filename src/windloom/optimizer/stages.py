@@ -29,6 +29,7 @@ from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.intake import check_intake, choose_scans
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
+from windloom.plan.identity import SetIdentity, set_grouping
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Shape, Tree
 from windloom.plan.statistics import Observed, Statistics, statistics_of
 from windloom.slicing.edges import EdgeSet
@@ -39,16 +40,12 @@ from windloom.slicing.registry import Slicing, find_slicing
 Types = Mapping[tuple[str, str], DataType]
 
 
-#: Stream, predicate, grouping of a partial set, as canonical SQL; and by what it is counted, if it is.
-SetKey = tuple[str, str, tuple[str, ...], tuple[str, ...]]
-
-
 @dataclass(frozen=True, slots=True)
 class Known:
     """What plans are predicted with: constants of the machine (None: those in force), and what runs have seen."""
 
     constants: Constants | None = None
-    observed: Mapping[SetKey, Observed] = field(default_factory=dict)
+    observed: Mapping[SetIdentity, Observed] = field(default_factory=dict)
 
     def in_force(self) -> Constants:
         return self.constants or load_constants()
@@ -109,25 +106,10 @@ def make_plan(
 
 
 def by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
-    groups: dict[SetKey, list[Query]] = {}
+    groups: dict[SetIdentity, list[Query]] = {}
     for query in queries:
-        groups.setdefault(_set_key(query), []).append(query)
-    return [groups[key] for key in sorted(groups)]
-
-
-def _set_key(query: Query) -> SetKey:
-    where = query.condition.sql if query.condition is not None else ""
-    return query.stream, where, tuple(one.sql for one in _set_grouping(query)), _counting(query.counted_by)
-
-
-def set_key(one: PartialSet) -> SetKey:
-    """What a set is known by from plan to plan."""
-    where = one.predicate.sql if one.predicate is not None else ""
-    return one.stream, where, tuple(part.sql for part in one.group_by), _counting(one.counted_by)
-
-
-def _counting(counted_by: tuple[Expression, ...] | None) -> tuple[str, ...]:
-    return () if counted_by is None else ("rows", *(one.sql for one in counted_by))
+        groups.setdefault(SetIdentity.of_query(query), []).append(query)
+    return [groups[identity] for identity in sorted(groups)]
 
 
 def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) -> list[Trees | None]:
@@ -151,11 +133,6 @@ def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) ->
     return [tuple(one) for one in found]
 
 
-def _set_grouping(query: Query) -> tuple[Expression, ...]:
-    """A set's grouping has no order and no names: `GROUP BY a, b` and `GROUP BY b AS x, a` share."""
-    return tuple(sorted({grouping.expression for grouping in query.group_by}))
-
-
 def _plan_set(
     number: int,
     stream: Stream,
@@ -166,7 +143,7 @@ def _plan_set(
     given: Trees | None,
     known: Known,
 ) -> PartialSet:
-    group_by = _set_grouping(queries[0])
+    group_by = set_grouping(queries[0])
     components = _components(queries, types)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
     slicing = find_slicing(options.slicing)
@@ -209,7 +186,7 @@ def sharing_problem(
     slicing = find_slicing(options.slicing)
     statistics = _statistics(stream, queries[0], known)
     if options.strategy == "auto":
-        groupings = len(_set_grouping(queries[0]))
+        groupings = len(set_grouping(queries[0]))
         constants = known.in_force()
         return calibrated_problem(queries, components, groupings, options.technique, slicing, statistics, constants)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
@@ -218,7 +195,7 @@ def sharing_problem(
 
 
 def _statistics(stream: Stream, query: Query, known: Known) -> Statistics:
-    seen = known.observed.get(_set_key(query))
+    seen = known.observed.get(SetIdentity.of_query(query))
     found = statistics_of(stream.events_per_second, query.condition is not None, bool(query.group_by), seen)
     return found if query.counted_by is None else found.of_positions(bool(query.counted_by))
 

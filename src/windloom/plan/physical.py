@@ -20,6 +20,7 @@ from windloom.model.predicate import Predicate
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import TIMESTAMP, DataType
+from windloom.plan.identity import SetIdentity
 from windloom.plan.scans import Scan
 from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
@@ -119,6 +120,11 @@ class PartialSet:
     strategy: str = field(compare=False)  # that formed its trees; where the plan's is `auto`, the one that was chosen
 
     @property
+    def identity(self) -> SetIdentity:
+        """What the set is known by from plan to plan."""
+        return SetIdentity.of(self.stream, self.predicate, self.group_by, self.counted_by)
+
+    @property
     def queries(self) -> Iterator[PlannedQuery]:
         for tree in self.trees:
             yield from tree.queries
@@ -158,6 +164,11 @@ class Plan:
     def trees(self) -> Iterator[Tree]:
         for one in self.sets:
             yield from one.trees
+
+    @property
+    def by_identity(self) -> dict[SetIdentity, PartialSet]:
+        """Its sets, to find those of another plan among them."""
+        return {one.identity: one for one in self.sets}
 
     def scan_of(self, one: PartialSet) -> Scan | None:
         """The scan that feeds a set; None if no tuple can be part of it."""

@@ -9,7 +9,7 @@ from windloom.model.time import TICK_MIN, format_duration
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery
 from windloom.rounds.answers import Answers
 from windloom.rounds.backfill import Past
-from windloom.rounds.carry import carry_set, find_set
+from windloom.rounds.carry import carry_set
 from windloom.rounds.exact import first_exact, kept_from
 from windloom.rounds.landmarks import landmarks_of
 from windloom.rounds.state import History, State
@@ -29,7 +29,7 @@ def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) ->
             f"its windows {planned.query.window} are of rows, whose positions are not kept for questions",
             "add it as a query: it counts from the next round on",
         )
-    before = find_set(plan, one)
+    before = plan.by_identity.get(one.identity)
     cells, history = carry_set(state, before, one)
     window = planned.query.window
     closed = state.closed_of(one)
@@ -53,11 +53,9 @@ def _refusal(
 ) -> WindloomError:
     message = f"query '{planned.name}' cannot be answered from what is kept"
     if before is None:
-        condition = "" if one.where is None else f" WHERE {one.where}"
-        groups = f" GROUP BY {', '.join(map(str, one.group_by))}" if one.group_by else ""
         return WindloomError(
             message,
-            f"no running query has this stream, condition and grouping: FROM {one.stream}{condition}{groups}",
+            f"no running query has this stream, condition and grouping: FROM {one.identity}",
             "add it as a query: it answers from the next round on",
         )
     unknown = [str(one.components[index].component) for index, tick in history.known_from.items() if tick > last_start]

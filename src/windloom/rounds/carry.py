@@ -23,9 +23,10 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
 
     `past` tells what the tuples of past rounds make of a set that is new.
 
-    Sets are the same if stream, predicate and grouping are; queries are the same if name and meaning are. Queries that
+    Sets are the same if their identities are; queries are the same if name and meaning are. Queries that
     are new are `fresh`, and `since` says from which window on they are exact where that is not from the beginning.
     """
+    known = old.by_identity
     running = {planned.name: planned.query for planned in old.queries}
     positions = state.positions.carried(new, state.seen)
     cells: dict[int, Cells] = {}
@@ -33,7 +34,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
     since: dict[str, int] = {}
     fresh: set[str] = set()
     for one in new.sets:
-        before = find_set(old, one)
+        before = known.get(one.identity)
         held, kept = carry_set(state, before, one)
         if before is None and past is not None and one.counted_by is None:
             held, kept = past(one) or (held, kept)
@@ -55,11 +56,6 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
             if tick is not None:
                 since[name] = tick
     return replace(state, cells=cells, since=since, fresh=frozenset(fresh), history=history, positions=positions)
-
-
-def find_set(plan: Plan, one: PartialSet) -> PartialSet | None:
-    """The plan's set over the same stream, predicate and grouping."""
-    return next((other for other in plan.sets if _identity(other) == _identity(one)), None)
 
 
 def carry_set(state: State, before: PartialSet | None, one: PartialSet) -> tuple[Cells | None, History]:
@@ -110,10 +106,6 @@ def _past(
 def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
     """Is every one of `others` among `edges`?"""
     return edges.union(others) == edges
-
-
-def _identity(one: PartialSet) -> tuple[object, ...]:
-    return one.stream, one.predicate, one.group_by, one.group_types, one.counted_by
 
 
 def _same(left: Query, right: Query) -> bool:
