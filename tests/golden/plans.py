@@ -65,7 +65,7 @@ def plan_of(catalog: str, *, rates: dict[str, float] | None = None, **options: s
 def plan_of_queries(streams: dict[str, Stream], queries: tuple[Query, ...], **options: str) -> Plan:
     """Computed expressions are doubles, which is all these catalogs need."""
     types = {
-        (query.stream, expression.sql): streams[query.stream].columns[expression.column]
+        query.key_of(expression): streams[query.source.stream].columns[expression.column]
         if expression.column
         else DataType.parse("double")
         for query in queries

@@ -8,7 +8,18 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
+from windloom.model import (
+    Aggregate,
+    DataType,
+    Expression,
+    ExpressionKey,
+    Grouping,
+    Output,
+    Query,
+    Stream,
+    Window,
+    WindowedStream,
+)
 
 COLUMNS = {
     "tick": DataType.parse("bigint"),
@@ -23,7 +34,7 @@ COLUMNS = {
 STREAM = Stream("s", COLUMNS, "tick", time_unit="us")
 #: Three streams of the same columns, for looms that read several; "s" alone for all others.
 STREAMS = {name: replace(STREAM, name=name) for name in ("s", "t", "u")}
-TYPES = {(stream, name): kind for stream in STREAMS for name, kind in COLUMNS.items()}
+TYPES = {ExpressionKey(stream, name): kind for stream in STREAMS for name, kind in COLUMNS.items()}
 
 _FLOATS = st.one_of(
     st.none(), st.sampled_from([0.0, -0.0, 0.1, 1e15, -1e15, 3.0, math.nan, math.inf]), st.floats(-100, 100, width=32)
@@ -100,8 +111,7 @@ def make_query(
 ) -> Query:
     return Query(
         name,
-        stream,
-        window,
+        WindowedStream(stream, window),
         None if where is None else Expression.of_column(where),
         tuple(Grouping(column, Expression.of_column(column)) for column in grouping),
         tuple(chosen),

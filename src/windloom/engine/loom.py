@@ -349,8 +349,9 @@ class Loom:
             raise unknown_query(name, list(self.queries))
         results = results or self._last or self.run()
         query = self.queries[name]
-        frame = self._registry.frames(results.plan)[query.stream]
-        return verify_query(query, self.streams[query.stream], frame, results.arrow(name))
+        stream = query.source.stream
+        frame = self._registry.frames(results.plan)[stream]
+        return verify_query(query, self.streams[stream], frame, results.arrow(name))
 
     def _known(self) -> Known:
         return Known(observed=dict(self._observed))

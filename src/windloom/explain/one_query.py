@@ -83,10 +83,11 @@ def _windows(plan: Plan, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     mean = "" if slices.is_integer() else ", on average"
     spans = "grows at every slide by" if window.is_landmark else "spans"
     yield from fact("a window", f"{spans} {about(tree.edges)}{number(slices)} slices of its tree{mean}")
-    delay = plan.stream(planned.query.stream).delay_ticks
+    stream = planned.query.source.stream
+    delay = plan.stream(stream).delay_ticks
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
     passed = "its last tuple" if window.is_rows else "its end"
-    yield from fact("reported", f"once the watermark of {one_line(planned.query.stream)} ({latest}) passes {passed}")
+    yield from fact("reported", f"once the watermark of {one_line(stream)} ({latest}) passes {passed}")
 
 
 def _intervals(window: Window) -> str:

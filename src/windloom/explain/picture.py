@@ -28,7 +28,7 @@ from windloom.explain.layout import (
     strip_height,
     used_techniques,
 )
-from windloom.explain.reasons import Sharing, counting, grouping, output_text, sharing, tree_name
+from windloom.explain.reasons import Sharing, counting, grouping, output_text, sharing, tree_name, windows_over
 from windloom.explain.sentences import answer_text, shares_text, strategy_name, techniques, tree_cost
 from windloom.explain.slices import about, edge_rate, mean_slice, measure_of, repeats, slice_id_text
 from windloom.explain.strip import draw_strip
@@ -106,7 +106,7 @@ class _Picture:
         given = "assumed" if stream.events_per_second is None else "given"
         for one in block.sets:
             self._set(one)
-        members = [each.query.window for each in self.plan.queries if each.query.stream == stream.name]
+        members = windows_over(self.plan, stream)
         windows = sum(window.overlap for window in members if not window.is_landmark)
         detail = f"a tuple lies in {windows_of_a_tuple(members)}, all queries together"
         title = f"stream {stream.name}\n{number(rate)} events/s ({given})\n{detail}"

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from windloom.explain.words import one_line, share
 from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.model.window import Window
 from windloom.plan.identity import Difference
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 from windloom.slicing.edges import EdgeSet, weaveability
@@ -77,6 +79,11 @@ def sharing(plan: Plan) -> dict[str, Sharing]:
 
 def _used(queries: Iterable[PlannedQuery]) -> Counter[Component]:
     return Counter(part for planned in queries for part in used_components(planned.query))
+
+
+def windows_over(plan: Plan, stream: Stream) -> list[Window]:
+    """The windows of all queries through which a stream is read."""
+    return [window for planned in plan.queries for window in planned.query.source.windows_over(stream.name)]
 
 
 def tree_name(plan: Plan, one: PartialSet, tree: Tree) -> str:

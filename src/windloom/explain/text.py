@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from windloom.explain.one_query import one_query_text
-from windloom.explain.reasons import Sharing, asked, counting, grouping, sharing, tree_name
+from windloom.explain.reasons import Sharing, asked, counting, grouping, sharing, tree_name, windows_over
 from windloom.explain.scans import fed_text, scan_lines
 from windloom.explain.sentences import (
     WIDTH,
@@ -74,7 +74,7 @@ def _header(plan: Plan) -> Iterator[str]:
     )
     for stream in plan.streams:
         rate, source = plan.rate_of(stream)
-        windows = windows_of_a_tuple(one.query.window for one in queries if one.query.stream == stream.name)
+        windows = windows_of_a_tuple(windows_over(plan, stream))
         name = shorten(one_line(stream.name), _NAME_WIDTH)
         yield f"  rate of {name}: {number(rate)} events/s ({source})"
         yield f"  a tuple of {name} lies in {windows}, all queries together"

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from windloom.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name
+from windloom.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name, windows_over
 from windloom.explain.scans import scans_json
 from windloom.explain.sentences import property_names
 from windloom.explain.slices import mean_slice_ticks, measure_of, slice_id_text
@@ -88,11 +88,7 @@ def _stream(plan: Plan, stream: Stream) -> Json:
         "delay_ticks": stream.delay_ticks,
         "events_per_second": plan.rate_of(stream)[0],
         "rate": plan.rate_of(stream)[1],
-        "windows_per_tuple": sum(
-            planned.query.window.overlap
-            for planned in plan.queries
-            if planned.query.stream == stream.name and not planned.query.window.is_landmark
-        ),
+        "windows_per_tuple": sum(window.overlap for window in windows_over(plan, stream) if not window.is_landmark),
     }
 
 

@@ -52,7 +52,7 @@ class LiveTrees:
     def _follow_set(
         self, identity: SetIdentity, before: Sequence[Collection[str]], members: Sequence[Query], types: Types
     ) -> _Followed:
-        problem = sharing_problem(self._streams[members[0].stream], members, types, self.options, Known())
+        problem = sharing_problem(self._streams[members[0].source.stream], members, types, self.options, Known())
         wanted = {query.name: query for query in members}
         kept = [[name for name in tree if name in wanted] for tree in before]
         kept = [tree for tree in kept if tree]

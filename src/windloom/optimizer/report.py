@@ -203,7 +203,7 @@ def _other_slides(
     now = _set_and_query(one, tree, query, one.edges, constants)
     kept = []
     for slide in tried:
-        changed = replace(query, window=_with_slide(window, slide))
+        changed = replace(query, source=replace(query.source, window=_with_slide(window, slide)))
         edges = _edges({*others, changed.window}, slicing)
         saves = now - _set_and_query(one, tree, changed, edges, constants)
         if saves > _WORTH * share.seconds:

@@ -18,7 +18,7 @@ import numpy as np
 from windloom.errors import WindloomError
 from windloom.kernels.techniques.registry import choose_technique, find_technique
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.expression import Expression
+from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import BIGINT, DataType
@@ -36,8 +36,8 @@ from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import choose_slice_id
 from windloom.slicing.registry import Slicing, find_slicing
 
-#: Type of every expression the queries evaluate on tuples, by (stream, canonical SQL).
-Types = Mapping[tuple[str, str], DataType]
+#: Type of every expression that the queries evaluate on tuples.
+Types = Mapping[ExpressionKey, DataType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def make_plan(
     groups = by_partial_set(queries)
     given = [None] * len(groups) if trees is None else _given_trees(groups, trees)
     sets = [
-        _plan_set(number, streams[members[0].stream], members, types, options, shapes, given[number], known)
+        _plan_set(number, streams[members[0].source.stream], members, types, options, shapes, given[number], known)
         for number, members in enumerate(groups)
     ]
     used = {one.stream for one in sets}
@@ -168,7 +168,7 @@ def _plan_set(
         stream.name,
         queries[0].condition,
         group_by,
-        tuple(types[stream.name, one.sql] for one in group_by),
+        tuple(types[queries[0].key_of(one)] for one in group_by),
         components,
         edges,
         choose_slice_id(edges),
@@ -206,10 +206,8 @@ def _rate(stream: Stream, statistics: Statistics) -> float:
 
 def _components(queries: Sequence[Query], types: Types) -> tuple[PlannedComponent, ...]:
     wanted = dict.fromkeys([COUNT_STAR, *(part for query in queries for part in query.components)])
-    stream = queries[0].stream
-    return tuple(
-        PlannedComponent(one, None if one.argument is None else types[stream, one.argument.sql]) for one in wanted
-    )
+    key_of = queries[0].key_of
+    return tuple(PlannedComponent(one, None if one.argument is None else types[key_of(one.argument)]) for one in wanted)
 
 
 def _is_asked(one: PlannedComponent, queries: Sequence[Query]) -> bool:
@@ -234,10 +232,9 @@ def _place(
 
 
 def _shape(query: Query, types: Types) -> Shape:
-    group_types = [types[query.stream, grouping.expression.sql] for grouping in query.group_by]
+    group_types = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
     results = [
-        one.result_type(None if one.argument is None else types[query.stream, one.argument.sql])
-        for one in query.aggregates
+        one.result_type(None if one.argument is None else types[query.key_of(one.argument)]) for one in query.aggregates
     ]
     names = [grouping.name for grouping in query.group_by]
     if query.is_plain:

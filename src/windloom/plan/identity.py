@@ -58,7 +58,7 @@ class SetIdentity:
     @classmethod
     def of_query(cls, query: Query) -> SetIdentity:
         """The identity of the set that answers a query."""
-        return cls.of(query.stream, query.condition, set_grouping(query), query.counted_by)
+        return cls.of(query.source.stream, query.condition, set_grouping(query), query.counted_by)
 
     def differences(self, other: SetIdentity) -> tuple[Difference, ...]:
         """

@@ -69,7 +69,8 @@ def landmark_queries(one: PartialSet) -> Iterable[PlannedQuery]:
 
 def landmark_streams(plan: Plan) -> list[Stream]:
     """Streams whose first and last tick a batch run must know."""
-    names = {planned.query.stream for planned in plan.queries if planned.query.window.is_landmark}
+    landmarks = (planned.query for planned in plan.queries if planned.query.window.is_landmark)
+    names = {stream for query in landmarks for stream in query.streams}
     return [stream for stream in plan.streams if stream.name in names]
 
 

@@ -112,7 +112,7 @@ def test_markup_and_forbidden_characters_in_names_are_harmless() -> None:
     streams = {stream.name: stream for stream in plan_of(FEW).streams}
     hostile = [_renamed(planned.query, name) for planned, name in zip(plan_of(FEW).queries, _HOSTILE, strict=True)]
     types = {
-        ("trades", expression.sql): streams["trades"].columns.get(expression.sql, streams["trades"].columns["price"])
+        query.key_of(expression): streams["trades"].columns.get(expression.sql, streams["trades"].columns["price"])
         for query in hostile
         for expression in query.expressions
     }

@@ -11,7 +11,7 @@ from golden.plans import FEW, MIXED, many_queries, plan_of
 from windloom.errors import WindloomError
 from windloom.explain import explain_text
 from windloom.explain.reasons import sharing
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
+from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window, WindowedStream
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.slicing.density import Density
@@ -100,8 +100,7 @@ def _one_query_plan(name: str, argument: Expression) -> Plan:
     key = Expression.of_column("k")
     query = Query(
         name,
-        "s",
-        Window(10_000_000, 2_000_000),
+        WindowedStream("s", Window(10_000_000, 2_000_000)),
         None,
         (Grouping("k", key),),
         (Aggregate("sum", argument),),
@@ -109,5 +108,5 @@ def _one_query_plan(name: str, argument: Expression) -> Plan:
         None,
         f"SELECT k, sum({argument}) AS total FROM s [RANGE 10 seconds SLIDE 2 seconds] GROUP BY k",
     )
-    types = {("s", "k"): DataType.parse("string"), ("s", argument.sql): DataType.parse("double")}
-    return make_plan({"s": stream}, [query], types, PlanOptions())
+    types = {key: DataType.parse("string"), argument: DataType.parse("double")}
+    return make_plan({"s": stream}, [query], {query.key_of(one): kind for one, kind in types.items()}, PlanOptions())
