@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from windloom.explain.graph_lines import graph_lines
 from windloom.explain.one_query import one_query_text
 from windloom.explain.reasons import Sharing, asked, counting, grouping, sharing, tree_name, windows_over
 from windloom.explain.scans import fed_text, scan_lines
@@ -46,7 +47,7 @@ def explain_text(plan: Plan, *, all_queries: bool = False, query: str | None = N
     """The plan as text; with `query`, everything about the query of that name."""
     if query is not None:
         return one_query_text(plan, query)
-    lines = [*_header(plan), *scan_lines(plan, all_queries)]
+    lines = [*_header(plan), "", *graph_lines(plan, all_queries), *scan_lines(plan, all_queries)]
     shared = sharing(plan)
     for one in plan.sets:
         lines += ["", *_set_lines(plan, one, shared, all_queries)]

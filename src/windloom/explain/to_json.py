@@ -5,6 +5,8 @@
                      the choices the plan was made with
     cost             {operations_per_second, read, combine, exact}
     counts           {queries, streams, scans, sets, trees}
+    nodes[]          {id, kind: "stream" | "scan" | "set" | "tree" | "answer", inputs[] of ids, and the stream, scan,
+                      set, tree, query or shape that it is}; every node stands behind its inputs
     streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "assumed", windows_per_tuple}
     scans[]          {number, stream, intake: "woven" | "native", why, where, predicates[], feeds[] {set, bit | null}},
                       woven: columns[]; native: group_by[], components[], edges_per_second
@@ -33,6 +35,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from windloom.explain.graph_lines import graph_json
 from windloom.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name, windows_over
 from windloom.explain.scans import scans_json
 from windloom.explain.sentences import property_names
@@ -74,6 +77,7 @@ def explain_json(plan: Plan) -> Json:
             "sets": len(plan.sets),
             "trees": sum(1 for _ in plan.trees),
         },
+        "nodes": graph_json(plan),
         "streams": [_stream(plan, stream) for stream in plan.streams],
         "scans": scans_json(plan),
         "sets": [_set(plan, one, shared) for one in plan.sets],

@@ -10,9 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from golden.plans import FEW, MIXED, many_queries, plan_of
+from golden.plans import FEW, KINDS, MIXED, many_queries, plan_of
 from windloom.explain import explain_svg
 from windloom.explain.canvas import text_width
+from windloom.explain.layout import lay_out
 from windloom.explain.reasons import tree_name
 from windloom.model import Query
 from windloom.optimizer.stages import PlanOptions, make_plan
@@ -25,11 +26,19 @@ _PREDICATES = "\n".join(
     for limit in range(30)
 )
 
+#: Windows of rows alone, whose late tuples another scan counts; and a set that no tuple can be part of.
+_SPECIAL = """
+CREATE QUERY last_9 AS SELECT avg(price) AS p FROM trades [ROWS 9 SLIDE 3];
+CREATE QUERY never AS SELECT count(*) AS n FROM orders [TUMBLE 5 seconds] WHERE amount > 1 AND amount < 1;
+"""
+
 PLANS: dict[str, Callable[[], Plan]] = {
     "few": lambda: plan_of(FEW),
     "few, cutty": lambda: plan_of(FEW, slicing="cutty"),
     "mixed": lambda: plan_of(MIXED, rates={"orders": 250.0}),
     "mixed, apart": lambda: plan_of(MIXED, strategy="no_share", slicing="cutty"),
+    "kinds": lambda: plan_of(KINDS),
+    "special": lambda: plan_of(_SPECIAL),
     "many": lambda: plan_of(many_queries(150)),
     "many, apart": lambda: plan_of(many_queries(150), strategy="no_share"),
     "many sets": lambda: plan_of(_PREDICATES),
@@ -77,13 +86,30 @@ def test_texts_do_not_lie_on_each_other(plan: Plan) -> None:
             assert right <= left + 0.2, (text, after)
 
 
-@pytest.mark.parametrize("name", ["few", "few, cutty", "mixed", "mixed, apart"])
-def test_every_stream_set_tree_and_query_is_named(name: str) -> None:
+@pytest.mark.parametrize("name", ["few", "few, cutty", "mixed", "mixed, apart", "kinds", "special"])
+def test_every_stream_scan_set_tree_and_query_is_named(name: str) -> None:
     plan = _made(name)
     texts = {text for text, *_ in _texts(_parsed(explain_svg(plan)))}
     names = {stream.name for stream in plan.streams} | {f"set {one.number}" for one in plan.sets}
+    names |= {f"scan {scan.number}" for scan in plan.scans}
     names |= {tree_name(plan, one, tree) for one in plan.sets for tree in one.trees}
     assert names | {planned.name for planned in plan.queries} <= texts
+
+
+def test_cards_of_a_column_do_not_lie_on_each_other(plan: Plan) -> None:
+    layout = lay_out(plan)
+    scans = [scan.card for stream in layout.streams for scan in stream.scans]
+    for cards in (scans, [one.card for stream in layout.streams for one in stream.sets]):
+        ordered = sorted(cards, key=lambda card: card.y)
+        assert all(above.y + above.height <= below.y for above, below in pairwise(ordered))
+
+
+def test_scans_are_beside_their_sets() -> None:
+    for stream in lay_out(_made("mixed")).streams:
+        for scan in stream.scans:
+            assert {one.one.number for one in scan.sets} == {fed.number for fed in scan.scan.feeds}
+            assert min(one.card.y for one in scan.sets) <= scan.card.middle
+            assert scan.card.middle <= max(one.card.y + one.card.height for one in scan.sets)
 
 
 @pytest.mark.parametrize("name", ["many", "many, apart"])

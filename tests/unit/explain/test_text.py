@@ -95,6 +95,41 @@ def test_a_plan_without_queries_is_said_to_be_empty() -> None:
     assert explain_text(empty).startswith("Plan: 0 queries, 0 streams, 0 scans, 0 sets of partials, 0 trees\n")
 
 
+def test_the_graph_is_drawn_from_streams_to_queries() -> None:
+    assert _graph(plan_of(MIXED)) == [
+        "trades → scan 0 → set 1 → tree 1.0 → 3 queries",
+        "                → set 2 → tree 2.0 → 3 queries",
+        "                → set 3 → tree 3.0 → big",
+        "orders → scan 1 → set 0 → tree 0.0 → 2 queries",
+    ]
+
+
+def test_scans_and_sets_that_lead_nowhere_say_so() -> None:
+    rows = "CREATE QUERY last_9 AS SELECT avg(price) AS p FROM trades [ROWS 9 SLIDE 3];"
+    never = "CREATE QUERY never AS SELECT count(*) AS n FROM trades [TUMBLE 5 s] WHERE volume > 1 AND volume < 1;"
+    assert _graph(plan_of(rows + never)) == [
+        "trades → scan 0, which counts late tuples",
+        "       → scan 1 → set 0 → tree 0.0 → last_9",
+        "set 1, which no tuple can be part of → tree 1.0 → never",
+    ]
+
+
+def test_a_large_graph_is_cut_short() -> None:
+    queries = (
+        f"CREATE QUERY q{i} AS SELECT count(*) AS n FROM trades [TUMBLE 5 s] WHERE volume > {i};" for i in range(40)
+    )
+    plan = plan_of("".join(queries))
+    assert len(_graph(plan)) == 17
+    assert _graph(plan)[-1].startswith("… and 24 more lines")
+    assert len(_graph(plan, all_queries=True)) == 40
+
+
+def _graph(plan: Plan, **options: bool) -> list[str]:
+    """The lines of the graph in EXPLAIN, without their indentation."""
+    said = explain_text(plan, **options).split("\nGraph\n")[1].split("\n\n")[0]
+    return [line.removeprefix("  ") for line in said.splitlines()]
+
+
 def _one_query_plan(name: str, argument: Expression) -> Plan:
     stream = Stream("s", {"x": DataType.parse("double"), "k": DataType.parse("string")}, "x")
     key = Expression.of_column("k")
