@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
+from windloom.engine.costs import cost_view
+from windloom.explain import explain_json, explain_svg, explain_text
+from windloom.explain.cost_views import CostView
 from windloom.language import parse_catalog
 from windloom.model import DataType, Query, Stream
+from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
 
@@ -88,3 +93,22 @@ def many_queries(how_many: int) -> str:
             f"CREATE QUERY q{index:03} AS SELECT symbol, {aggregate} AS a FROM trades {window} GROUP BY symbol;"
         )
     return "\n".join(lines)
+
+
+CONSTANTS = replace(load_constants(), source="of the tests")
+
+
+def costs_of(plan: Plan, cost: str = "seconds") -> CostView:
+    return cost_view(plan, cost, CONSTANTS)
+
+
+def text_of(plan: Plan, cost: str = "seconds", *, all_queries: bool = False, query: str | None = None) -> str:
+    return explain_text(plan, costs_of(plan, cost), all_queries=all_queries, query=query)
+
+
+def json_of(plan: Plan, cost: str = "seconds") -> dict[str, Any]:
+    return explain_json(plan, costs_of(plan, cost))
+
+
+def svg_of(plan: Plan, cost: str = "seconds") -> str:
+    return explain_svg(plan, costs_of(plan, cost))

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from windloom.explain.cost_views import work
 from windloom.explain.reasons import tree_name
-from windloom.explain.sharing import work
 from windloom.explain.words import count, number, share
 from windloom.model.query import Query
 from windloom.optimizer import report_sharing
@@ -18,7 +18,7 @@ from windloom.plan.physical import Plan
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Seconds of work a second of event time: of the plan without the query and with it, and of the query alone."""
+    """Seconds of work per second of event time: of the plan without the query and with it, and of the query alone."""
 
     query: str  # its text
     before: float
@@ -40,7 +40,7 @@ class WhatIf:
 
     def __repr__(self) -> str:
         grows = f", {share(self.added / self.before)} of the plan so far" if self.before > 0 else ""
-        lines = [f"WhatIf: adds {work(self.added)} of work a second of event time{grows}", f"  query   {self.query}"]
+        lines = [f"WhatIf: adds {work(self.added)} of event time{grows}", f"  query   {self.query}"]
         lines.append(f"  plan    {work(self.before)} without it, {work(self.after)} with it")
         saved = 1 - self.added / self.alone if self.alone > 0 else 0.0
         spared = f": sharing spares {share(saved)}" if saved > 0 else ""

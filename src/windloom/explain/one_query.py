@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from windloom.errors import WindloomError, near_names
+from windloom.explain.cost_views import CostView
 from windloom.explain.reasons import (
     Sharing,
     apart,
@@ -16,7 +17,7 @@ from windloom.explain.reasons import (
     tree_name,
 )
 from windloom.explain.scans import fed_text
-from windloom.explain.sentences import answer_text, component_name, fact, techniques, tree_cost, wrapped
+from windloom.explain.sentences import answer_text, component_name, fact, techniques, wrapped
 from windloom.explain.slices import about, edge_rate, mean_slice, measure_of
 from windloom.explain.words import count, listing, number, one_line, share, short_duration
 from windloom.model.time import TICKS_PER_SECOND, format_duration
@@ -28,7 +29,7 @@ _NAMED_PARTNERS = 8
 _SHOWN_APART = 8
 
 
-def one_query_text(plan: Plan, name: str) -> str:
+def one_query_text(plan: Plan, name: str, costs: CostView) -> str:
     try:
         one, tree, planned = plan.find(name)
     except KeyError:
@@ -38,7 +39,7 @@ def one_query_text(plan: Plan, name: str) -> str:
     lines += ["", *_path(plan, one, tree, planned)]
     lines += ["", *_windows(plan, tree, planned)]
     lines += ["", *_shares(plan, one, tree, planned, sharing(plan)[name])]
-    lines += ["", *_cost(plan, one, tree, planned)]
+    lines += ["", *_cost(plan, one, tree, planned, costs)]
     return "\n".join(lines) + "\n"
 
 
@@ -150,12 +151,11 @@ def _others(how_many: int) -> str:
     return "nobody" if how_many == 0 else count(how_many, "other query", "other queries")
 
 
-def _cost(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
+def _cost(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery, costs: CostView) -> Iterator[str]:
     window = planned.query.window
     own, rest = own_edges(plan, planned.query), edges_without(plan, tree, planned.query)
     measure = measure_of(one)
     yield "Costs"
-    yield from fact("reading", f"{number(plan.events_per_second(one))} events/s, once for the tree")
     fine = tree.fine_edges
     added = measure.rate(fine) - (measure.rate(rest) if rest.classes else 0.0)
     approx = "" if fine.density.exact and rest.density.exact else "≈ "
@@ -164,8 +164,6 @@ def _cost(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Ite
         needs += "; the others have all of them" if added <= 0 else f"; adds {approx}{number(added)} to the others'"
     yield from fact("edges", needs)
     answers = measure.pace * TICKS_PER_SECOND / window.slide_ticks
-    yield from fact("answers", f"{number(answers)} a second for every group")
-    yield from fact("its tree", tree_cost(tree, measure))
-    if len(tree.queries) > 1:
-        each = f"{about(tree.edges)}{number(measure.pace * tree.cost / len(tree.queries))} operations/s"
-        yield from fact("", f"{each} for each of its {len(tree.queries):,} queries, if split evenly")
+    yield from fact("answers", f"{number(answers)} per second for every group")
+    for label, text in costs.query_facts(one, tree):
+        yield from fact(label, text)

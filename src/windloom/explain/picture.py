@@ -26,32 +26,32 @@ from windloom.explain.blocks import (
     TreeBlock,
 )
 from windloom.explain.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, text_width
+from windloom.explain.cost_views import CostView
 from windloom.explain.layout import lay_out, rest_lines, strip_height, used_techniques
 from windloom.explain.legend import draw_legend
 from windloom.explain.reasons import Sharing, counting, grouping, output_text, sharing, tree_name, windows_over
 from windloom.explain.scans import scan_notes, scan_title, scan_way
-from windloom.explain.sentences import answer_text, shares_text, strategy_name, techniques, tree_cost
-from windloom.explain.slices import about, edge_rate, mean_slice, measure_of, repeats, slice_id_text
+from windloom.explain.sentences import answer_text, shares_text, strategy_name, techniques
+from windloom.explain.slices import edge_rate, mean_slice, measure_of, repeats, slice_id_text
 from windloom.explain.strip import draw_strip
 from windloom.explain.window_lines import TimeAxis, draw_window
-from windloom.explain.words import count, number, one_line, share, short_window, windows_of_a_tuple
+from windloom.explain.words import count, number, one_line, short_window, windows_of_a_tuple
 from windloom.plan.physical import Plan, PlannedQuery, Tree
 
 _STYLE = ".wl-q:hover .wl-hit{fill-opacity:.07}.wl-q:hover .wl-thread{stroke-opacity:1;stroke-width:2.5}"
 
 
-def explain_svg(plan: Plan) -> str:
+def explain_svg(plan: Plan, costs: CostView) -> str:
     """The plan as an SVG file that needs nothing from outside; pointing at a part shows its details."""
-    return _Picture(plan).draw()
+    return _Picture(plan, costs).draw()
 
 
 class _Picture:
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, costs: CostView) -> None:
+        self.plan, self.costs = plan, costs
         self.canvas = Canvas()
         self.layout: Layout = lay_out(plan)
         self.shared: dict[str, Sharing] = sharing(plan)
-        self.combine = sum(one.statistics.pace * tree.cost for one in plan.sets for tree in one.trees)
 
     def draw(self) -> str:
         queries = list(self.plan.queries)
@@ -74,13 +74,9 @@ class _Picture:
             f"{'woven into' if len(trees) < len(queries) else 'in'} {count(len(trees), 'tree')}"
         )
         canvas.text(MARGIN, 44, title, 20, room=WIDTH - 2 * MARGIN, bold=True)
-        approx = "" if all(tree.edges.density.exact for tree in trees) else "≈ "
-        cost = (
-            f"strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}  ·  "
-            f"cost {approx}{number(plan.cost)} operations/s of event time: {number(plan.cost - self.combine)} to read "
-            f"tuples, {approx}{number(self.combine)} to combine slices"
-        )
-        canvas.text(MARGIN, 68, cost, 12.5, FAINT, room=WIDTH - 2 * MARGIN)
+        chosen = f"strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
+        told = f"{chosen}  ·  {self.costs.plan_text()}" if queries else chosen
+        canvas.text(MARGIN, 68, told, 12.5, FAINT, room=WIDTH - 2 * MARGIN)
         blocks = [tree for stream in self.layout.streams for one in stream.sets for tree in one.trees]
         tree_x = min([TREE_X, *(block.card.x for block in blocks)])
         columns = ((STREAM_X, "STREAMS"), (SCAN_X, "SCANS"), (SET_X, "SLICES"), (tree_x, "TREES"), (QUERY_X, "QUERIES"))
@@ -144,7 +140,8 @@ class _Picture:
         slices = f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}"
         how = slice_id_text(one.slice_id, measure)
         parts = (f"set {one.number} of {one_line(one.stream)}", where, groups, slices, how)
-        detail = "\n".join((*parts, f"edges repeat {repeats(one.edges, measure)}"))
+        cost = (f"{label}: {text}" for label, text in self.costs.set_facts(one))
+        detail = "\n".join((*parts, f"edges repeat {repeats(one.edges, measure)}", *cost))
         with canvas.group(detail):
             canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=8, stroke=RULE)
             x, right = box.x + 14, box.right - 14
@@ -157,9 +154,12 @@ class _Picture:
                 canvas.text(centre, chip.y + 12.7, chip.text, CHIP_SIZE, room=chip.width - 13.9, anchor="middle")
             draw_strip(canvas, block)
             bottom = block.strip_y + strip_height(len(one.trees)) + 32.0
-            if text_width(how, 10.5) > box.width - 28:
+            room = box.width - 28
+            if cost_text := self.costs.set_text(one):
+                room -= 14 + canvas.text(right, bottom, cost_text, 10.5, INK, room=room / 2, anchor="end")
+            if text_width(how, 10.5) > room:
                 how = how.partition(":")[0]
-            canvas.text(x, bottom, how, 10.5, FAINT, room=box.width - 28)
+            canvas.text(x, bottom, how, 10.5, FAINT, room=room)
 
     def _tree(self, owner: SetBlock, block: TreeBlock) -> None:
         canvas, box = self.canvas, block.card
@@ -185,15 +185,14 @@ class _Picture:
         lines = [
             f"{tree_name(self.plan, owner.one, tree)}: {count(len(tree.queries), 'query', 'queries')}",
             f"slices: {edge_rate(tree.edges, measure)}, mean length {mean_slice(tree.edges, measure)}",
-            f"weaveability: {about(tree.edges)}{share(tree.weaveability)} of its queries' edges are common",
-            f"cost: {tree_cost(tree, measure)}",
+            *(f"{label}: {text}" for label, text in self.costs.tree_facts(owner.one, tree)),
             techniques(owner.one, tree, tree.queries),
         ]
         return "\n".join(lines)
 
     def _small_tree(self, owner: SetBlock, block: TreeBlock, tree: Tree) -> None:
         box, measure = block.card, measure_of(owner.one)
-        cost = f"cost {about(tree.edges)}{number(measure.pace * tree.cost)}"
+        cost = self.costs.trees_text(owner.one, [tree])
         self.canvas.text(box.right - 10, box.middle + 4, cost, 10.5, FAINT, room=82, anchor="end")
         rate = edge_rate(tree.edges, measure)
         self.canvas.text(box.right - 96, box.middle + 4, rate, 10.5, FAINT, room=104, anchor="end")
@@ -206,10 +205,9 @@ class _Picture:
             right, box.y + 22, count(len(tree.queries), "query", "queries"), 11, room=room / 2, anchor="end"
         )
         canvas.text(x, box.y + 22, block.name, 13, block.colour, room=room - used - 8, bold=True)
-        cost = f"{about(tree.edges)}{number(owner.one.statistics.pace * tree.cost)} operations/s"
-        canvas.text(x, box.y + 41, f"cost {cost}", 11, room=room)
-        woven = "alone" if len(tree.queries) == 1 else f"weaveability {about(tree.edges)}{share(tree.weaveability)}"
-        canvas.text(x, box.y + 57, woven, 10.5, FAINT, room=room)
+        cost, note = self.costs.card_texts(owner.one, tree)
+        canvas.text(x, box.y + 41, cost, 11, room=room)
+        canvas.text(x, box.y + 57, note, 10.5, FAINT, room=room)
         first, *others = used_techniques(owner.one, tree)
         canvas.text(x, box.y + 73, first, 10.5, FAINT, room=room)
         if others:
@@ -217,13 +215,11 @@ class _Picture:
 
     def _hidden_trees(self, owner: SetBlock, block: TreeBlock) -> None:
         box = block.card
-        cost = owner.one.statistics.pace * sum(tree.cost for tree in block.hidden)
-        with self.canvas.group(f"{block.name[2:]} not drawn one by one, cost {number(cost)} operations/s"):
+        cost = self.costs.trees_text(owner.one, block.hidden)
+        with self.canvas.group(f"{block.name[2:]} not drawn one by one, cost {cost}"):
             dashes = ' stroke-dasharray="4 3"'
             self.canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=6, stroke=block.colour, extra=dashes)
-            used = self.canvas.text(
-                box.right - 10, box.middle + 4, f"cost {number(cost)}", 10.5, FAINT, room=80, anchor="end"
-            )
+            used = self.canvas.text(box.right - 10, box.middle + 4, cost, 10.5, FAINT, room=104, anchor="end")
             room = box.width - 32 - used
             self.canvas.text(box.x + 14, box.middle + 4, block.name, 11.5, FAINT, room=room, bold=True)
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from windloom.errors import WindloomError
 from windloom.kernels.techniques.registry import choose_technique, find_technique
 from windloom.model.aggregate import COUNT_STAR
@@ -22,10 +20,9 @@ from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import BIGINT, DataType
-from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees, costed_techniques
+from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees
 from windloom.optimizer.cost.constants import Constants, load_constants
-from windloom.optimizer.cost.omega import Load, omega
-from windloom.optimizer.cost.paper import PaperCost
+from windloom.optimizer.cost.paper import PaperCost, costed_techniques
 from windloom.optimizer.intake import check_intake, choose_scans
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
@@ -147,7 +144,7 @@ def _plan_set(
     components = _components(queries, types)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
     slicing = find_slicing(options.slicing)
-    statistics = _statistics(stream, queries[0], known)
+    statistics = set_statistics(stream, queries[0], known)
     strategy = options.strategy
     if given is None:
         problem = sharing_problem(stream, queries, types, options, known)
@@ -158,7 +155,7 @@ def _plan_set(
     trees: list[Tree] = []
     for members in sorted(given):
         planned = [_place(queries[i], stream, group_by, types, shapes) for i in members]
-        tree = _plan_tree(len(trees), planned, slicing, components, techniques)
+        tree = _plan_tree(len(trees), planned, slicing, techniques)
         if options.technique == "auto":
             tree = _with_fastest(tree, components, statistics, known.in_force())
         trees.append(tree)
@@ -184,7 +181,7 @@ def sharing_problem(
     """What a strategy decides on, for the queries of one set; `auto` decides by predicted seconds."""
     components = _components(queries, types)
     slicing = find_slicing(options.slicing)
-    statistics = _statistics(stream, queries[0], known)
+    statistics = set_statistics(stream, queries[0], known)
     if options.strategy == "auto":
         groupings = len(set_grouping(queries[0]))
         constants = known.in_force()
@@ -194,7 +191,8 @@ def sharing_problem(
     return SharingProblem(tuple(query.window for query in queries), slicing, paper)
 
 
-def _statistics(stream: Stream, query: Query, known: Known) -> Statistics:
+def set_statistics(stream: Stream, query: Query, known: Known) -> Statistics:
+    """What is known of the set that answers a query."""
     seen = known.observed.get(SetIdentity.of_query(query))
     found = statistics_of(stream.events_per_second, query.condition is not None, bool(query.group_by), seen)
     return found if query.counted_by is None else found.of_positions(bool(query.counted_by))
@@ -252,25 +250,16 @@ def _shape(query: Query, types: Types) -> Shape:
     )
 
 
-def _plan_tree(
-    number: int,
-    queries: list[PlannedQuery],
-    slicing: Slicing,
-    components: tuple[PlannedComponent, ...],
-    techniques: tuple[str, ...],
-) -> Tree:
-    windows = [planned.query.window for planned in queries]
-    edge_sets = {window: EdgeSet.of(slicing.edges(window)) for window in windows}
-    edges = EdgeSet.of(one for window in edge_sets for one in edge_sets[window].classes)
-    marks = EdgeSet.of(one for window in edge_sets for one in slicing.marks(window))
+def _plan_tree(number: int, queries: list[PlannedQuery], slicing: Slicing, techniques: tuple[str, ...]) -> Tree:
+    windows = {planned.query.window for planned in queries}
+    edges = EdgeSet.of(one for window in windows for one in slicing.edges(window))
+    marks = EdgeSet.of(one for window in windows for one in slicing.marks(window))
     return Tree(
         number,
         tuple(sorted(queries, key=lambda one: (one.shape, one.group_positions, str(one.query.aggregates)))),
         edges,
         marks,
         techniques,
-        _operations([planned.query for planned in queries], edges, components, techniques),
-        _weaveability([edge_sets[window] for window in windows], edges),
     )
 
 
@@ -280,23 +269,4 @@ def _with_fastest(
     """The tree with the technique that is predicted to be fastest for each component."""
     queries = [planned.query for planned in tree.queries]
     techniques = choose_techniques(components, queries, tree.edges_per_second, statistics, constants)
-    if techniques == tree.techniques:
-        return tree
-    operations = _operations(queries, tree.edges, components, techniques)
-    return replace(tree, techniques=techniques, final_operations_per_edge=operations)
-
-
-def _operations(
-    queries: list[Query], edges: EdgeSet, components: tuple[PlannedComponent, ...], techniques: tuple[str, ...]
-) -> float:
-    names = costed_techniques(components, techniques, queries)
-    load = Load.of([[query.window for query in queries]])
-    return float(omega(names, load, np.array([edges.edges_per_second]))[0])
-
-
-def _weaveability(members: list[EdgeSet], union: EdgeSet) -> float:
-    """Common edges as a share of all (Eq. 4), for any number of queries: 1 when all edges are the same."""
-    if len(members) == 1:
-        return 1.0
-    rate = union.edges_per_second
-    return (sum(one.edges_per_second for one in members) - rate) / (rate * (len(members) - 1))
+    return tree if techniques == tree.techniques else replace(tree, techniques=techniques)

@@ -74,7 +74,6 @@ class Tree:
     """Queries that share slices. Queries of one shape stand next to each other.
 
     `marks` are the edges at which Cutty-slicing reads running values; no classes otherwise.
-    Costs are operations per second of event time (Weave Share, Eq. 1): `edges_per_second · overlap`.
     """
 
     number: int
@@ -82,16 +81,10 @@ class Tree:
     edges: EdgeSet
     marks: EdgeSet
     techniques: tuple[str, ...]  # one for each component of the set
-    final_operations_per_edge: float
-    weaveability: float  # common edges of the tree's queries, as a share of all their edges
 
     @property
     def edges_per_second(self) -> float:
         return self.edges.edges_per_second
-
-    @property
-    def cost(self) -> float:
-        return self.edges_per_second * self.final_operations_per_edge
 
     @property
     def fine_edges(self) -> EdgeSet:
@@ -188,12 +181,6 @@ class Plan:
         found = [one.statistics for one in self.sets if one.stream == stream.name]
         most = max(found, key=lambda one: one.event_rate)
         return most.event_rate, most.rate_source
-
-    @property
-    def cost(self) -> float:
-        """Operations per second: every tree reads its stream, and combines at its edges (Weave Share, Eq. 3)."""
-        reading = sum(len(one.trees) * self.events_per_second(one) for one in self.sets)
-        return reading + sum(one.statistics.pace * tree.cost for one in self.sets for tree in one.trees)
 
     def find(self, name: str) -> tuple[PartialSet, Tree, PlannedQuery]:
         for one in self.sets:

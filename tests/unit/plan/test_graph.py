@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from golden.plans import FEW, KINDS, MIXED, plan_of
-from windloom.explain import explain_json
+from golden.plans import FEW, KINDS, MIXED, json_of, plan_of
 from windloom.plan.graph import AnswerNode, Node, PlanGraph, SetNode, TreeNode, graph_of
 
 PLANS = {"few": FEW, "kinds": KINDS, "mixed": MIXED}
@@ -61,7 +60,7 @@ def test_a_node_may_have_two_inputs() -> None:
 @pytest.mark.parametrize("name", PLANS)
 def test_json_has_the_graph(name: str) -> None:
     plan = plan_of(PLANS[name])
-    said = explain_json(plan)["nodes"]
+    said = json_of(plan)["nodes"]
     graph = graph_of(plan)
     assert [(node["id"], tuple(node["inputs"])) for node in said] == [(node.id, node.inputs) for node in graph.nodes]
     assert {node["kind"] for node in said} == {"stream", "scan", "set", "tree", "answer"}
