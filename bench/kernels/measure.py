@@ -32,7 +32,7 @@ from windloom.model import (
     Output,
     Query,
     Stream,
-    Window,
+    TimeWindow,
     WindowedStream,
 )
 from windloom.model.time import TICKS_PER_SECOND
@@ -227,7 +227,7 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
     queries = [
         Query(
             f"q{i}",
-            WindowedStream("s", Window((10 + 3 * i) * TICKS_PER_SECOND, TICKS_PER_SECOND)),
+            WindowedStream("s", TimeWindow((10 + 3 * i) * TICKS_PER_SECOND, TICKS_PER_SECOND)),
             None,
             (Grouping("k", Expression.of_column("k")),),
             (total,),

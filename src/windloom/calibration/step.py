@@ -22,7 +22,7 @@ from windloom.model import (
     Output,
     Query,
     Stream,
-    Window,
+    TimeWindow,
     WindowedStream,
 )
 from windloom.model.aggregate import Needs
@@ -77,7 +77,7 @@ class Synthetic:
         grouping = (Grouping("k", Expression.of_column("k")),) if self.groups > 1 else ()
         return [
             Query(f"q{i}", WindowedStream("s", window), None, grouping, made, outputs, None, "")
-            for i, window in enumerate(Window(r * TICKS_PER_SECOND, s * TICKS_PER_SECOND) for r, s in self.windows)
+            for i, window in enumerate(TimeWindow(r * TICKS_PER_SECOND, s * TICKS_PER_SECOND) for r, s in self.windows)
         ]
 
     @property

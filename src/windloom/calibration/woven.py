@@ -19,7 +19,7 @@ from windloom.model import (
     Output,
     Query,
     Stream,
-    Window,
+    TimeWindow,
     WindowedStream,
 )
 from windloom.model.time import TICKS_PER_SECOND
@@ -97,7 +97,7 @@ def _plan(one: Weaving) -> Plan:
     outputs = tuple(Output(f"a{i}", i) for i in range(len(made)))
     grouping = (Grouping("k", Expression.of_column("k")),) if one.groups > 1 else ()
     length = one.seconds * TICKS_PER_SECOND
-    query = Query("q", WindowedStream("s", Window(length, length)), None, grouping, made, outputs, None, "")
+    query = Query("q", WindowedStream("s", TimeWindow(length, length)), None, grouping, made, outputs, None, "")
     types = {ExpressionKey("s", name): kind for name, kind in columns.items()}
     return make_plan({"s": stream}, [query], types, PlanOptions(intake="woven"))
 

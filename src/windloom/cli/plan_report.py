@@ -16,7 +16,7 @@ from rich.table import Table
 from windloom.explain.cost_views import work
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.optimizer.auto import asked_by_all, calibrated_problem, choose_trees, windows_problem
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.cost.omega import cost_name, omega

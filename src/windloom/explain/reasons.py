@@ -11,7 +11,7 @@ from windloom.explain.words import one_line, share
 from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.plan.identity import Difference
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 from windloom.slicing.edges import EdgeSet, weaveability
@@ -115,7 +115,7 @@ def _why_other_set(plan: Plan, one: PartialSet, other: PartialSet) -> str:
     said = {
         Difference.PREDICATE: f"another predicate: {predicate_text(other)}",
         Difference.GROUPING: f"another grouping: {grouping(other)}",
-        Difference.WINDOWS: f"other windows: {'of time' if other.counted_by is None else counting(other)}",
+        Difference.WINDOWS: f"other windows: {counting(other) or 'of time'}",
     }
     reasons = [said[difference] for difference in differences]
     both = {one.number, other.number}
@@ -132,9 +132,11 @@ def grouping(one: PartialSet) -> str:
     return ", ".join(one_line(part.sql) for part in one.group_by) or "none"
 
 
-def counting(one: PartialSet) -> str:
-    """How the tuples of a set of windows of rows are counted."""
-    keys = ", ".join(one_line(part.sql) for part in one.counted_by or ())
+def counting(one: PartialSet) -> str | None:
+    """How the tuples of a set of windows of rows are counted; None where slices are of time."""
+    if one.counted_by is None:
+        return None
+    keys = ", ".join(one_line(part.sql) for part in one.counted_by)
     return f"tuples of each {keys} in order of time" if keys else "all tuples in order of time"
 
 

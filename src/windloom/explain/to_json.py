@@ -89,7 +89,7 @@ def _stream(plan: Plan, stream: Stream) -> Json:
         "delay_ticks": stream.delay_ticks,
         "events_per_second": plan.rate_of(stream)[0],
         "rate": plan.rate_of(stream)[1],
-        "windows_per_tuple": sum(window.overlap for window in windows_over(plan, stream) if not window.is_landmark),
+        "windows_per_tuple": sum(window.windows_per_tuple or 0.0 for window in windows_over(plan, stream)),
     }
 
 
@@ -150,7 +150,7 @@ def _query(planned: PlannedQuery, shared: Sharing) -> Json:
         "name": query.name,
         "text": query.text,
         "window": {
-            "kind": query.window.kind.value,
+            "kind": query.window.kind,
             "range_ticks": query.window.range_ticks,
             "slide_ticks": query.window.slide_ticks,
             "offset_ticks": query.window.offset_ticks,

@@ -9,7 +9,7 @@ from windloom.model.source import WindowedStream
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
-from windloom.model.window import Window, WindowKind
+from windloom.model.windows import LandmarkWindow, RowsWindow, TimeWindow, Window
 
 __all__ = [
     "Aggregate",
@@ -19,15 +19,17 @@ __all__ = [
     "ExpressionKey",
     "Function",
     "Grouping",
+    "LandmarkWindow",
     "Needs",
     "Output",
     "Predicate",
     "Query",
+    "RowsWindow",
     "Stream",
+    "TimeWindow",
     "TypeKind",
     "UserDefined",
     "Window",
-    "WindowKind",
     "WindowedStream",
     "common",
     "conjunction",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from windloom.model.window import Window
+from windloom.model.windows import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +13,9 @@ class WindowedStream:
 
     The alias only qualifies names in the text of the query: sources that differ in it are equal.
 
-    >>> source = WindowedStream("trades", Window(10, 5), "t")
-    >>> source == WindowedStream("trades", Window(10, 5)), source.streams
+    >>> from windloom.model.windows import TimeWindow
+    >>> source = WindowedStream("trades", TimeWindow(10, 5), "t")
+    >>> source == WindowedStream("trades", TimeWindow(10, 5)), source.streams
     (True, ('trades',))
     """
 

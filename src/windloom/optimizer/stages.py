@@ -19,7 +19,7 @@ from windloom.model.aggregate import COUNT_STAR
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.types import BIGINT, DataType
+from windloom.model.types import DataType
 from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.optimizer.cost.paper import PaperCost, costed_techniques
@@ -195,7 +195,8 @@ def set_statistics(stream: Stream, query: Query, known: Known) -> Statistics:
     """What is known of the set that answers a query."""
     seen = known.observed.get(SetIdentity.of_query(query))
     found = statistics_of(stream.events_per_second, query.condition is not None, bool(query.group_by), seen)
-    return found if query.counted_by is None else found.of_positions(bool(query.counted_by))
+    counted_by = query.window.counted_by
+    return found if counted_by is None else found.of_positions(bool(counted_by))
 
 
 def _rate(stream: Stream, statistics: Statistics) -> float:
@@ -224,7 +225,7 @@ def _technique(one: PlannedComponent, queries: Sequence[Query], forced: str) -> 
 def _place(
     query: Query, stream: Stream, group_by: tuple[Expression, ...], types: Types, shapes: dict[Shape, int]
 ) -> PlannedQuery:
-    shape = replace(_shape(query, types), time=BIGINT if query.window.is_rows else stream.window_type)
+    shape = replace(_shape(query, types), time=query.window.edge_type(stream))
     positions = tuple(group_by.index(grouping.expression) for grouping in query.group_by)
     return PlannedQuery(query, shapes.setdefault(shape, len(shapes)), positions)
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from windloom.model.expression import Expression
 from windloom.model.predicate import Predicate
 from windloom.model.query import Query
+from windloom.model.windows import Window
 
 
 class Difference(StrEnum):
@@ -32,7 +33,7 @@ class SetIdentity:
     their parts, because one part may guard another: `a <> 0 AND b / a > 1`.
     `grouping` has no order and no names: `GROUP BY a, b` and `GROUP BY b AS x, a` are one grouping.
     `windows` is what the kind of window adds: nothing where slices are stretches of time; where they are stretches of
-    positions, `rows` and the keys by which tuples are counted.
+    positions, its name and the keys by which tuples are counted.
     """
 
     stream: str
@@ -46,19 +47,19 @@ class SetIdentity:
         stream: str,
         predicate: Predicate | None,
         group_by: Iterable[Expression],
-        counted_by: Iterable[Expression] | None,
+        window: Window,
     ) -> SetIdentity:
         return cls(
             stream,
             "" if predicate is None else predicate.sql,
             tuple(expression.sql for expression in group_by),
-            () if counted_by is None else ("rows", *(key.sql for key in counted_by)),
+            window.set_identity,
         )
 
     @classmethod
     def of_query(cls, query: Query) -> SetIdentity:
         """The identity of the set that answers a query."""
-        return cls.of(query.source.stream, query.condition, set_grouping(query), query.counted_by)
+        return cls.of(query.source.stream, query.condition, set_grouping(query), query.window)
 
     def differences(self, other: SetIdentity) -> tuple[Difference, ...]:
         """
@@ -76,13 +77,12 @@ class SetIdentity:
     def __str__(self) -> str:
         """
         >>> print(SetIdentity("trades", "price > 1", ("symbol",), ("rows", "symbol")))
-        trades [PARTITION BY symbol ROWS] WHERE price > 1 GROUP BY symbol
+        trades [ROWS symbol] WHERE price > 1 GROUP BY symbol
         """
         text = self.stream
         if self.windows:
-            kind, *keys = self.windows
-            counted = f"PARTITION BY {', '.join(keys)} " if keys else ""
-            text += f" [{counted}{kind.upper()}]"
+            kind, *details = self.windows
+            text += f" [{' '.join([kind.upper(), ', '.join(details)]).rstrip()}]"
         text += f" WHERE {self.predicate}" if self.predicate else ""
         return text + (f" GROUP BY {', '.join(self.grouping)}" if self.grouping else "")
 

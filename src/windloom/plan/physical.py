@@ -20,6 +20,7 @@ from windloom.model.predicate import Predicate
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import TIMESTAMP, DataType
+from windloom.model.windows import Window
 from windloom.plan.identity import SetIdentity
 from windloom.plan.scans import Scan
 from windloom.plan.statistics import Statistics
@@ -115,7 +116,7 @@ class PartialSet:
     @property
     def identity(self) -> SetIdentity:
         """What the set is known by from plan to plan."""
-        return SetIdentity.of(self.stream, self.predicate, self.group_by, self.counted_by)
+        return SetIdentity.of(self.stream, self.predicate, self.group_by, self.window)
 
     @property
     def queries(self) -> Iterator[PlannedQuery]:
@@ -127,9 +128,14 @@ class PartialSet:
         return None if self.predicate is None else self.predicate.expression
 
     @property
+    def window(self) -> Window:
+        """A window of its queries, which says how the set is cut and fed: that is the same for all of them."""
+        return next(self.queries).query.window
+
+    @property
     def counted_by(self) -> tuple[Expression, ...] | None:
         """None where slices are stretches of time; else by what tuples are counted whose positions are sliced."""
-        return next(self.queries).query.counted_by
+        return self.window.counted_by
 
 
 @dataclass(frozen=True, slots=True)

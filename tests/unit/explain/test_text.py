@@ -10,7 +10,7 @@ import pytest
 from golden.plans import FEW, MIXED, many_queries, plan_of, text_of
 from windloom.errors import WindloomError
 from windloom.explain.reasons import sharing
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window, WindowedStream
+from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow, WindowedStream
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.slicing.density import Density
@@ -134,7 +134,7 @@ def _one_query_plan(name: str, argument: Expression) -> Plan:
     key = Expression.of_column("k")
     query = Query(
         name,
-        WindowedStream("s", Window(10_000_000, 2_000_000)),
+        WindowedStream("s", TimeWindow(10_000_000, 2_000_000)),
         None,
         (Grouping("k", key),),
         (Aggregate("sum", argument),),
