@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from windloom.explain.cost_views import work
-from windloom.explain.reasons import tree_name
-from windloom.explain.words import count, number, share
+from windloom.explain.labels import tree_name
+from windloom.model.figures import count, number, share
 from windloom.model.query import Query
 from windloom.optimizer import report_sharing
 from windloom.optimizer.cost.constants import Constants

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windloom.explain.words import count, is_astronomic, length, number, period, short_duration
+from windloom.explain.durations import is_astronomic, length, period
+from windloom.model.figures import count, number, short_duration
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.plan.physical import PartialSet
 from windloom.slicing.edges import EdgeClass, EdgeSet
@@ -48,8 +49,8 @@ class Measure:
 TIME = Measure()
 
 
-def measure_of(one: PartialSet) -> Measure:
-    return Measure(one.statistics.pace, one.window.is_of_positions)
+def measure_of(partial_set: PartialSet) -> Measure:
+    return Measure(partial_set.statistics.pace, partial_set.window.is_of_positions)
 
 
 def slice_id_text(slice_id: SliceId, measure: Measure = TIME) -> str:
@@ -67,7 +68,7 @@ def slice_id_text(slice_id: SliceId, measure: Measure = TIME) -> str:
         case GreatestSlice(classes=classes):
             text = f"{slice_id.way} of {len(classes)} edge classes"
             if len(classes) <= _LISTED_CLASSES:
-                text += ": " + "; ".join(every(one, measure) for one in classes)
+                text += ": " + "; ".join(every(edge_class, measure) for edge_class in classes)
             return text
         case PaneSlice(edges=edges):
             return f"{slice_id.way}: {every(edges, measure)}"

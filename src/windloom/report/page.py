@@ -10,7 +10,7 @@ from pathlib import Path
 
 from windloom.errors import WindloomError
 from windloom.explain.canvas import FAINT, FONT, INK, PAPER, RULE, WASH, escape
-from windloom.explain.words import number
+from windloom.model.figures import number
 
 Cell = str | int | float | bool | None
 
