@@ -29,6 +29,10 @@ BATCH = {
     "far_rows": "SELECT sum(i) AS i, count(*) AS c FROM s [ROWS 3 SLIDE 7] WHERE b",
     "own_rows": "SELECT k, max(x) AS x, count(*) AS c FROM s [PARTITION BY k ROWS 5 SLIDE 2] GROUP BY k",
     "own_parts": "SELECT k, g, stddev(i) AS d FROM s [PARTITION BY k ROWS 9 SLIDE 4] WHERE x < 50 GROUP BY k, g",
+    "sessions": "SELECT k, count(*) AS c, sum(x) AS s, median(i) AS m FROM s [SESSION GAP 7 seconds] GROUP BY k",
+    "pauses": "SELECT k, g, avg(d) AS a, count(DISTINCT i) AS u, last(n) AS n FROM s [SESSION GAP 20 s] GROUP BY k, g",
+    "pasted": "SELECT g, min(x) AS x, stddev(i) AS d FROM s WHERE b GROUP BY session_window(ts, '4 seconds'), g",
+    "one_group": "SELECT sum(n) FILTER (WHERE b) AS n, top(2, k) AS t FROM s [SESSION GAP 2 s] HAVING count(*) > 1",
     "none": "SELECT count(*) AS c FROM s [LANDMARK SLIDE 1 hour] WHERE i > 10000",
 }
 #: Queries over the trades of `support.sharded`.
@@ -36,6 +40,8 @@ STREAMED = {
     "total": "SELECT symbol, sum(volume) AS v, max(price) AS p FROM trades [LANDMARK SLIDE 20 seconds] GROUP BY symbol",
     "often": "SELECT symbol, count(*) AS n FROM trades [LANDMARK SLIDE 15 seconds] GROUP BY symbol",
     "beside": "SELECT symbol, count(*) AS n FROM trades [RANGE 60 seconds SLIDE 30 seconds] GROUP BY symbol",
+    "visits": "SELECT symbol, count(*) AS n, max(price) AS p FROM trades [SESSION GAP 5 seconds] GROUP BY symbol",
+    "lulls": "SELECT count(*) AS n, count(DISTINCT symbol) AS s FROM trades [SESSION GAP 2 seconds] WHERE volume > 3",
     "big": "SELECT count(*) AS n FROM trades [UNTIL NOW SLIDE 40 seconds] WHERE volume > 5",
 }
 #: Windows of rows: in streams on the driver only.

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from golden.plans import FEW, KINDS, MIXED, many_queries, plan_of
+from golden.plans import FEW, KINDS, MIXED, SESSIONS, many_queries, plan_of
 from windloom.explain import explain_json, explain_text, sharing_json, sharing_text
 from windloom.optimizer import report_sharing
 from windloom.optimizer.cost.constants import load_constants
@@ -54,6 +54,9 @@ _CASES: dict[str, Callable[[], str]] = {
     "kinds.txt": lambda: explain_text(plan_of(KINDS)),
     "kinds_sharing.txt": lambda: _sharing(plan_of(KINDS)),
     "one_landmark.txt": lambda: explain_text(plan_of(KINDS), query="so_far"),
+    "sessions.txt": lambda: explain_text(plan_of(SESSIONS)),
+    "sessions_sharing.txt": lambda: _sharing(plan_of(SESSIONS)),
+    "one_session.txt": lambda: explain_text(plan_of(SESSIONS), query="visits"),
     "one_of_rows.txt": lambda: explain_text(plan_of(KINDS), query="own_50"),
     "mixed.txt": lambda: explain_text(plan_of(MIXED, rates={"orders": 250.0})),
     "apart.txt": lambda: explain_text(plan_of(FEW, rates=_LOW_RATE, strategy="weave_share", technique="recalculate")),

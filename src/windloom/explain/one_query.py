@@ -17,7 +17,7 @@ from windloom.explain.reasons import (
 )
 from windloom.explain.scans import fed_text
 from windloom.explain.sentences import answer_text, component_name, fact, techniques, tree_cost, wrapped
-from windloom.explain.slices import about, edge_rate, mean_slice, measure_of
+from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
 from windloom.explain.words import count, listing, number, one_line
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.plan.expressions import why_spark
@@ -56,10 +56,9 @@ def _path(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Ite
     where = "every tuple" if one.where is None else f"tuples where {one_line(one.where.sql)}"
     yield from fact("→ scan", fed_text(plan, one))
     yield from fact("→ slices", f"set {one.number}: {where}; grouped by {grouping(one)}")
-    measure = measure_of(one)
-    yield from fact("", f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}")
+    yield from fact("", cut_text(one, one.edges))
     yield from fact("→ tree", f"{tree_name(plan, one, tree)} of {count(len(tree.queries), 'query', 'queries')}")
-    yield from fact("", f"{edge_rate(tree.edges, measure)}; {techniques(one, tree, [planned])}")
+    yield from fact("", f"{rate_text(one, tree.edges)}; {techniques(one, tree, [planned])}")
     yield from fact("→ answer", f"window_start, window_end, {answer_text(planned)}")
     if not planned.query.is_plain:
         yield from fact("", _evaluation(plan, planned))
@@ -132,9 +131,11 @@ def _cost(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Ite
     needs = f"needs {edge_rate(own, measure)}"
     if rest.classes:
         needs += "; the others have all of them" if added <= 0 else f"; adds {approx}{number(added)} to the others'"
-    yield from fact("edges", needs)
+    if one.window.is_sliced:
+        yield from fact("edges", needs)
     answers = measure.pace * TICKS_PER_SECOND / window.slide_ticks
-    yield from fact("answers", f"{number(answers)} a second for every group")
+    most = "" if one.window.is_sliced else "at most "
+    yield from fact("answers", f"{most}{number(answers)} a second for every group")
     yield from fact("its tree", tree_cost(tree, measure))
     if len(tree.queries) > 1:
         each = f"{about(tree.edges)}{number(measure.pace * tree.cost / len(tree.queries))} operations/s"

@@ -30,7 +30,7 @@ from windloom.explain.layout import (
 )
 from windloom.explain.reasons import Sharing, counting, grouping, output_text, sharing, tree_name
 from windloom.explain.sentences import answer_text, shares_text, strategy_name, techniques, tree_cost
-from windloom.explain.slices import about, edge_rate, mean_slice, measure_of, repeats, slice_id_text
+from windloom.explain.slices import about, cut_text, measure_of, rate_text, repeats, slice_id_text
 from windloom.explain.strip import draw_strip
 from windloom.explain.window_lines import TimeAxis, draw_window
 from windloom.explain.words import count, number, one_line, share, windows_of_a_tuple
@@ -126,10 +126,11 @@ class _Picture:
         groups = f"by {grouping(one)}" if one.group_by else "not grouped"
         groups += "" if (counted := counting(one)) is None else f", {counted}"
         measure = measure_of(one)
-        slices = f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}"
-        how = slice_id_text(one.slice_id, measure)
+        slices = cut_text(one, one.edges)
+        how = slice_id_text(one.slice_id, measure) if one.window.is_sliced else ""
         parts = (f"set {one.number} of {one_line(one.stream)}", where, groups, slices, how)
-        detail = "\n".join((*parts, f"edges repeat {repeats(one.edges, measure)}"))
+        repeated = [f"edges repeat {repeats(one.edges, measure)}"] if one.window.is_sliced else []
+        detail = "\n".join((*parts, *repeated))
         with canvas.group(detail):
             canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=8, stroke=RULE)
             x, right = box.x + 14, box.right - 14
@@ -162,14 +163,14 @@ class _Picture:
                 self._small_tree(owner, block, block.tree)
             else:
                 self._tree_card(owner, block, block.tree)
-                label = edge_rate(block.tree.edges, measure_of(owner.one))
+                label = rate_text(owner.one, block.tree.edges)
                 canvas.text(box.x - 8, box.middle - 8, label, 10.5, block.colour, room=104, anchor="end", halo=True)
 
     def _tree_title(self, owner: SetBlock, tree: Tree) -> str:
         measure = measure_of(owner.one)
         lines = [
             f"{tree_name(self.plan, owner.one, tree)}: {count(len(tree.queries), 'query', 'queries')}",
-            f"slices: {edge_rate(tree.edges, measure)}, mean length {mean_slice(tree.edges, measure)}",
+            f"slices: {cut_text(owner.one, tree.edges)}",
             f"weaveability: {about(tree.edges)}{share(tree.weaveability)} of its queries' edges are common",
             f"cost: {tree_cost(tree, measure)}",
             techniques(owner.one, tree, tree.queries),
@@ -180,7 +181,7 @@ class _Picture:
         box, measure = block.card, measure_of(owner.one)
         cost = f"cost {about(tree.edges)}{number(measure.pace * tree.cost)}"
         self.canvas.text(box.right - 10, box.middle + 4, cost, 10.5, FAINT, room=82, anchor="end")
-        rate = edge_rate(tree.edges, measure)
+        rate = rate_text(owner.one, tree.edges)
         self.canvas.text(box.right - 96, box.middle + 4, rate, 10.5, FAINT, room=104, anchor="end")
         self.canvas.text(box.x + 12, box.middle + 4, block.name, 11.5, block.colour, room=74, bold=True)
 

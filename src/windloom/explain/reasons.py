@@ -109,7 +109,8 @@ def _why_other_set(plan: Plan, one: PartialSet, other: PartialSet) -> str:
     if one.group_by != other.group_by:
         reasons.append("another grouping: " + grouping(other))
     if one.window.set_identity != other.window.set_identity:
-        reasons.append(f"other windows: {counting(other) or 'of time'}")
+        kind = str(other.window) if other.window.set_identity else "of time"
+        reasons.append(f"other windows: {counting(other) or kind}")
     both = {one.number, other.number}
     fed = [scan.number for scan in plan.scans if both <= {fed.number for fed in scan.feeds}]
     reasons += [f"though both are fed by scan {number}" for number in fed]

@@ -35,6 +35,8 @@ def strategy_name(plan: Plan) -> str:
 
 def techniques(one: PartialSet, tree: Tree, queries: Iterable[PlannedQuery]) -> str:
     """Which technique answers each component that these queries of the tree ask for."""
+    if not one.window.is_sliced:
+        return "none: a window is one cell"
     wanted = {part for planned in queries for part in planned.query.components}
     by_technique: dict[str, list[str]] = {}
     for part, technique in zip(one.components, tree.techniques, strict=True):

@@ -7,7 +7,7 @@ from math import gcd
 
 from windloom.explain.reasons import tree_name
 from windloom.explain.sentences import WIDTH, fact, strategy_name, techniques, wrapped
-from windloom.explain.slices import TIME, Measure, about, edge_rate, measure_of
+from windloom.explain.slices import TIME, Measure, about, measure_of, rate_text
 from windloom.explain.words import count, number, one_line, share, short_duration, shorten
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND
@@ -61,7 +61,7 @@ def _set_lines(plan: Plan, one: PartialSet, costs: SetSeconds) -> Iterator[str]:
     evenly = ", tuples at even distances (measured)" if known.regularity >= _EVENLY else ""
     yield from fact("", f"a round of {length} ({known.round_source}){evenly}")
     held = known.events_per_second / (one.edges.edges_per_second * known.groups)
-    rate = edge_rate(one.edges, measure_of(one))
+    rate = rate_text(one, one.edges)
     yield from fact("slices", f"{rate}, {about(one.edges)}{number(held)} tuples a slice and group{_thin(held)}")
     yield from fact("once for all", f"{work(costs.scan)} to scan, {work(costs.partials)} to bring partials over,")
     yield from fact("", f"{work(costs.merge)} to put them in order: {share(costs.shared / costs.total)} of the set")
@@ -78,8 +78,8 @@ def _tree_lines(
 ) -> Iterator[str]:
     yield f"  {tree_name(plan, one, tree).capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
     measure = measure_of(one)
-    yield from fact("slices", edge_rate(tree.edges, measure), 4)
-    if len(tree.queries) > 1:
+    yield from fact("slices", rate_text(one, tree.edges), 4)
+    if len(tree.queries) > 1 and one.window.is_sliced:
         yield from fact(
             "weaveability", f"{about(tree.edges)}{share(tree.weaveability)} of its queries' edges are common", 4
         )

@@ -20,7 +20,7 @@ from windloom.explain.sentences import (
     tree_cost,
     wrapped,
 )
-from windloom.explain.slices import Measure, about, edge_rate, mean_slice, measure_of, repeats
+from windloom.explain.slices import Measure, about, cut_text, measure_of, repeats
 from windloom.explain.words import (
     count,
     number,
@@ -92,7 +92,7 @@ def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everythi
     for line in _component_lines(one):
         yield from fact(label, line)
         label = ""
-    yield from fact("slices", f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}")
+    yield from fact("slices" if one.window.is_sliced else "cells", cut_text(one, one.edges))
     if not isinstance(one.slice_id, RegularSlice):
         yield from fact("repeat", repeats(one.edges, measure))
     shown = one.trees if everything or len(one.trees) <= _FEW_TREES else one.trees[:_FEW_TREES]
@@ -118,6 +118,8 @@ def _component_lines(one: PartialSet) -> Iterator[str]:
         use = f"asked by {queries:,} of {count(every, 'query', 'queries')}"
         if part.component == COUNT_STAR:
             use = "used by all, to know which windows have a row" if queries == 0 else f"used by all, {use}"
+        if part.component in one.window.components:
+            use = "kept to know where windows end"
         if part.component.own is not None:
             use += f"; defined by the user, {', '.join(property_names(part))}"
         yield f"{name:{max(map(len, names))}}  {type_name:{max(map(len, types))}}  {use}"
@@ -127,11 +129,12 @@ def _tree_lines(plan: Plan, one: PartialSet, tree: Tree, shared: dict[str, Shari
     name = tree_name(plan, one, tree)
     yield f"  {name.capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
     measure = measure_of(one)
-    yield from fact("slices", f"{edge_rate(tree.edges, measure)}, mean length {mean_slice(tree.edges, measure)}", 4)
+    if one.window.is_sliced:
+        yield from fact("slices", cut_text(one, tree.edges), 4)
     if tree.marks.classes:
         marks = f"{about(tree.marks)}{number(measure.rate(tree.marks))} marks/s"
         yield from fact("marks", f"{marks}, where a window ends inside a slice", 4)
-    if len(tree.queries) > 1:
+    if len(tree.queries) > 1 and one.window.is_sliced:
         common = about(tree.edges) + share(tree.weaveability)
         yield from fact("weaveability", f"{common} of its queries' edges are common", 4)
     yield from fact("cost", tree_cost(tree, measure), 4)

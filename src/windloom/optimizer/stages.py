@@ -225,7 +225,8 @@ def _rate(stream: Stream, statistics: Statistics) -> float:
 
 
 def _components(queries: Sequence[Query], types: Types) -> tuple[PlannedComponent, ...]:
-    wanted = dict.fromkeys([COUNT_STAR, *(part for query in queries for part in query.components)])
+    asked = (part for query in queries for part in query.components)
+    wanted = dict.fromkeys([COUNT_STAR, *queries[0].window.components, *asked])
     stream = queries[0].stream
     return tuple(
         PlannedComponent(one, None if one.argument is None else types[stream, one.argument.sql]) for one in wanted

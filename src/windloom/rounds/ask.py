@@ -41,7 +41,9 @@ def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) ->
     own_since = {} if since is None else {planned.name: since}
     landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, {one.number: closed})
     held = {} if cells is None else {one.number: cells}
-    return Answers(query_plan, held, {one.number: after}, {one.number: closed}, landmarks=landmarks), since
+    return Answers(
+        query_plan, held, {one.number: after}, {one.number: closed}, landmarks=landmarks, since=own_since
+    ), since
 
 
 def _refusal(
