@@ -17,6 +17,7 @@ from support.rounds import in_order
 from windloom.durable import RoundLog
 from windloom.durable.encoding import decode, encode
 from windloom.durable.shards.split import join_cells, split_cells
+from windloom.errors import WindloomError
 from windloom.kernels.families.algebra import ADD_INT
 from windloom.kernels.techniques.registry import allowed
 from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWindow
@@ -207,6 +208,14 @@ def test_a_query_that_comes_later_reports_complete_sessions_only(
     complete = [row for row in wanted if since is None or row["window_start"] >= since]
     if added <= len(rounds):
         assert_equal_rows(later, members, complete, found)
+
+
+def test_sessions_are_woven_and_the_native_intake_says_why_not() -> None:
+    queries = [make_query("q", SessionWindow(10), [Aggregate("count")])]
+    assert isinstance(plan_of(queries).scans[0], WovenScan)
+    with pytest.raises(WindloomError, match="stream 's' cannot be taken in natively") as caught:
+        make_plan({"s": STREAM}, queries, TYPES, PlanOptions(intake="native"))
+    assert "query 'q' has session windows" in str(caught.value.detail)
 
 
 def test_a_pause_of_exactly_the_gap_does_not_end_a_session() -> None:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from golden.plans import FEW, MIXED, many_queries, plan_of
+from golden.plans import FEW, MIXED, SESSIONS, many_queries, plan_of
 from windloom.explain import explain_svg
 from windloom.explain.canvas import text_width
 from windloom.explain.reasons import tree_name
@@ -30,6 +30,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "few, cutty": lambda: plan_of(FEW, slicing="cutty"),
     "mixed": lambda: plan_of(MIXED, rates={"orders": 250.0}),
     "mixed, apart": lambda: plan_of(MIXED, strategy="no_share", slicing="cutty"),
+    "sessions": lambda: plan_of(SESSIONS),
     "many": lambda: plan_of(many_queries(150)),
     "many, apart": lambda: plan_of(many_queries(150), strategy="no_share"),
     "many sets": lambda: plan_of(_PREDICATES),
