@@ -32,6 +32,7 @@ _NAN_KEY = object()
 def windows_of(window: Window, tick: int) -> list[int]:
     """Starts of all windows that hold the tick.
 
+    >>> from windloom.model import TimeWindow
     >>> windows_of(TimeWindow(10, 4), 9)
     [0, 4, 8]
     >>> windows_of(TimeWindow(2, 5), 3)
@@ -49,6 +50,7 @@ def windows_of(window: Window, tick: int) -> list[int]:
 def landmark_ends(window: Window, tick: int, last_end: int) -> list[int]:
     """Ends of all windows of a landmark that hold the tick, up to the last one.
 
+    >>> from windloom.model import LandmarkWindow
     >>> landmark_ends(LandmarkWindow(10), 12, 45)
     [20, 30, 40]
     """
