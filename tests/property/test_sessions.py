@@ -249,6 +249,15 @@ def test_a_question_is_answered_from_the_sessions_that_are_kept() -> None:
     assert block.table.column("o0").to_pylist() == [2, 1]
 
 
+def test_a_question_of_sessions_that_nobody_kept_is_refused() -> None:
+    plan = plan_of([make_query("q", SessionWindow(10), [Aggregate("count")])])
+    state, _, _ = one_round(State(), plan, [{"tick": tick} for tick in (0, 5, 30, 60)], 50)
+    with pytest.raises(WindloomError, match="query 'ask' cannot be answered from what is kept"):
+        ask(state, plan, plan_of([make_query("ask", SessionWindow(10), [Aggregate("count")])]))
+    with pytest.raises(WindloomError, match="query 'ask' cannot be answered from what is kept"):
+        ask(state, plan, plan_of([make_query("ask", SessionWindow(11), [Aggregate("count")])]))
+
+
 @pytest.mark.parametrize("technique", sorted(allowed(ADD_INT)))
 def test_every_technique_answers_a_session_from_its_one_cell(technique: str) -> None:
     asked = [Aggregate("count"), Aggregate("sum", Expression.of_column("i"))]

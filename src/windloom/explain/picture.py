@@ -141,7 +141,8 @@ class _Picture:
                 canvas.rect(chip.x, chip.y, chip.width, CHIP_HEIGHT, WASH, radius=CHIP_HEIGHT / 2)
                 centre = chip.x + chip.width / 2
                 canvas.text(centre, chip.y + 12.7, chip.text, CHIP_SIZE, room=chip.width - 13.9, anchor="middle")
-            draw_strip(canvas, block)
+            if one.window.is_sliced:
+                draw_strip(canvas, block)
             bottom = block.strip_y + strip_height(len(one.trees)) + 32.0
             if text_width(how, 10.5) > box.width - 28:
                 how = how.partition(":")[0]
