@@ -28,6 +28,9 @@ from windloom.errors import WindloomError
 @click.option("--all", "every", is_flag=True, help="Every query, however many.")
 @click.option("--sharing", is_flag=True, help="What trees and queries cost, what sharing saves, and why not more.")
 @click.option("--what-if", "added", default=None, metavar="TEXT", help="What one more query would cost.")
+@click.option(
+    "--cost", default="seconds", type=click.Choice(["seconds", "paper"]), help="Predicted, or as the papers count."
+)
 @click.option("--format", "form", default="text", type=click.Choice(["text", "json", "svg"]), help="How to show it.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--out", metavar="FILE", default=None, help="Write it to a file.")
@@ -41,6 +44,7 @@ def explain(
     every: bool,
     sharing: bool,
     added: str | None,
+    cost: str,
     form: str,
     as_json: bool,
     out: str | None,
@@ -61,14 +65,16 @@ def explain(
     loom = open_loom(catalog, streams, cores, memory, conf)
     options = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
     if added is not None:
-        if query is not None or sharing or form == "svg":
+        if query is not None or sharing or cost != "seconds" or form == "svg":
             raise WindloomError(
-                "--what-if shows one thing only", "what a query would add", "leave --query, --sharing and svg out"
+                "--what-if shows one thing only",
+                "what a query would add, in predicted seconds",
+                "leave --query, --sharing, --cost and svg out",
             )
         found = loom.what_if(added, **options)
         text = json.dumps(found.as_dict(), indent=2, ensure_ascii=False) if form == "json" else repr(found)
     else:
-        text = loom.explain(form, query=query, queries=every, sharing=sharing, **options)
+        text = loom.explain(form, query=query, queries=every, sharing=sharing, cost=cost, **options)
     if out is None:
         click.echo(text)
         return

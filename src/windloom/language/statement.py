@@ -15,7 +15,7 @@ from windloom.language.scopes import Names
 from windloom.language.syntax import parse_select, span_of
 from windloom.language.terms import Term
 from windloom.language.tokens import Source, Span
-from windloom.model import Stream, UserDefined
+from windloom.model import Stream, UserDefined, Window, WindowedStream
 
 #: Spark's functions that make windows.
 WINDOW_CALLS = ("window", "session_window")
@@ -54,6 +54,11 @@ class Statement:
     names: Names
     items: tuple[Item, ...]
     aliases: Mapping[str, Item]
+
+    def windowed(self, window: Window) -> WindowedStream:
+        """What the query reads, when its window is known."""
+        alias = None if self.clause.alias is None else self.clause.alias.text
+        return WindowedStream(self.stream.name, window, alias)
 
     def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
         return self.source.error(message, span_of(node, self._start), hint)
@@ -95,8 +100,8 @@ def take_apart(
     items = tuple(_item(node, source, Span.of(clause.rest[:1])) for node in tree.expressions)
     # Of two items with one alias the first is meant; the duplicate is reported when the columns are named.
     aliases = {item.alias.lower(): item for item in reversed(items) if item.alias}
-    qualifiers = {clause.stream.text.lower()} | ({clause.alias.text.lower()} if clause.alias else set())
-    names = Names(stream, frozenset(qualifiers), frozenset(aliases), own)
+    qualifiers = tuple(token.text for token in (clause.stream, clause.alias) if token is not None)
+    names = Names(stream, qualifiers, frozenset(aliases), own)
     return Statement(source, stream, clause, tree, names, items, aliases)
 
 

@@ -1,10 +1,11 @@
 """What a query means, as immutable values: time, windows, types, expressions, predicates, aggregates, streams."""
 
 from windloom.model.aggregate import Aggregate, Component, Function, Needs, UserDefined
-from windloom.model.expression import Expression
+from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.predicate import Predicate, common, conjunction, covers, disjoint, implies
 from windloom.model.query import Grouping, Output, Query
 from windloom.model.signatures import most_signatures
+from windloom.model.source import WindowedStream
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
@@ -15,6 +16,7 @@ __all__ = [
     "Component",
     "DataType",
     "Expression",
+    "ExpressionKey",
     "Function",
     "Grouping",
     "LandmarkWindow",
@@ -29,6 +31,7 @@ __all__ = [
     "TypeKind",
     "UserDefined",
     "Window",
+    "WindowedStream",
     "common",
     "conjunction",
     "covers",

@@ -7,7 +7,7 @@ from windloom.model.time import TICK_MIN, format_duration, format_instant
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery
 from windloom.rounds.answers import Answers
 from windloom.rounds.backfill import Past
-from windloom.rounds.carry import carry_set, find_set
+from windloom.rounds.carry import carry_set
 from windloom.rounds.exact import kept_from
 from windloom.rounds.state import History, State
 from windloom.rounds.windows.landmark import landmarks_of
@@ -26,7 +26,7 @@ def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) ->
     life = life_of(window)
     if (obstacle := life.question_obstacle(window)) is not None:
         raise WindloomError(f"query '{planned.name}' cannot be answered from what is kept", *obstacle)
-    before = find_set(plan, one)
+    before = plan.by_identity.get(one.identity)
     cells, history = carry_set(state, before, one)
     closed = state.closed_of(one)
     since = life.first_exact(one, planned, history, state, state.positions)
@@ -51,11 +51,9 @@ def _refusal(
 ) -> WindloomError:
     message = f"query '{planned.name}' cannot be answered from what is kept"
     if before is None:
-        condition = "" if one.where is None else f" WHERE {one.where}"
-        groups = f" GROUP BY {', '.join(map(str, one.group_by))}" if one.group_by else ""
         return WindloomError(
             message,
-            f"no running query has this stream, condition and grouping: FROM {one.stream}{condition}{groups}",
+            f"no running query has this stream, condition and grouping: FROM {one.identity}",
             "add it as a query: it answers from the next round on",
         )
     unknown = [str(one.components[index].component) for index, tick in history.known_from.items() if tick > last_start]

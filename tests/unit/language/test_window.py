@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from windloom.errors import QueryError
 from windloom.model import (
     Expression,
     LandmarkWindow,
@@ -14,6 +15,7 @@ from windloom.model import (
     SessionWindow,
     TimeWindow,
     Window,
+    WindowedStream,
     parse_duration,
 )
 
@@ -66,8 +68,29 @@ def test_rows_of_a_partition_are_counted_for_every_group(read: Read) -> None:
 @pytest.mark.parametrize("clause", ["trades [TUMBLE 1 h] AS t", "trades AS t [TUMBLE 1 h]", "trades t [TUMBLE 1 h]"])
 def test_the_alias_may_stand_on_either_side_of_the_bracket(read: Read, clause: str) -> None:
     query = read(f"SELECT sum(t.price) FROM {clause} WHERE t.volume > 1 AND trades.volume > 2")
-    assert query.window == window("1 hour")
+    assert query.source == WindowedStream("trades", window("1 hour"))
+    assert str(query.source) == "trades [TUMBLE 1 hour] AS t"
     assert str(query.where) == "volume > 1 AND volume > 2"
+
+
+@pytest.mark.parametrize(
+    ("column", "message", "hint"),
+    [
+        ("x.price", "'x' is not the stream of this query", "write price or trades.price or t.price"),
+        ("tradse.price", "'tradse' is not the stream of this query", "did you mean 'trades'?"),
+        ("tradse.prise", "'tradse' is not the stream of this query", "did you mean 'trades'?"),
+        ("T.prise", "unknown column 'prise'", "did you mean 'price'?"),
+        ("x.y", "unknown column 'x'", "known names: "),
+    ],
+)
+def test_a_qualifier_that_is_unknown_is_pointed_at(read: Read, column: str, message: str, hint: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        read(f"SELECT sum({column}) FROM trades [TUMBLE 1 h] AS t")
+    assert caught.value.message.endswith(message)
+    assert caught.value.hint.startswith(hint)
+    wrong = column.partition(".")[2] if "column 'prise'" in message else column.partition(".")[0]
+    line, caret = caught.value.detail.splitlines()[-2:]
+    assert caret.index("^") - line.index("SELECT") == f"SELECT sum({column})".index(wrong)
 
 
 @pytest.mark.parametrize(

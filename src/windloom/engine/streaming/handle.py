@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.durable import PlanRecord
+from windloom.engine.costs import cost_view
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
 from windloom.engine.streaming.placement.placement import refuse_unsharded
 from windloom.engine.streaming.progress import RoundProgress, frontier_ticks, instant
@@ -20,6 +21,7 @@ from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.explain import explain_text
 from windloom.model.time import TICK_MAX
+from windloom.optimizer.cost.constants import load_constants
 from windloom.plan.physical import PartialSet
 from windloom.rounds import Block
 from windloom.rounds.ask import ask
@@ -138,7 +140,8 @@ class Handle:
         if query is not None and query not in self._newest.queries:
             raise unknown_query(query, list(self._newest.queries))
         plan = self._loop.queries.plan_of(self._newest)
-        text = explain_text(plan, all_queries=queries, query=query)
+        costs = cost_view(plan, "seconds", load_constants())
+        text = explain_text(plan, costs, all_queries=queries, query=query)
         return text if query is not None else f"Placement: {self._loop.placement.description}\n{text}"
 
     def exception(self) -> BaseException | None:

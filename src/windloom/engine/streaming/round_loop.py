@@ -27,7 +27,7 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.physical import PartialSet, Plan, Shape
 from windloom.rounds import Block, State
 from windloom.rounds.backfill import LoggedRound, woven_again
-from windloom.rounds.carry import carry, find_set
+from windloom.rounds.carry import carry
 from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import Late
 from windloom.rounds.state import History
@@ -133,7 +133,8 @@ class RoundLoop:
         return self.queries.plan_of(self.checkpoint.plan(log.plan_version))
 
     def _keep_past(self, round: int, record: PlanRecord, plan: Plan, state: State) -> None:
-        is_new = (one for one in plan.sets if self.plan is not None and find_set(self.plan, one) is None)
+        known = None if self.plan is None else self.plan.by_identity
+        is_new = (one for one in plan.sets if known is not None and one.identity not in known)
         if any(one.number in state.cells for one in is_new):
             self.checkpoint.snapshot(round, state, record.version)
 
