@@ -19,7 +19,8 @@ from support.micro_batches import (
     crash_at,
 )
 from windloom.durable.faults import FAULT_POINTS, watched
-from windloom.engine.streaming.sinks.memory import MemorySink
+from windloom.engine.sinks.memory import MemorySink
+from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import Aggregate, Query, Window
 from windloom.model.time import TICK_MAX
 
@@ -190,7 +191,7 @@ def test_several_sinks_are_given_the_same_rows(tmp_path: Path) -> None:
     with MicroBatches(tmp_path, DELAYED, sinks=[memory]) as life:
         life.change(QUERIES)
         done = life.round(frames(s=[1, 2, 13, 27], t=[1, 40]))
-        infos = life.loop.table_infos(life.loop.plan)
+        infos = AnswerTables(None).infos(life.loop.plan)
         rows = {name: memory.rows(name) for name in infos}
     assert sum(table.num_rows for table in rows.values() if table is not None) == done.results == 4
     assert {query for info in infos.values() for query in info.queries} == set(QUERIES)
