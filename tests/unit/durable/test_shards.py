@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from support.catalogs import STREAM
+from support.frames_on_disk import of_version
 from windloom.durable import Checkpoint, LocalStorage, RoundLog
 from windloom.durable.sharding import settle_shards
 from windloom.durable.shards.blocks import joined, read_blocks, write_blocks
@@ -90,7 +91,7 @@ def test_answers_that_are_cut_short_are_refused_by_name(cut: int) -> None:
 def test_answers_of_another_version_are_refused() -> None:
     data = b"".join(bytes(piece) for piece in write_blocks([BLOCK]))
     with pytest.raises(WindloomError, match="is of version 9"):
-        list(read_blocks("f", data[:8] + b"\x09" + data[9:]))
+        list(read_blocks("f", of_version(data, 9)))
 
 
 def test_a_damaged_state_is_refused_by_name(tmp_path: Path) -> None:
