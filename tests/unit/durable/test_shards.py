@@ -61,6 +61,33 @@ def test_a_url_is_opened_by_pyarrow_or_refused(tmp_path: Path) -> None:
         ShardFiles("nowhere://a/b")
 
 
+def test_files_that_are_pinned_stay_until_nobody_reads_them(tmp_path: Path) -> None:
+    files = ShardFiles(str(tmp_path))
+
+    def held() -> set[str]:
+        return {one.name for one in (tmp_path / "shards").iterdir()}
+
+    for name in "abcd":
+        files.write(name, [b"x"])
+    with files.pinned(["a", "b"]):
+        with files.pinned(["b", "c"]):
+            files.keep_only({"c", "d"})
+            assert held() == {"a", "b", "c", "d"}
+            files.write("e", [b"of a round that runs"])
+        assert held() == {"a", "b", "c", "d", "e"}, "b is read still, c is wanted"
+        files.keep_only({"e"})
+        assert held() == {"a", "b", "e"}
+    assert held() == {"e"}
+
+
+def test_a_pin_deletes_nothing_that_no_round_has_spoken_of(tmp_path: Path) -> None:
+    files = ShardFiles(str(tmp_path))
+    files.write("a", [b"x"])
+    with files.pinned(["a"]):
+        pass
+    assert files.read("a") == b"x"
+
+
 def test_blocks_of_answers_come_back_one_by_one() -> None:
     data = b"".join(bytes(piece) for piece in write_blocks([BLOCK, BLOCK]))
     found = list(read_blocks("f", data))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Protocol
 
@@ -33,8 +34,6 @@ class DriverJobs(Protocol):
 
 class DriverPlacement:
     description = "driver"
-    parts_outlive_rounds = True
-
     counts_rows = True
 
     def __init__(self, jobs: DriverJobs, journal: Journal, watermarks: Watermarks) -> None:
@@ -59,8 +58,8 @@ class DriverPlacement:
     def committed(self, round: int, state: State) -> None:
         """The state needs no file of its own: it is made again from snapshot and log."""
 
-    def parts(self, state: State, plan: Plan) -> Iterable[State]:
-        return [state]
+    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
+        return nullcontext([state])  # which no round changes
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         """The log of a round, but for windows of rows."""

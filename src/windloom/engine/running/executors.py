@@ -83,7 +83,6 @@ def gathered_round(
 
 
 class ExecutorPlacement:
-    parts_outlive_rounds = False
     counts_rows = False
 
     def __init__(
@@ -123,8 +122,11 @@ class ExecutorPlacement:
         self._notes = self._ran
         self._files.keep_only(set(self._states))
 
-    def parts(self, state: State, plan: Plan) -> Iterable[State]:
-        return (shard_state(self._files, name, state, plan) for name in self._states)
+    @contextmanager
+    def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
+        names = self._states
+        with self._files.pinned(names):
+            yield (shard_state(self._files, name, state, plan) for name in names)
 
     def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         places = ShardPlaces(self._files, self._states)

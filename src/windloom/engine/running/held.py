@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from windloom.engine.running.executors import gathered_round
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
@@ -18,7 +18,6 @@ class HeldPlacement:
     """`scope` says how long the answers are held."""
 
     description = "executors"
-    parts_outlive_rounds = True
     counts_rows = True
 
     def __init__(self, jobs: SparkShardJobs, shards: int, watermarks: Watermarks, scope: ExitStack) -> None:
@@ -35,5 +34,5 @@ class HeldPlacement:
     def committed(self, round: int, state: State) -> None:
         """There is no other round."""
 
-    def parts(self, state: State, plan: Plan) -> Iterable[State]:
-        return []
+    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
+        return nullcontext([])

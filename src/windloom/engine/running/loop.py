@@ -129,13 +129,11 @@ class RoundLoop:
 
     @contextmanager
     def kept(self) -> Iterator[tuple[Plan | None, Iterable[State]]]:
-        """The plan of the last round, and the state it left, in parts; rounds wait only if the parts need that."""
+        """The plan of the last round, and the state it left, in parts; no round waits for who reads them."""
         with ExitStack() as held:
-            held.enter_context(self.lock)
-            plan = self.plan
-            parts = [] if plan is None else self.placement.parts(self.state, plan)
-            if self.placement.parts_outlive_rounds:
-                held.close()
+            with self.lock:
+                plan = self.plan
+                parts = [] if plan is None else held.enter_context(self.placement.kept(self.state, plan))
             yield plan, parts
 
     def adopted(self, record: PlanRecord) -> tuple[Plan, State]:

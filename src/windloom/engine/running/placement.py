@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
@@ -113,9 +113,9 @@ class Placement(Protocol):
         """The round is done: forget what only it needed."""
         ...
 
-    #: Whether `parts` may still be read when the next round has begun.
-    parts_outlive_rounds: bool
+    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
+        """The state with its cells, in the parts it is kept in.
 
-    def parts(self, state: State, plan: Plan) -> Iterable[State]:
-        """The state with its cells, in the parts it is kept in; called between two rounds."""
+        Entered between two rounds; it can be read to the end of the `with`, whatever rounds run meanwhile.
+        """
         ...

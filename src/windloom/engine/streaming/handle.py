@@ -182,10 +182,7 @@ class Handle:
         return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
 
     def ask(self, text: str) -> Answer:
-        """Answer a query once, over the partials that are kept; nothing is registered.
-
-        No round waits for it, unless the state is in files of shards: these are read one after another.
-        """
+        """Answer a query once, over the partials that are kept; nothing is registered, and no round waits for it."""
         loop = self._loop
         query = self._queries.bind("ask", text)
         alone = self._queries.plan_alone(query, self._newest.options)
