@@ -20,9 +20,10 @@ from windloom.durable.positions import read_positions, write_positions
 from windloom.durable.shards.notes import ShardNote
 from windloom.plan.physical import Plan
 from windloom.plan.scans import WovenScan
+from windloom.rounds.behind import Behind
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State
-from windloom.rounds.taken import Behind, Taken
+from windloom.rounds.taken import Taken
 from windloom.rounds.weaving import read_tuples, weave
 
 _HINT = "restore it from a copy, or start over with a new checkpoint"

@@ -26,7 +26,7 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed, regularity_of
 from windloom.rounds import State
-from windloom.rounds.landmarks import landmark_streams
+from windloom.rounds.windows.landmark import landmark_streams
 from windloom.spark.answers.shard_job import SparkShardJobs
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors

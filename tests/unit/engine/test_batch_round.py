@@ -23,7 +23,7 @@ from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.store import ParquetStore
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
-from windloom.model import Aggregate, Expression, Window
+from windloom.model import Aggregate, Expression, LandmarkWindow, RowsWindow, TimeWindow
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
@@ -31,10 +31,10 @@ from windloom.rounds import State
 
 COUNT, SUM = Aggregate("count"), Aggregate("sum", Expression.of_column("i"))
 QUERIES = {
-    "sliding": make_query("sliding", Window(10, 4), [COUNT, SUM], ("k",)),
-    "landmark": make_query("landmark", Window.landmark(6), [SUM], ("k",)),
-    "rows": make_query("rows", Window.rows(3, 2), [COUNT]),
-    "other": make_query("other", Window(8, 8), [COUNT], stream="t"),
+    "sliding": make_query("sliding", TimeWindow(10, 4), [COUNT, SUM], ("k",)),
+    "landmark": make_query("landmark", LandmarkWindow(6), [SUM], ("k",)),
+    "rows": make_query("rows", RowsWindow(3, 2), [COUNT]),
+    "other": make_query("other", TimeWindow(8, 8), [COUNT], stream="t"),
 }
 FRAMES: Frames = {
     "s": [{"tick": tick, "k": "ab"[tick % 2], "i": tick} for tick in (1, 2, 5, 13, 14, 27)],

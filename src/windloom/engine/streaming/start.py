@@ -19,7 +19,7 @@ from windloom.engine.results import AnswerTable
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.executors import ExecutorPlacement
 from windloom.engine.running.loop import Listeners, RoundLoop
-from windloom.engine.running.placement import Placement, refuse_rows
+from windloom.engine.running.placement import Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.callback import CallbackSink
@@ -63,7 +63,7 @@ def start_stream(
 ) -> Handle:
     frames = registry.streaming_frames()
     if options.placement == "executors":
-        refuse_rows(registry.queries.values())
+        refuse_unsharded(registry.queries.values())
     choices = _sink_choices(sink, path, checkpoint)
     before = _history_frames(spark, registry, frames, history)
     with ExitStack() as undo, as_windloom_errors("the streams"):

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
-from windloom.rounds.landmarks import landmark_streams
 from windloom.rounds.lateness import before_round
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import State
+from windloom.rounds.windows.landmark import landmark_streams
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
 from windloom.spark.intake.take import TakenIn, TooLargeError, take_in
 from windloom.spark.placement import driver_bytes
