@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from windloom.durable.checkpoint import Checkpoint
 from windloom.durable.encoding import restored_state
+from windloom.durable.framing import DamagedError
 from windloom.durable.logs import RoundLog
-from windloom.durable.records import DamagedError, PlanRecord
+from windloom.durable.records import PlanRecord
 from windloom.durable.shards.notes import kept_from_of
 from windloom.durable.snapshots import Snapshot
 from windloom.errors import WindloomError
