@@ -20,8 +20,8 @@ from bench.measure import Outcome, cpu_seconds, seconds
 from bench.workloads import PER_SECOND, SELECT, session
 from windloom import Loom
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
+from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming import Handle
-from windloom.engine.streaming.progress import RoundProgress
 from windloom.language import parse_query
 from windloom.model import DataType, ExpressionKey, Stream
 from windloom.optimizer import PlanOptions, make_plan

@@ -57,6 +57,14 @@ CREATE QUERY own_50 AS
   SELECT symbol, avg(price) AS p FROM trades [PARTITION BY symbol ROWS 50 SLIDE 10] GROUP BY symbol;
 """
 
+SESSIONS = """
+CREATE QUERY visits AS
+  SELECT symbol, count(*) AS n, avg(price) AS p FROM trades [SESSION GAP 5 minutes] GROUP BY symbol;
+CREATE QUERY bought AS SELECT symbol, sum(volume) AS v FROM trades [SESSION GAP 5 minutes] GROUP BY symbol;
+CREATE QUERY lulls AS SELECT symbol, sum(volume) AS v FROM trades [SESSION GAP 30 seconds] GROUP BY symbol;
+CREATE QUERY avg_1h AS SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol;
+"""
+
 
 def plan_of(catalog: str, *, rates: dict[str, float] | None = None, **options: str) -> Plan:
     read = parse_catalog(STREAMS + catalog)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from golden.plans import CONSTANTS, FEW, KINDS, MIXED, json_of, many_queries, plan_of, text_of
+from golden.plans import CONSTANTS, FEW, KINDS, MIXED, SESSIONS, json_of, many_queries, plan_of, text_of
 from windloom.explain import sharing_json, sharing_text
 from windloom.optimizer import report_sharing
 from windloom.plan import Plan
@@ -49,6 +49,9 @@ _CASES: dict[str, Callable[[], str]] = {
     "kinds.txt": lambda: text_of(plan_of(KINDS)),
     "kinds_sharing.txt": lambda: _sharing(plan_of(KINDS)),
     "one_landmark.txt": lambda: text_of(plan_of(KINDS), query="so_far"),
+    "sessions.txt": lambda: text_of(plan_of(SESSIONS)),
+    "sessions_sharing.txt": lambda: _sharing(plan_of(SESSIONS)),
+    "one_session.txt": lambda: text_of(plan_of(SESSIONS), query="visits"),
     "one_of_rows.txt": lambda: text_of(plan_of(KINDS), query="own_50"),
     "few_paper.txt": lambda: text_of(plan_of(FEW), "paper"),
     "few_paper.json": lambda: _json(json_of(plan_of(FEW), "paper")),

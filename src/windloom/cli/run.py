@@ -65,7 +65,7 @@ def run(
     With --follow, PATH is a directory: windows are answered, round by round, as files appear in it, until Ctrl-C.
     The same command goes on where it was; late tuples, restarts and the checkpoint: docs/streaming.md.
     """
-    from windloom.engine.store import check_empty
+    from windloom.engine.sinks.store import check_empty
     from windloom.spark.placement import check_placement
 
     check_plan_options(strategy, slicing, technique, intake)

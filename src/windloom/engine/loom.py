@@ -14,9 +14,9 @@ from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
 from windloom.engine.costs import check_cost, cost_view
 from windloom.engine.results import Results, unknown_query
+from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.options import StreamOptions, parse_instant
-from windloom.engine.streaming.progress import RoundProgress
 from windloom.engine.streaming.start import SinkChoice, start_stream
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
-from windloom.explain.slices import about, edge_rate, measure_of
+from windloom.explain.slices import about, rate_text
 from windloom.model.figures import count, number, share
 from windloom.plan.costs import PaperCosts, PlanSeconds
 from windloom.plan.physical import PartialSet, Plan, Tree
@@ -134,7 +134,7 @@ class PaperView:
         yield "cost", f"{number(reading)} operations/s to read tuples, once for every tree"
 
     def tree_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
-        if len(tree.queries) > 1:
+        if len(tree.queries) > 1 and partial_set.window.is_sliced:
             common = share(self._costs.trees[partial_set.number, tree.number].weaveability)
             yield "weaveability", f"{about(tree.edges)}{common} of its queries' edges are common"
         yield "cost", self._tree_text(partial_set, tree)
@@ -142,7 +142,7 @@ class PaperView:
     def _tree_text(self, partial_set: PartialSet, tree: Tree) -> str:
         """Cost = E·Ω (Weave Share, Eq. 1)."""
         found = self._costs.trees[partial_set.number, tree.number]
-        rate = edge_rate(tree.edges, measure_of(partial_set))
+        rate = rate_text(partial_set, tree.edges)
         return (
             f"{self.trees_text(partial_set, [tree])} = {rate} × {number(found.operations_per_edge)} operations per edge"
         )

@@ -44,6 +44,8 @@ def counting(partial_set: PartialSet) -> str | None:
 
 def techniques(partial_set: PartialSet, tree: Tree, queries: Iterable[PlannedQuery]) -> str:
     """Which technique answers each component that these queries of the tree ask for."""
+    if not partial_set.window.is_sliced:
+        return "none: a window is one cell"
     wanted = {part for planned in queries for part in planned.query.components}
     by_technique: dict[str, list[str]] = {}
     for part, technique in zip(partial_set.components, tree.techniques, strict=True):
@@ -69,7 +71,7 @@ def windows_over(plan: Plan, stream: Stream) -> list[Window]:
 def windows_of_a_tuple(windows: Iterable[Window]) -> str:
     """In how many windows of queries a tuple lies.
 
-    >>> from windloom.model.windows import LandmarkWindow, TimeWindow
+    >>> from windloom.model import LandmarkWindow, TimeWindow
     >>> windows_of_a_tuple([TimeWindow(60, 10), LandmarkWindow(60)])
     '6 windows, and in every later one of 1 landmark query'
     """

@@ -11,7 +11,7 @@ from windloom.explain.labels import answer_text, component_name, grouping, techn
 from windloom.explain.lines import fact, listing, one_line, wrapped
 from windloom.explain.partners import Sharing, apart, sharing
 from windloom.explain.scans import fed_text
-from windloom.explain.slices import about, edge_rate, mean_slice, measure_of
+from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
 from windloom.model.figures import count, number
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND, format_duration
@@ -53,12 +53,9 @@ def _path(plan: Plan, partial_set: PartialSet, tree: Tree, planned: PlannedQuery
     where = "every tuple" if partial_set.where is None else f"tuples where {one_line(partial_set.where.sql)}"
     yield from fact("→ scan", fed_text(plan, partial_set))
     yield from fact("→ slices", f"set {partial_set.number}: {where}; grouped by {grouping(partial_set)}")
-    measure = measure_of(partial_set)
-    yield from fact(
-        "", f"{edge_rate(partial_set.edges, measure)}, mean length {mean_slice(partial_set.edges, measure)}"
-    )
+    yield from fact("", cut_text(partial_set, partial_set.edges))
     yield from fact("→ tree", f"{tree_name(plan, partial_set, tree)} of {count(len(tree.queries), 'query', 'queries')}")
-    yield from fact("", f"{edge_rate(tree.edges, measure)}; {techniques(partial_set, tree, [planned])}")
+    yield from fact("", f"{rate_text(partial_set, tree.edges)}; {techniques(partial_set, tree, [planned])}")
     yield from fact("→ answer", f"window_start, window_end, {answer_text(planned)}")
     if not planned.query.is_plain:
         yield from fact("", _evaluation(plan, planned))
@@ -131,9 +128,11 @@ def _cost(plan: Plan, partial_set: PartialSet, tree: Tree, planned: PlannedQuery
     needs = f"needs {edge_rate(own, measure)}"
     if rest.classes:
         needs += "; the others have all of them" if added <= 0 else f"; adds {approx}{number(added)} to the others'"
-    yield from fact("edges", needs)
+    if partial_set.window.is_sliced:
+        yield from fact("edges", needs)
     answers = measure.pace * TICKS_PER_SECOND / window.slide_ticks
-    yield from fact("answers", f"{number(answers)} per second for every group")
+    most = "" if partial_set.window.is_sliced else "at most "
+    yield from fact("answers", f"{most}{number(answers)} per second for every group")
     for label, text in costs.query_facts(partial_set, tree):
         yield from fact(label, text)
 

@@ -129,10 +129,11 @@ def _why_other_set(plan: Plan, partial_set: PartialSet, other: PartialSet) -> st
     differences = partial_set.identity.differences(other.identity)
     if Difference.STREAM in differences:
         return f"another stream: {one_line(other.stream)}"
+    kind = str(other.window) if other.window.set_identity else "of time"
     said = {
         Difference.PREDICATE: f"another predicate: {predicate_text(other)}",
         Difference.GROUPING: f"another grouping: {grouping(other)}",
-        Difference.WINDOWS: f"other windows: {counting(other) or 'of time'}",
+        Difference.WINDOWS: f"other windows: {counting(other) or kind}",
     }
     reasons = [said[difference] for difference in differences]
     both = {partial_set.number, other.number}

@@ -43,7 +43,7 @@ from windloom.explain.legend import draw_legend
 from windloom.explain.lines import one_line
 from windloom.explain.partners import Sharing, shares_text, sharing
 from windloom.explain.scans import scan_notes, scan_title, scan_way
-from windloom.explain.slices import edge_rate, mean_slice, measure_of, repeats, slice_id_text
+from windloom.explain.slices import cut_text, measure_of, rate_text, repeats, slice_id_text
 from windloom.explain.strip import draw_strip
 from windloom.explain.window_lines import TimeAxis, draw_window
 from windloom.model.figures import count, number
@@ -148,11 +148,12 @@ class _Picture:
         groups = f"by {grouping(partial_set)}" if partial_set.group_by else "not grouped"
         groups += "" if (counted := counting(partial_set)) is None else f", {counted}"
         measure = measure_of(partial_set)
-        slices = f"{edge_rate(partial_set.edges, measure)}, mean length {mean_slice(partial_set.edges, measure)}"
-        how = slice_id_text(partial_set.slice_id, measure)
+        slices = cut_text(partial_set, partial_set.edges)
+        how = slice_id_text(partial_set.slice_id, measure) if partial_set.window.is_sliced else ""
         parts = (f"set {partial_set.number} of {one_line(partial_set.stream)}", where, groups, slices, how)
+        repeated = [f"edges repeat {repeats(partial_set.edges, measure)}"] if partial_set.window.is_sliced else []
         cost = (f"{label}: {text}" for label, text in self.costs.set_facts(partial_set))
-        detail = "\n".join((*parts, f"edges repeat {repeats(partial_set.edges, measure)}", *cost))
+        detail = "\n".join((*parts, *repeated, *cost))
         with canvas.group(detail):
             canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=8, stroke=RULE)
             x, right = box.x + 14, box.right - 14
@@ -163,7 +164,8 @@ class _Picture:
                 canvas.rect(chip.x, chip.y, chip.width, CHIP_HEIGHT, WASH, radius=CHIP_HEIGHT / 2)
                 centre = chip.x + chip.width / 2
                 canvas.text(centre, chip.y + 12.7, chip.text, CHIP_SIZE, room=chip.width - 13.9, anchor="middle")
-            draw_strip(canvas, block)
+            if partial_set.window.is_sliced:
+                draw_strip(canvas, block)
             bottom = block.strip_y + strip_height(len(partial_set.trees)) + 32.0
             room = box.width - 28
             if cost_text := self.costs.set_text(partial_set):
@@ -188,24 +190,23 @@ class _Picture:
                 self._small_tree(owner, block, block.tree)
             else:
                 self._tree_card(owner, block, block.tree)
-                label = edge_rate(block.tree.edges, measure_of(owner.partial_set))
+                label = rate_text(owner.partial_set, block.tree.edges)
                 canvas.text(box.x - 8, box.middle - 8, label, 10.5, block.colour, room=104, anchor="end", halo=True)
 
     def _tree_title(self, owner: SetBlock, tree: Tree) -> str:
-        measure = measure_of(owner.partial_set)
         lines = [
             f"{tree_name(self.plan, owner.partial_set, tree)}: {count(len(tree.queries), 'query', 'queries')}",
-            f"slices: {edge_rate(tree.edges, measure)}, mean length {mean_slice(tree.edges, measure)}",
+            f"slices: {cut_text(owner.partial_set, tree.edges)}",
             *(f"{label}: {text}" for label, text in self.costs.tree_facts(owner.partial_set, tree)),
             techniques(owner.partial_set, tree, tree.queries),
         ]
         return "\n".join(lines)
 
     def _small_tree(self, owner: SetBlock, block: TreeBlock, tree: Tree) -> None:
-        box, measure = block.card, measure_of(owner.partial_set)
+        box = block.card
         cost = self.costs.trees_text(owner.partial_set, [tree])
         self.canvas.text(box.right - 10, box.middle + 4, cost, 10.5, FAINT, room=82, anchor="end")
-        rate = edge_rate(tree.edges, measure)
+        rate = rate_text(owner.partial_set, tree.edges)
         self.canvas.text(box.right - 96, box.middle + 4, rate, 10.5, FAINT, room=104, anchor="end")
         self.canvas.text(box.x + 12, box.middle + 4, block.name, 11.5, block.colour, room=74, bold=True)
 

@@ -8,7 +8,7 @@ from math import gcd
 from windloom.explain.cost_views import SecondsView, work
 from windloom.explain.labels import strategy_name, techniques, tree_name
 from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
-from windloom.explain.slices import TIME, Measure, about, edge_rate, measure_of
+from windloom.explain.slices import TIME, Measure, about, measure_of, rate_text
 from windloom.model.figures import count, number, share, short_duration
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND
@@ -62,7 +62,7 @@ def _set_lines(plan: Plan, partial_set: PartialSet, costs: SetSeconds) -> Iterat
     evenly = ", tuples at even distances (measured)" if known.regularity >= _EVENLY else ""
     yield from fact("", f"a round of {length} ({known.round_source}){evenly}")
     held = known.events_per_second / (partial_set.edges.edges_per_second * known.groups)
-    rate = edge_rate(partial_set.edges, measure_of(partial_set))
+    rate = rate_text(partial_set, partial_set.edges)
     yield from fact(
         "slices", f"{rate}, {about(partial_set.edges)}{number(held)} tuples per slice and group{_thin(held)}"
     )
@@ -81,8 +81,8 @@ def _tree_lines(
 ) -> Iterator[str]:
     yield f"  {tree_name(plan, partial_set, tree).capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
     measure = measure_of(partial_set)
-    yield from fact("slices", edge_rate(tree.edges, measure), 4)
-    if len(tree.queries) > 1:
+    yield from fact("slices", rate_text(partial_set, tree.edges), 4)
+    if len(tree.queries) > 1 and partial_set.window.is_sliced:
         common = share(report.common[partial_set.number, tree.number])
         yield from fact("weaveability", f"{about(tree.edges)}{common} of its queries' edges are common", 4)
     for label, text in SecondsView(plan, report.seconds).tree_facts(partial_set, tree):

@@ -23,7 +23,7 @@ from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
 from windloom.explain.one_query import one_query_text
 from windloom.explain.partners import Sharing, asked, shares_text, sharing
 from windloom.explain.scans import fed_text, scan_lines
-from windloom.explain.slices import Measure, about, edge_rate, mean_slice, measure_of, repeats
+from windloom.explain.slices import Measure, about, cut_text, measure_of, repeats
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.figures import count, number
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
@@ -85,9 +85,7 @@ def _set_lines(
     for line in _component_lines(partial_set):
         yield from fact(label, line)
         label = ""
-    yield from fact(
-        "slices", f"{edge_rate(partial_set.edges, measure)}, mean length {mean_slice(partial_set.edges, measure)}"
-    )
+    yield from fact("slices" if partial_set.window.is_sliced else "cells", cut_text(partial_set, partial_set.edges))
     if not isinstance(partial_set.slice_id, RegularSlice):
         yield from fact("repeat", repeats(partial_set.edges, measure))
     for name, text in costs.set_facts(partial_set):
@@ -115,6 +113,8 @@ def _component_lines(partial_set: PartialSet) -> Iterator[str]:
         use = f"asked by {queries:,} of {count(every, 'query', 'queries')}"
         if part.component == COUNT_STAR:
             use = "used by all, to know which windows have a row" if queries == 0 else f"used by all, {use}"
+        if part.component in partial_set.window.components:
+            use = "kept to know where windows end"
         if part.component.own is not None:
             use += f"; defined by the user, {', '.join(property_names(part))}"
         yield f"{name:{max(map(len, names))}}  {type_name:{max(map(len, types))}}  {use}"
@@ -126,7 +126,8 @@ def _tree_lines(
     name = tree_name(plan, partial_set, tree)
     yield f"  {name.capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
     measure = measure_of(partial_set)
-    yield from fact("slices", f"{edge_rate(tree.edges, measure)}, mean length {mean_slice(tree.edges, measure)}", 4)
+    if partial_set.window.is_sliced:
+        yield from fact("slices", cut_text(partial_set, tree.edges), 4)
     if tree.marks.classes:
         marks = f"{about(tree.marks)}{number(measure.rate(tree.marks))} marks/s"
         yield from fact("marks", f"{marks}, where a window ends inside a slice", 4)

@@ -21,7 +21,8 @@
         cost             {total, exact; predicted: own, combine, answers; of the papers: edges_per_second,
                           operations_per_edge, weaveability}
         queries[]        {name, text, answer, having, shape,
-                          window {kind: "range" | "landmark" | "rows", range_ticks, slide_ticks, offset_ticks, text},
+                          window {kind: "range" | "landmark" | "rows" | "session", range_ticks, slide_ticks,
+                                  offset_ticks, text},
                           shares {slices_with, partials_with, same_window, components {name: {in_tree, in_set}}}}
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null,
                       evaluated_by: windloom | spark | null, why_spark | null}

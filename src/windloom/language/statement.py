@@ -17,12 +17,18 @@ from windloom.language.terms import Term
 from windloom.language.tokens import Source, Span
 from windloom.model import Stream, UserDefined, Window, WindowedStream
 
+#: Spark's functions that make windows.
+WINDOW_CALLS = ("window", "session_window")
+
 _CLAUSES = {"kind", "expressions", "where", "group", "having"}
 #: References to the window, and the aliases they may have: the columns of the window have fixed names.
 _WINDOW_REFERENCES = {
     ("window",): "window",
     ("window", "start"): "window_start",
     ("window", "end"): "window_end",
+    ("session_window",): "session_window",
+    ("session_window", "start"): "window_start",
+    ("session_window", "end"): "window_end",
     ("window_start",): "window_start",
     ("window_end",): "window_end",
 }
@@ -70,18 +76,18 @@ class Statement:
     def window_reference(self, node: exp.Expr) -> str | None:
         """What a reference to the window may be called; None when the node is no such reference."""
         if is_window_call(node):
-            return "window"
+            return node.name.lower()
         if not isinstance(node, exp.Column):
             return None
         parts = tuple(part.name.lower() for part in node.parts)
         # With GROUP BY window(…) the name `window` is the window's, even beside a column of that name.
-        if self.stream.find_column(parts[0]) and (self.clause.bracket is not None or parts[0] != "window"):
+        if self.stream.find_column(parts[0]) and (self.clause.bracket is not None or parts[0] not in WINDOW_CALLS):
             return None
         return _WINDOW_REFERENCES.get(parts)
 
 
 def is_window_call(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() == "window"
+    return isinstance(node, exp.Anonymous) and node.name.lower() in WINDOW_CALLS
 
 
 def take_apart(

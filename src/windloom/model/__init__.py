@@ -9,7 +9,7 @@ from windloom.model.source import WindowedStream
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
-from windloom.model.windows import LandmarkWindow, RowsWindow, TimeWindow, Window
+from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, Window
 
 __all__ = [
     "Aggregate",
@@ -25,6 +25,7 @@ __all__ = [
     "Predicate",
     "Query",
     "RowsWindow",
+    "SessionWindow",
     "Stream",
     "TimeWindow",
     "TypeKind",

@@ -204,7 +204,8 @@ def _rate(stream: Stream, statistics: Statistics) -> float:
 
 
 def _components(queries: Sequence[Query], types: Types) -> tuple[PlannedComponent, ...]:
-    wanted = dict.fromkeys([COUNT_STAR, *(part for query in queries for part in query.components)])
+    asked = (part for query in queries for part in query.components)
+    wanted = dict.fromkeys([COUNT_STAR, *queries[0].window.components, *asked])
     key_of = queries[0].key_of
     return tuple(PlannedComponent(one, None if one.argument is None else types[key_of(one.argument)]) for one in wanted)
 

@@ -41,7 +41,9 @@ def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) ->
     own_since = {} if since is None else {planned.name: since}
     landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, {one.number: closed})
     held = {} if cells is None else {one.number: cells}
-    return Answers(query_plan, held, {one.number: after}, {one.number: closed}, landmarks=landmarks), since
+    return Answers(
+        query_plan, held, {one.number: after}, {one.number: closed}, landmarks=landmarks, since=own_since
+    ), since
 
 
 def _refusal(
@@ -65,10 +67,11 @@ def _refusal(
         )
     held_from = kept_from(one, planned, history)
     if held_from > last_start:
+        latest = "" if planned.query.window.is_sliced else "the latest at "
         held = f"since {format_instant(held_from)}" if held_from <= closed else "nothing that long ago"
         return WindloomError(
             message,
-            f"its last complete window begins at {format_instant(last_start)}, and kept is {held}",
+            f"its last complete window begins at {latest}{format_instant(last_start)}, and kept is {held}",
             f"keep at least {format_duration(closed - last_start)} of history when the stream is started",
         )
     return WindloomError(

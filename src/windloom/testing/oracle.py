@@ -32,6 +32,7 @@ _NAN_KEY = object()
 def windows_of(window: Window, tick: int) -> list[int]:
     """Starts of all windows that hold the tick.
 
+    >>> from windloom.model import TimeWindow
     >>> windows_of(TimeWindow(10, 4), 9)
     [0, 4, 8]
     >>> windows_of(TimeWindow(2, 5), 3)
@@ -49,6 +50,7 @@ def windows_of(window: Window, tick: int) -> list[int]:
 def landmark_ends(window: Window, tick: int, last_end: int) -> list[int]:
     """Ends of all windows of a landmark that hold the tick, up to the last one.
 
+    >>> from windloom.model import LandmarkWindow
     >>> landmark_ends(LandmarkWindow(10), 12, 45)
     [20, 30, 40]
     """
@@ -84,11 +86,36 @@ def _by_position(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[
     )
 
 
+def _by_session(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
+    found = sessions(query, rows, tick)
+    return _answers(query, rows, lambda row: [found[id(row)]], tick)
+
+
+def sessions(query: Query, rows: Iterable[Row], tick: str = "tick") -> dict[int, tuple[int, int]]:
+    """The session of every tuple, by its `id`: a pause longer than the gap ends it, one of exactly the gap does not."""
+    gap = query.window.range_ticks
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        key = tuple(_group_key(row[_column(grouping.expression)]) for grouping in query.group_by)
+        groups.setdefault(key, []).append(row)
+    found: dict[int, tuple[int, int]] = {}
+    for members in groups.values():
+        ordered = sorted(members, key=lambda row: row[tick])
+        first = 0
+        for i, row in enumerate(ordered):
+            if i + 1 == len(ordered) or ordered[i + 1][tick] - row[tick] > gap:
+                whole = (ordered[first][tick], row[tick] + gap)
+                found.update((id(one), whole) for one in ordered[first : i + 1])
+                first = i + 1
+    return found
+
+
 #: By kind of window: the query, the tuples that pass, the column of ticks, all tuples of the stream.
 _KINDS: dict[str, Callable[[Query, Sequence[Row], str, Sequence[Row]], list[Answer]]] = {
     "range": _by_time,
     "landmark": _by_landmark,
     "rows": _by_position,
+    "session": _by_session,
 }
 
 

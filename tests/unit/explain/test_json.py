@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from golden.plans import FEW, MIXED, json_of, many_queries, plan_of
+from golden.plans import FEW, MIXED, SESSIONS, json_of, many_queries, plan_of
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
 
@@ -72,3 +72,14 @@ def test_expressions_over_aggregates_are_spelled_out() -> None:
 
 def test_it_grows_with_the_queries_and_not_with_their_pairs() -> None:
     assert len(json.dumps(json_of(plan_of(many_queries(150))))) < 150 * 1_500
+
+
+def test_sessions_are_told_with_their_gap_and_what_they_keep() -> None:
+    said = json_of(plan_of(SESSIONS))
+    assert [scan["intake"] for scan in said["scans"]] == ["woven"]
+    assert "session windows" in said["scans"][0]["why"]
+    kept = [one for one in said["sets"] if one["trees"][0]["queries"][0]["window"]["kind"] == "session"]
+    assert len(kept) == 2
+    assert all(one["components"][1]["name"] == "last_tick" for one in kept)
+    window = kept[0]["trees"][0]["queries"][0]["window"]
+    assert window["text"] == f"[SESSION GAP {window['range_ticks'] // 1_000_000} seconds]"

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from golden.plans import FEW, KINDS, MIXED, many_queries, plan_of, svg_of
+from golden.plans import FEW, KINDS, MIXED, SESSIONS, many_queries, plan_of, svg_of
 from windloom.explain.canvas import text_width
 from windloom.explain.labels import tree_name
 from windloom.explain.layout import lay_out
@@ -36,6 +36,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "few, cutty": lambda: plan_of(FEW, slicing="cutty"),
     "mixed": lambda: plan_of(MIXED, rates={"orders": 250.0}),
     "mixed, apart": lambda: plan_of(MIXED, strategy="no_share", slicing="cutty"),
+    "sessions": lambda: plan_of(SESSIONS),
     "kinds": lambda: plan_of(KINDS),
     "special": lambda: plan_of(_SPECIAL),
     "many": lambda: plan_of(many_queries(150)),
