@@ -108,16 +108,10 @@ def scaled_deviation(outcomes: list[Outcome]) -> float:
     return float(np.mean(found))
 
 
-def lines(outcomes: list[Outcome]) -> Iterator[str]:
-    yield f"{'technique':<22}{'workload':<34}{'trees':>6}{'estimated':>12}{'measured':>12}{'deviation':>11}"
-    for one in outcomes:
-        yield (
-            f"{one.technique:<22}{one.workload:<34}{one.trees:>6}{one.estimated * 1e3:>9.1f} ms"
-            f"{one.measured * 1e3:>9.1f} ms{one.deviation:>+11.0%}"
-        )
+def summary(outcomes: list[Outcome]) -> Iterator[str]:
+    """How far estimates lie from measurements on average, with and without a common factor."""
     papers = [one for one in outcomes if one.technique in {name for name, *_ in TECHNIQUES}]
     factor = speed(outcomes)
-    yield ""
     yield f"mean deviation, five techniques × three workloads: {mean_deviation(papers):.1%} (bar 15 %, source C 22 %)"
     yield f"the same around one common factor, ×{factor:.2f} now:     {mean_deviation(papers, factor):.1%}"
     yield f"the same, throughputs scaled as in source C:       {scaled_deviation(papers):.1%}"

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.cli.options import load_loom, paths_of, showing_progress, table_lines
+from windloom.cli.options import load_loom, paths_of, showing_progress
 from windloom.cli.rounds import RoundView, view_of
+from windloom.cli.tables import arrow_lines
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
@@ -208,5 +209,5 @@ def _latest(handle: Handle) -> list[str]:
     lines = []
     for name in list(handle.queries)[:3]:
         rows = handle.arrow(name).slice(0, 5)
-        lines += ["", f"{name}, the latest of each group: {' '.join(handle.queries[name].split())}", *table_lines(rows)]
+        lines += ["", f"{name}, the latest of each group: {' '.join(handle.queries[name].split())}", *arrow_lines(rows)]
     return [*lines, ""]

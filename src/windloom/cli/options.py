@@ -12,8 +12,6 @@ from rich.console import Console
 from windloom.errors import WindloomError, near_names
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from windloom.engine import Loom
     from windloom.spark.api import SparkSession
 
@@ -163,12 +161,3 @@ def showing_progress(quiet: bool = False) -> Iterator[Progress]:
 
 def _say(line: str) -> None:
     click.echo(f"… {line}", err=True)
-
-
-def table_lines(rows: pa.Table) -> list[str]:
-    """A few rows as aligned text, under the names of their columns."""
-    lines = [rows.column_names, *([str(value) for value in row.values()] for row in rows.to_pylist())]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  " + "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    ]

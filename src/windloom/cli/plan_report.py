@@ -5,14 +5,14 @@ from __future__ import annotations
 import resource
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
+from windloom.cli.tables import table_lines
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.model.window import Window
 from windloom.optimizer.cost.omega import cost_name, omega
@@ -27,6 +27,7 @@ from windloom.slicing.registry import find_slicing
 
 #: Trees that the table shows.
 SHOWN = 20
+_COLUMNS = ("tree", "queries", "windows", "edges/s", "operations/edge", "cost")
 
 
 @dataclass
@@ -126,40 +127,37 @@ def _set_json(one: Sharing) -> dict[str, Any]:
 
 
 def to_text(sets: list[Sharing], options: dict[str, str]) -> str:
-    console = Console(width=110, highlight=False, no_color=True)
-    with console.capture() as captured:
-        for one in sets:
-            _show(console, one)
-        told = ", ".join(f"{name} {value}" for name, value in options.items())
-        console.print(f"cost {sum(one.cost for one in sets):,.6g} operations/s of event time ({told})")
-        seconds, memory = sum(one.seconds for one in sets), peak_memory() / 2**20
-        console.print(f"found in {seconds:,.3g} s; peak memory of the process {memory:,.0f} MiB")
-    return captured.get().rstrip("\n")
+    lines = [line for one in sets for line in _set_lines(one)]
+    told = ", ".join(f"{name} {value}" for name, value in options.items())
+    lines.append(f"cost {sum(one.cost for one in sets):,.6g} operations/s of event time ({told})")
+    seconds, memory = sum(one.seconds for one in sets), peak_memory() / 2**20
+    lines.append(f"found in {seconds:,.3g} s; peak memory of the process {memory:,.0f} MiB")
+    return "\n".join(lines)
 
 
-def _show(console: Console, one: Sharing) -> None:
+def _set_lines(one: Sharing) -> Iterator[str]:
     assert one.problem is not None
     rate = f"{one.rate or DEFAULT_EVENTS_PER_SECOND:,.6g} events/s ({one.rate_from})"
-    console.print(
+    yield (
         f"{one.name}: {len(one.windows):,} queries, {len(one.problem.distinct[0]):,} distinct windows, "
         f"{len(one.trees):,} trees, {rate}"
     )
-    table = Table("tree", "queries", "windows", "edges/s", "operations/edge", "cost", box=None, pad_edge=False)
     ordered = sorted(one.trees, key=lambda tree: -tree["cost"])
-    for number, tree in enumerate(ordered[:SHOWN]):
-        about = "" if tree["edges_exact"] else "≈ "
-        table.add_row(
+    rows = [
+        (
             str(number),
             f"{tree['queries']:,}",
             f"{tree['distinct_windows']:,}",
-            f"{about}{tree['edges_per_second']:,.4g}",
+            f"{'' if tree['edges_exact'] else '≈ '}{tree['edges_per_second']:,.4g}",
             f"{tree['operations_per_edge']:,.4g}",
             f"{tree['cost']:,.6g}",
         )
-    console.print(table)
+        for number, tree in enumerate(ordered[:SHOWN])
+    ]
+    yield from table_lines(_COLUMNS, rows, right=_COLUMNS)
     if len(ordered) > SHOWN:
         rest = ordered[SHOWN:]
-        console.print(f"… {len(rest):,} more trees, cost {sum(tree['cost'] for tree in rest):,.6g}")
+        yield f"… {len(rest):,} more trees, cost {sum(tree['cost'] for tree in rest):,.6g}"
 
 
 def peak_memory() -> int:

@@ -17,8 +17,8 @@ from windloom.cli.options import (
     session_options,
     showing_progress,
     stream_option,
-    table_lines,
 )
+from windloom.cli.tables import arrow_lines
 
 if TYPE_CHECKING:
     from windloom.engine import Loom, Results, RunStats
@@ -110,5 +110,5 @@ def _some_rows(loom: Loom, results: Results) -> list[str]:
         lines += ["", f"{name}: {' '.join(loom.queries[name].text.split())}"]
         with as_windloom_errors(f"query '{name}'"):
             rows = results[name].orderBy("window_start").limit(5).toArrow()
-        lines += table_lines(rows)
+        lines += arrow_lines(rows)
     return [*lines, "", "give --out DIR to keep all answers"]

@@ -93,15 +93,16 @@ def escape(text: str) -> str:
     >>> escape("a < b & c" + chr(0))
     'a &lt; b &amp; c�'
     """
-    return escape_markup(_legal(text))
+    return escape_markup(legal(text))
 
 
 def attribute(text: str) -> str:
     """Text as an attribute's value, with its quotes."""
-    return quoteattr(_legal(text))
+    return quoteattr(legal(text))
 
 
-def _legal(text: str) -> str:
+def legal(text: str) -> str:
+    """The text with � for every character that XML forbids."""
     return "".join(letter if _is_legal(ord(letter)) else "�" for letter in text)
 
 

@@ -11,6 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from platformdirs import user_config_path
+
 from windloom.errors import WindloomError
 
 #: The number grows when constants change their meaning.
@@ -106,8 +108,7 @@ def constants_path() -> Path:
     """Where `windloom calibrate` keeps this user's constants."""
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE])
-    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(base) / "windloom" / "costs.json"
+    return user_config_path("windloom", appauthor=False) / "costs.json"
 
 
 def load_constants() -> Constants:

@@ -21,6 +21,8 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from windloom.errors import WindloomError
 
 OLDEST_MAJOR = 17
@@ -119,9 +121,8 @@ def _launcher_home(java: JavaHome) -> Path:
     script = _LAUNCHER.format(java=shlex.quote(str(java.executable)))
     # Named after its content, so a launcher that exists is the right one, whichever environment made it.
     name = f"java-{java.major}-{sha256(script.encode()).hexdigest()[:12]}"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     try:
-        return _write_launcher(cache / "windloom" / name, script)
+        return _write_launcher(user_cache_path("windloom", appauthor=False) / name, script)
     except OSError:
         return _write_launcher(Path(tempfile.mkdtemp(prefix="windloom-")) / name, script)
 
