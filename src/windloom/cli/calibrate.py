@@ -1,4 +1,4 @@
-"""`windloom calibrate`: measure what plans cost on this machine, keep the constants, show how well they predict."""
+"""`windloom calibrate`: measures what plans cost on this machine, keeps the constants, shows how well they predict."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     short_help="Measure what plans cost on this machine.",
 )
 @click.option("--quick", is_flag=True, help="Smaller inputs and fewer repeats: about a minute.")
+@click.option("--check", "only_check", is_flag=True, help="Compare estimates with measured times; change no constants.")
+@click.option("--no-spark", is_flag=True, help="Do not start Spark; keep the constants of scanning as they are.")
 @click.option(
-    "--check", "only_check", is_flag=True, help="Measure nothing anew: compare estimates with measured times."
+    "--out", default=None, metavar="FILE", help="Write the constants to this file instead of the user's settings."
 )
-@click.option("--no-spark", is_flag=True, help="Keep the constants of scanning; Spark is not started.")
-@click.option("--out", default=None, metavar="FILE", help="Where the constants go, instead of the user's settings.")
-@click.option("--dry-run", is_flag=True, help="Keep nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Constants (or comparisons) as JSON, and nothing else.")
+@click.option("--dry-run", is_flag=True, help="Show the constants without keeping them.")
+@click.option("--json", "as_json", is_flag=True, help="Print the constants (or the comparison) as JSON.")
 def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dry_run: bool, as_json: bool) -> None:
-    """Measure the constants that plans are predicted with, and keep them for this user.
+    """Measure the constants that predict the cost of plans, and keep them for this user.
 
-    Techniques are measured alone, the rest of the step through the step itself, scanning by a short Spark job.
-    `WINDLOOM_COSTS` names another file to read and write.
+    Techniques are measured by themselves, the rest of the step through the step itself, scanning by a short Spark job.
+    The environment variable WINDLOOM_COSTS names another file to read and write.
     """
     from windloom.calibration.check import as_json as outcomes_json
     from windloom.calibration.check import check
@@ -65,11 +65,11 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
         path = Path(out) if out else constants_path()
         _write(path, constants)
         if not as_json:
-            click.echo(f"\nkept in {path}; plans of strategy 'auto' use them from now on")
+            click.echo(f"\nkept in {path}; strategy 'auto' uses them from now on")
 
 
 def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
-    """Every fit, by the name of what it is about."""
+    """Every fit, by the name of what it measures."""
     from windloom.calibration.check import plan_of
     from windloom.calibration.kernels import measure_techniques
     from windloom.calibration.spark import measure_projection, measure_spark
@@ -127,7 +127,7 @@ def fit_lines(fits: dict[str, Fit]) -> list[str]:
 
 
 def check_lines(outcomes: list[Outcome]) -> list[str]:
-    """A row for each outcome, then what they come to."""
+    """A row for each outcome, and a summary."""
     from windloom.calibration.check import summary
 
     rows = [

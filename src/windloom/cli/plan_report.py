@@ -32,7 +32,7 @@ _COLUMNS = ("tree", "queries", "windows", "edges/s", "operations/edge", "cost")
 
 @dataclass
 class Sharing:
-    """One set of queries to find trees for, and after `find_sharing` its trees."""
+    """One set of queries to find trees for; after `find_sharing`, with its trees."""
 
     name: str
     queries: tuple[str, ...] | None  # names, where they have any
@@ -161,6 +161,6 @@ def _set_lines(one: Sharing) -> Iterator[str]:
 
 
 def peak_memory() -> int:
-    """Bytes that the process had at most."""
+    """The largest memory of the process so far, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -12,7 +12,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Wider than any table: a long line is the terminal's to wrap, and `grep` finds it whole.
+#: Wider than any table: the terminal wraps a long line, and `grep` finds it whole.
 _WIDTH = 10_000
 
 

@@ -22,7 +22,7 @@ Cell = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One key figure: `value` large, what it is above, where it comes from below."""
+    """One key figure: a large `value`, its label above it, and a note below it."""
 
     label: str
     value: str
@@ -31,7 +31,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`body` is markup and goes in as it is, from the functions of this package; `text` is plain, and escaped.
+    """`body` is markup made by this package, and is not escaped; `text` is plain text, and is.
 
     An empty line in `text` begins a new paragraph.
     """
@@ -54,7 +54,7 @@ _WIDE_PIXELS = 1_000
 
 
 def write_report(path: str | os.PathLike[str], report: Report) -> Path:
-    """Writes the report as one file, whole or not at all, and returns where."""
+    """Writes the report as one file, completely or not at all, and returns its path."""
     target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
@@ -81,7 +81,7 @@ def facts_html(facts: Iterable[Fact]) -> str:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """Rows of cells, all escaped; columns of numbers are aligned right, truth is shown as ✓ and ✗."""
+    """A table of escaped cells; columns of numbers are aligned right, and booleans are shown as ✓ and ✗."""
     every = [list(row) for row in rows]
     columns = [
         {
@@ -107,7 +107,7 @@ class _ShownSection:
     @classmethod
     def of(cls, section: Section) -> _ShownSection:
         paragraphs = tuple(part for part in section.text.split("\n\n") if part.strip())
-        # Drawings get a frame that scrolls sideways, so that a phone does not shrink them past reading.
+        # Drawings get a frame that scrolls sideways, so that a phone does not shrink them until they are unreadable.
         is_drawing = section.body.lstrip().startswith("<svg")
         width = section.body.partition('width="')[2].partition('"')[0]
         is_wide = not is_drawing or float(width or 0) > _WIDE_PIXELS
@@ -116,7 +116,7 @@ class _ShownSection:
 
 @lru_cache(maxsize=1)
 def _templates() -> Environment:
-    """The templates of this package; what they are given is escaped unless it is markup already."""
+    """The templates of this package; they escape every value that is not markup."""
     made = Environment(
         loader=PackageLoader("windloom.report"),
         autoescape=True,

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import click
 import pytest
-
 from bench.__main__ import meant_by, workloads
+
 from support.pages import DECISIONS, PAGES, ROOT, code_spans, fences, page_name
 from windloom.cli.main import cli
 from windloom.engine import Loom, Results
@@ -44,14 +44,16 @@ every_page = pytest.mark.parametrize("page", PRESENT, ids=page_name)
 
 @cache
 def known_names() -> frozenset[str]:
-    """Every name that the project's Python uses, and every word that its sources quote: strategies, stages, functions."""
+    """Every name that the project's Python uses, and every word that its sources quote, such as strategies."""
     found: set[str] = set()
     for folder in ("src", "tests/support", "bench", "experiments", "tools"):
         for file in (ROOT / folder).rglob("*.py"):
             found.update(names_in(file))
     for file in (ROOT / "tests").rglob("test_*.py"):
         text = file.read_text(encoding="utf-8")
-        found.update(re.findall(r"^(?:def )?(\w+)(?:\(|:| =)", text, re.MULTILINE), re.findall(r"\"(WINDLOOM_\w+)\"", text))
+        found.update(
+            re.findall(r"^(?:def )?(\w+)(?:\(|:| =)", text, re.MULTILINE), re.findall(r"\"(WINDLOOM_\w+)\"", text)
+        )
     for file in (ROOT / "examples").glob("*.cql"):
         found.update(re.findall(r"\w+", file.read_text(encoding="utf-8")))
     return frozenset(found)
