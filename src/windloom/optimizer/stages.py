@@ -39,13 +39,13 @@ from windloom.slicing.registry import Slicing, find_slicing
 Types = Mapping[tuple[str, str], DataType]
 
 
-#: Stream, predicate, grouping of a partial set, as canonical SQL; and by what it is counted, if it is.
+#: Stream, predicate and grouping of a partial set, as canonical SQL; and what its positions count, if it has any.
 SetKey = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What plans are predicted with: constants of the machine (None: those in force), and what runs have seen."""
+    """What predictions use: the constants of the machine (None: those in force), and what runs have observed."""
 
     constants: Constants | None = None
     observed: Mapping[SetKey, Observed] = field(default_factory=dict)
@@ -83,7 +83,7 @@ def make_plan(
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
-    `trees`, names of queries, and `intakes`, by stream, bypass the choice: a plan that was recorded is built again as
+    `trees` (names of queries) and `intakes` (by stream) replace the choice: a recorded plan is built again as
     it was.
     """
     known = known or Known()
@@ -121,7 +121,7 @@ def _set_key(query: Query) -> SetKey:
 
 
 def set_key(one: PartialSet) -> SetKey:
-    """What a set is known by from plan to plan."""
+    """What identifies a set from plan to plan."""
     where = one.predicate.sql if one.predicate is not None else ""
     return one.stream, where, tuple(part.sql for part in one.group_by), _counting(one.counted_by)
 
@@ -152,7 +152,7 @@ def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) ->
 
 
 def _set_grouping(query: Query) -> tuple[Expression, ...]:
-    """A set's grouping has no order and no names: `GROUP BY a, b` and `GROUP BY b AS x, a` share."""
+    """The grouping of a set, without order and names: `GROUP BY a, b` and `GROUP BY b AS x, a` share a set."""
     return tuple(sorted({grouping.expression for grouping in query.group_by}))
 
 
@@ -204,7 +204,7 @@ def _plan_set(
 def sharing_problem(
     stream: Stream, queries: Sequence[Query], types: Types, options: PlanOptions, known: Known
 ) -> SharingProblem:
-    """What a strategy decides on, for the queries of one set; `auto` decides by predicted seconds."""
+    """The problem that a strategy solves for the queries of one set; `auto` decides by predicted seconds."""
     components = _components(queries, types)
     slicing = find_slicing(options.slicing)
     statistics = _statistics(stream, queries[0], known)
@@ -241,7 +241,7 @@ def _is_asked(one: PlannedComponent, queries: Sequence[Query]) -> bool:
 
 def _technique(one: PlannedComponent, queries: Sequence[Query], forced: str) -> str:
     if not _is_asked(one, queries):
-        forced = "auto"  # COUNT(*) is kept for bookkeeping only: no user's choice concerns it
+        forced = "auto"  # COUNT(*) is kept for bookkeeping only, so the user's choice does not apply to it
     try:
         return choose_technique(one.family, forced)
     except WindloomError as error:

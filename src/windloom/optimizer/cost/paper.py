@@ -14,7 +14,7 @@ from windloom.optimizer.cost.omega import Load, omega
 class PaperCost:
     """λ + E·Ω, with Ω of all the techniques (as Ω names them) that answer the queries.
 
-    A tree that is handed partials takes `tree_charge` of them a second instead of all λ events.
+    A tree that is given partials reads `tree_charge` of them per second instead of all λ events.
     """
 
     techniques: tuple[str, ...]
