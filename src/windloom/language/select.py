@@ -80,9 +80,9 @@ def _read(name: str, statement: Statement, text: str) -> Query:
 
 
 def _check_window(statement: Statement, window: Window, aggregates: Iterable[Aggregate]) -> None:
-    """FREQUENT needs the lists of sub-windows, and behind a landmark slices are merged as time goes on."""
+    """FREQUENT needs the lists of sub-windows, and some kinds of windows merge slices as time goes on."""
     for one in aggregates:
-        if one.function == "frequent" and window.is_landmark:
+        if one.function == "frequent" and not window.keeps_slices:
             hint = "use top(k, x), or a window of [RANGE … SLIDE …]"
             raise statement.error(f"'{one}' cannot be taken over {window}", statement.tree, hint)
 

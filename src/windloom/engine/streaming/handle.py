@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from windloom.durable import PlanRecord
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
-from windloom.engine.streaming.placement.placement import refuse_rows
+from windloom.engine.streaming.placement.placement import refuse_unsharded
 from windloom.engine.streaming.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.streaming.round_loop import RoundLoop
 from windloom.engine.streaming.sinks.sink import Sink
@@ -230,7 +230,7 @@ class Handle:
             if text is not None:
                 bound = loop.queries.bind(name, text)  # what is wrong with it is said before anything changes
                 if not loop.placement.counts_rows:
-                    refuse_rows([bound])
+                    refuse_unsharded([bound])
             put, remove = ({}, [name]) if text is None else ({name: text}, [])
             # Planned outside the lock: a round that runs meanwhile does not wait for the optimizer.
             planned = loop.queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
@@ -244,7 +244,7 @@ class Handle:
     def _told(self, name: str, since: int) -> str | None:
         """The start of a window: an instant, or a position."""
         window = self._loop.queries.plan_of(self._newest).find(name)[2].query.window
-        return f"row {since}" if window.is_rows else instant(since)
+        return f"row {since}" if window.is_of_positions else instant(since)
 
     # ---- ending -------------------------------------------------------------------------------------------------
 
