@@ -1,4 +1,4 @@
-"""Estimated against measured: five techniques on three workloads that no constant was fitted to.
+"""Compares estimates with measurements: five techniques on three workloads that no constant was fitted to.
 
 The workloads are source C's (slides that divide a longest one, random overlaps) over dense, sparse and single groups,
 run through `step` and all its answers. The plans are those of `strategy="auto"` with the technique forced.
@@ -21,7 +21,7 @@ from windloom.optimizer.stages import Known, PlanOptions, SetKey, make_plan
 from windloom.plan.physical import Plan
 from windloom.testing.workload import divisor_windows
 
-#: Source C's five, and which aggregate each answers.
+#: The five techniques of source C, and the aggregate that each answers.
 TECHNIQUES = (
     ("Panes", "recalculate", "sum n"),
     ("FlatFAT", "flat_fat", "sum n"),
@@ -84,13 +84,13 @@ def plan_of(one: Synthetic, strategy: str, technique: str, constants: Constants 
 
 
 def step_seconds(plan: Plan, one: Synthetic, constants: Constants) -> float:
-    """What the step and its answers are predicted to take: everything but Spark."""
+    """The predicted seconds of the step and its answers: everything but Spark."""
     found = estimate_set(plan.sets[0], constants)
     return one.slices * (found.merge + sum(tree.total for tree in found.trees))
 
 
 def speed(outcomes: list[Outcome]) -> float:
-    """How many times as long as estimated everything takes now; a busy machine is slower than it was when measured."""
+    """How many times longer than estimated everything takes now; a busy machine is slower than when it was measured."""
     return float(np.median([one.measured / one.estimated for one in outcomes]))
 
 
@@ -99,7 +99,7 @@ def mean_deviation(outcomes: list[Outcome], factor: float = 1.0) -> float:
 
 
 def scaled_deviation(outcomes: list[Outcome]) -> float:
-    """As the paper does it: throughputs of a workload scaled so that the largest estimated and measured are equal."""
+    """The deviation as in the paper: throughputs are scaled so that the largest estimated and measured one agree."""
     found = []
     for workload in dict.fromkeys(one.workload for one in outcomes):
         part = [one for one in outcomes if one.workload == workload]

@@ -150,5 +150,5 @@ def _failed(what: str, path: Path, error: OSError) -> WindloomError:
     return WindloomError(
         f"cannot {what} '{path}'",
         str(error.strerror or error),
-        "make room or mend access to it, then start again with the same checkpoint: nothing is lost",
+        "make room or restore access to it, then start again with the same checkpoint: nothing is lost",
     )

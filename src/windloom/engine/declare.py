@@ -126,7 +126,7 @@ def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
         column = actual.find_column(name)
         if column is None:
             raise WindloomError(
-                f"stream '{declared.name}' is declared with a column '{name}' that its data do not have",
+                f"stream '{declared.name}' is declared with a column '{name}' that its data does not have",
                 f"the columns of the data are {', '.join(columns)}",
                 near_names(name, list(columns)),
             )
