@@ -32,7 +32,7 @@ _NAN_KEY = object()
 def windows_of(window: Window, tick: int) -> list[int]:
     """The starts of all windows that hold the tick.
 
-    >>> from windloom.model.windows import TimeWindow
+    >>> from windloom.model import TimeWindow
     >>> windows_of(TimeWindow(10, 4), 9)
     [0, 4, 8]
     >>> windows_of(TimeWindow(2, 5), 3)
@@ -50,7 +50,7 @@ def windows_of(window: Window, tick: int) -> list[int]:
 def landmark_ends(window: Window, tick: int, last_end: int) -> list[int]:
     """The ends of all landmark windows that hold the tick, up to the last one.
 
-    >>> from windloom.model.windows import LandmarkWindow
+    >>> from windloom.model import LandmarkWindow
     >>> landmark_ends(LandmarkWindow(10), 12, 45)
     [20, 30, 40]
     """
