@@ -84,7 +84,9 @@ def operations(window: int) -> None:
     command = [sys.executable, "-m", "bench.kernels.slides", str(window)]
     finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     ranges = [window // 8, window // 4, window // 2, window]
-    click.echo(f"operations per slide: one query of {window} cells (Ω, mean, worst); ranges {ranges} together (Ω, mean)")
+    click.echo(
+        f"operations per slide: one query of {window} cells (Ω, mean, worst); ranges {ranges} together (Ω, mean)"
+    )
     for row in json.loads(finished.stdout):
         if row["input"] != "random":
             continue

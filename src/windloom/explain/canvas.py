@@ -19,7 +19,7 @@ FAINT = "#6b7280"
 RULE = "#d5dae1"
 WASH = "#eef1f5"
 PAPER = "#ffffff"
-#: Colours of trees and of series, in turn: dark enough for text on paper, apart also for the colour-blind.
+#: Colours of trees and of series, in turn: dark enough for text on paper, distinct also for the colour-blind.
 PALETTE = (
     "#2563eb",
     "#d97706",
@@ -69,7 +69,7 @@ def _unlisted(letter: str) -> float:
 
 
 def fit(text: str, room: float, size: float, bold: bool = False) -> str:
-    """The text, cut with an ellipsis where it would leave its room.
+    """The text, cut with an ellipsis if it does not fit.
 
     >>> fit("a rather long name", 60, 10)
     'a rather l…'
