@@ -9,6 +9,7 @@ from windloom.aggregates.counts import Counts
 from windloom.aggregates.extrema import Extrema
 from windloom.aggregates.float_sums import FloatSums
 from windloom.aggregates.frequencies import Frequencies
+from windloom.aggregates.last_ticks import LastTicks
 from windloom.aggregates.moments import SecondMoments
 from windloom.aggregates.picks import Picks
 from windloom.aggregates.registers import Registers
@@ -29,6 +30,7 @@ CARDS: tuple[Card, ...] = (
     Registers(),
     Buckets(),
     TopFrequencies(),
+    LastTicks(),
 )
 
 #: Its functions are not declared here, because every loom has its own.

@@ -13,7 +13,18 @@ import pyarrow as pa
 
 from windloom.calibration.kernels import Tell, thread_seconds
 from windloom.kernels import TECHNIQUES
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow
+from windloom.model import (
+    Aggregate,
+    DataType,
+    Expression,
+    ExpressionKey,
+    Grouping,
+    Output,
+    Query,
+    Stream,
+    TimeWindow,
+    WindowedStream,
+)
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.calibrated import answer_terms, columns_of
@@ -65,13 +76,13 @@ class Synthetic:
         outputs = tuple(Output(f"a{i}", i) for i in range(len(made)))
         grouping = (Grouping("k", Expression.of_column("k")),) if self.groups > 1 else ()
         return [
-            Query(f"q{i}", "s", window, None, grouping, made, outputs, None, "")
+            Query(f"q{i}", WindowedStream("s", window), None, grouping, made, outputs, None, "")
             for i, window in enumerate(TimeWindow(r * TICKS_PER_SECOND, s * TICKS_PER_SECOND) for r, s in self.windows)
         ]
 
     @property
-    def types(self) -> dict[tuple[str, str], DataType]:
-        return {("s", name): DataType.parse(kind) for name, kind in _COLUMNS.items()}
+    def types(self) -> dict[ExpressionKey, DataType]:
+        return {ExpressionKey("s", name): DataType.parse(kind) for name, kind in _COLUMNS.items()}
 
     def partials(self, plan: Plan) -> pa.Table:
         """A table as Spark delivers it: groups in any order, strings as keys."""

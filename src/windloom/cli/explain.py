@@ -26,12 +26,14 @@ from windloom.errors import WindloomError
 @stream_option
 @click.option("--query", default=None, metavar="NAME", help="Show only this query, in full.")
 @click.option("--all", "every", is_flag=True, help="Show every query, however many there are.")
-@click.option(
-    "--sharing",
-    is_flag=True,
-    help="Show costs, what sharing saves, and why it does not save more.",
-)
+@click.option("--sharing", is_flag=True, help="Show costs, what sharing saves, and why it does not save more.")
 @click.option("--what-if", "added", default=None, metavar="TEXT", help="Show what one more query would cost.")
+@click.option(
+    "--cost",
+    default="seconds",
+    type=click.Choice(["seconds", "paper"]),
+    help="Predicted seconds, or the papers' operations.",
+)
 @click.option(
     "--format", "form", default="text", type=click.Choice(["text", "json", "svg"]), help="The form of the plan."
 )
@@ -47,6 +49,7 @@ def explain(
     every: bool,
     sharing: bool,
     added: str | None,
+    cost: str,
     form: str,
     as_json: bool,
     out: str | None,
@@ -67,14 +70,16 @@ def explain(
     loom = open_loom(catalog, streams, cores, memory, conf)
     options = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
     if added is not None:
-        if query is not None or sharing or form == "svg":
+        if query is not None or sharing or cost != "seconds" or form == "svg":
             raise WindloomError(
-                "--what-if shows one thing only", "what a query would add", "leave --query, --sharing and svg out"
+                "--what-if shows one thing only",
+                "what a query would add, in predicted seconds",
+                "leave --query, --sharing, --cost and svg out",
             )
         found = loom.what_if(added, **options)
         text = json.dumps(found.as_dict(), indent=2, ensure_ascii=False) if form == "json" else repr(found)
     else:
-        text = loom.explain(form, query=query, queries=every, sharing=sharing, **options)
+        text = loom.explain(form, query=query, queries=every, sharing=sharing, cost=cost, **options)
     if out is None:
         click.echo(text)
         return

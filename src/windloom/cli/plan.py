@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,6 +47,12 @@ _FOR_BOTH: dict[str, float | str] = {"queries": 1_000, "overlap": 50, "seed": 1,
 @click.option("--aggregate", type=click.Choice(["sum", "max"]), help="The aggregate of every query. [sum]")
 @click.option("--epsilon", type=float, metavar="E", help="Tolerance of the strategy 'incremental'. [0.1]")
 @click.option("--memory", default="4g", metavar="SIZE", help="Memory that the search may use. [4g]")
+@click.option(
+    "--cost",
+    default="seconds",
+    type=click.Choice(["seconds", "paper"]),
+    help="Predicted seconds, or the papers' operations.",
+)
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plan_options
 def plan(
@@ -54,6 +61,7 @@ def plan(
     workload: str | None,
     epsilon: float | None,
     memory: str,
+    cost: str,
     as_json: bool,
     strategy: str,
     slicing: str,
@@ -62,8 +70,8 @@ def plan(
 ) -> None:
     """Show which queries would share trees, what every tree and the plan cost, and how long the search took.
 
-    Costs are those of the papers: operations per second of event time. A generated workload has no data and no types;
-    it is planned as windows only, and may have a million of them.
+    Costs are predicted seconds per second of event time or, with --cost paper, the papers' operations per second.
+    A generated workload has no data and no types; it is planned as windows only, and may have a million of them.
     """
     from windloom.cli.plan_report import find_sharing, to_json, to_text
 
@@ -75,13 +83,14 @@ def plan(
             "it is the tolerance of an incremental plan",
             "leave it out, or use --strategy incremental",
         )
-    strategy = "weave_share" if strategy == "auto" else strategy
+    if strategy == "auto" and cost == "paper":
+        strategy = "weave_share"
     check_plan_options(strategy, slicing, technique)
     limit = _bytes(memory)
     if workload is None:
-        problems = _of_catalog(str(catalog), rates, slicing, technique)
+        problems = _of_catalog(str(catalog), rates, slicing, technique, cost)
     else:
-        problems = [_of_workload(workload, given, rates, slicing, technique)]
+        problems = [_of_workload(workload, given, rates, slicing, technique, cost)]
     found = find_sharing(problems, strategy, epsilon, limit)
     options = {"strategy": strategy, "slicing": slicing, "technique": technique}
     click.echo(json.dumps(to_json(found, options), indent=2) if as_json else to_text(found, options))
@@ -99,11 +108,13 @@ def _check_form(catalog: str | None, workload: str | None, given: dict[str, Any]
         )
 
 
-def _of_workload(workload: str, given: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str) -> Sharing:
-    from windloom.cli.plan_report import Sharing
-    from windloom.kernels.families.algebra import ADD_INT, MAX_INT
+def _of_workload(
+    workload: str, given: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str, cost: str
+) -> Sharing:
+    from windloom.cli.plan_report import Sharing, workload_problem
     from windloom.kernels.techniques.registry import find_technique, permits
-    from windloom.optimizer.cost.omega import cost_name
+    from windloom.model import Component, DataType, Expression
+    from windloom.plan.physical import PlannedComponent
 
     options = _FOR_BOTH | _DEFAULTS[workload] | given
     if len(rates) > 1 or any("=" in one for one in rates):
@@ -111,16 +122,15 @@ def _of_workload(workload: str, given: dict[str, Any], rates: tuple[str, ...], s
             f"cannot read --rate '{rates[-1]}'", "a generated workload is one stream", "write --rate N, once"
         )
     rate, rate_from = _rate(rates[0], workload) if rates else (None, "default")
-    family = ADD_INT if options["aggregate"] == "sum" else MAX_INT
-    # The papers call it Panes.
-    name = "recalculate" if technique == "auto" else technique
-    if not permits(find_technique(name), family):
+    asked = PlannedComponent(Component(str(options["aggregate"]), Expression.of_column("x")), DataType.parse("int"))
+    if technique != "auto" and not permits(find_technique(technique), asked.family):
         raise WindloomError(
-            f"technique '{name}' cannot answer --aggregate {options['aggregate']}",
+            f"technique '{technique}' cannot answer --aggregate {options['aggregate']}",
             "it needs an operation that can be undone",
             "use --aggregate sum, or another technique",
         )
-    return Sharing(workload, None, _windows(workload, options), slicing, (cost_name(name, family),), rate, rate_from)
+    problem = workload_problem(_windows(workload, options), asked, slicing, technique, rate, cost)
+    return Sharing(workload, None, problem, rate, rate_from)
 
 
 def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
@@ -141,7 +151,7 @@ def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
     return made(options["queries"], options["smax"], overlap, options["skew"], options["seed"], unit)
 
 
-def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str) -> list[Sharing]:
+def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str, cost: str) -> list[Sharing]:
     from windloom.cli.plan_report import sharing_of_set
 
     loom = open_loom(catalog, (), "*", None, ())
@@ -156,9 +166,11 @@ def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: s
     base = loom.plan("shared", slicing, technique)
     found = []
     for one in base.sets:
-        declared = loom.streams[one.stream].events_per_second
+        stream = loom.streams[one.stream]
+        declared = stream.events_per_second
         rate, rate_from = read.get(one.stream, (declared, "catalog" if declared else "default"))
-        found.append(sharing_of_set(one, slicing, rate, rate_from))
+        at_rate = replace(stream, events_per_second=rate)
+        found.append(sharing_of_set(one, slicing, technique, at_rate, rate_from, cost))
     return found
 
 

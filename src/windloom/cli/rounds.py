@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from windloom.engine.streaming.progress import RoundProgress
+    from windloom.engine.running.progress import RoundProgress
 
 _RECENT = 10
 #: A terminal narrower than this shows the essential columns only.

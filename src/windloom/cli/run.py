@@ -65,7 +65,7 @@ def run(
     With --follow, PATH is a directory, and windows are answered round by round as files appear in it, until Ctrl-C.
     The same command continues where it stopped. docs/streaming.md explains late tuples, restarts and the checkpoint.
     """
-    from windloom.engine.store import check_empty
+    from windloom.engine.sinks.store import check_empty
     from windloom.spark.placement import check_placement
 
     check_plan_options(strategy, slicing, technique, intake)

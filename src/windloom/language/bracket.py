@@ -1,6 +1,6 @@
 """The window of a query: `[RANGE 1 hour SLIDE 1 minute OFFSET 5 seconds]`, or the arguments of Spark's window().
 
-Windows of rows, `[ROWS 1000 SLIDE 100]`, are read by `row_bracket`.
+Windows of rows, `[ROWS 1000 SLIDE 100]`, are read by `row_bracket`, sessions by `session_bracket`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from windloom.errors import QueryError, WindloomError
 from windloom.language.tokens import Source, Span, is_word
 from windloom.model import LandmarkWindow, TimeWindow, Window, format_duration, parse_duration
 
-FORMS = "write [RANGE 1 hour SLIDE 1 minute], [TUMBLE 1 hour], [LANDMARK SLIDE 1 hour] or [ROWS 1000 SLIDE 100]"
+FORMS = (
+    "write [RANGE 1 hour SLIDE 1 minute], [TUMBLE 1 hour], [LANDMARK SLIDE 1 hour], [ROWS 1000 SLIDE 100]"
+    " or [SESSION GAP 5 minutes]"
+)
 
 _PARTS = ("RANGE", "WINDOW", "TUMBLE", "SLIDE", "OFFSET")
 _LANDMARK_FORM = "write [LANDMARK SLIDE 1 hour], or [UNTIL NOW SLIDE 1 hour]"
@@ -23,7 +26,6 @@ _LANDMARK_FORM = "write [LANDMARK SLIDE 1 hour], or [UNTIL NOW SLIDE 1 hour]"
 _PLANNED = {
     "NOW": "windows of one instant (NOW)",
     "UNBOUNDED": "unbounded windows",
-    "SESSION": "session windows",
 }
 
 

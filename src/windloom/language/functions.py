@@ -68,8 +68,6 @@ def why_refused(name: str, arguments: int) -> tuple[str, str] | None:
         )
     if name in CODE:
         return f"{name}() is not allowed: a query is never run as code", "use the columns and functions of Spark SQL"
-    if name == "session_window":
-        return "session windows are not supported yet", "use [RANGE … SLIDE …] or window(…)"
     if name in WINDOWS:
         return f"{name}() can only stand in GROUP BY", "the columns window_start and window_end are always reported"
     return None

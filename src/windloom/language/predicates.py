@@ -50,7 +50,7 @@ def analyse(where: Expression, stream: Stream) -> Predicate:
     try:
         tokens = tokenize(source)
         tree = parse_select(fold_literals(tokens, source), source)
-        names = Names(stream, frozenset(), frozenset())
+        names = Names(stream, (), frozenset())
         binder = Binder(RowScope(names, "WHERE"), source, Span.of(tokens))
         return Predicate.of(_Reader(names, binder).holds(tree.args["where"].this, True))
     except (QueryError, RecursionError):

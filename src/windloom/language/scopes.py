@@ -31,7 +31,7 @@ class Names:
     """The columns of the stream, the names by which they may be qualified, and the aliases of the select list."""
 
     stream: Stream
-    qualifiers: frozenset[str]
+    qualifiers: tuple[str, ...]  # the stream and its alias, as they are written
     aliases: frozenset[str]
     own: Mapping[str, UserDefined] = field(default_factory=dict)  # user-defined aggregates, by name
 
@@ -40,12 +40,24 @@ class Names:
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
         """The column of the stream and the struct fields after it."""
-        if len(parts) > 1 and parts[0].name.lower() in self.qualifiers:
+        if self._is_qualified(parts):
             column = self.stream.find_column(parts[1].name)
             if column is not None:
                 return column, parts[2:]
         column = self.stream.find_column(parts[0].name)
         return None if column is None else (column, parts[1:])
+
+    def _is_qualified(self, parts: list[exp.Identifier]) -> bool:
+        return len(parts) > 1 and parts[0].name.lower() in (name.lower() for name in self.qualifiers)
+
+    def _other_qualifier(self, written: str, column: str) -> str:
+        """What to write where a qualifier is unknown; nothing if it seems to be no qualifier."""
+        near = near_names(written, list(self.qualifiers))
+        if near.startswith("did you mean"):
+            return near
+        if self.stream.find_column(column) is None:
+            return ""
+        return " or ".join(["write " + column, *(f"{name}.{column}" for name in self.qualifiers)])
 
     def find_node(self, node: exp.Expr) -> tuple[str, list[exp.Identifier]] | None:
         """The same for a node that may or may not be a column."""
@@ -75,14 +87,10 @@ class Names:
     def unknown(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder, known: list[str]) -> Exception:
         first = parts[0]
         name = first.name
-        if len(parts) > 1 and name.lower() in self.qualifiers:
+        if self._is_qualified(parts):
             first, name = parts[1], parts[1].name
-        elif len(parts) == 2 and self.stream.find_column(parts[1].name):
-            return binder.error(
-                f"'{name}' is not the stream of this query",
-                first,
-                f"write {parts[1].name} or {self.stream.name}.{parts[1].name}",
-            )
+        elif len(parts) > 1 and (hint := self._other_qualifier(name, parts[1].name)):
+            return binder.error(f"'{name}' is not the stream of this query", first, hint)
         if len(parts) == 1 and not first.quoted and name.lower() in CHANGING:
             refused = why_refused(name.lower(), 0)
             assert refused is not None

@@ -67,8 +67,7 @@ def _read(name: str, statement: Statement, text: str) -> Query:
     _check_window(statement, window, aggregates)
     return Query(
         name,
-        statement.stream.name,
-        window,
+        statement.windowed(window),
         where,
         tuple(Grouping(group.name, group.term.row_expression()) for group in groups),
         tuple(aggregates),

@@ -11,6 +11,14 @@ _QUOTED_WORDS = {"true", "false", "null", "not", "current_path"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class ExpressionKey:
+    """An expression where it is evaluated: the same text has another type on the tuples of another relation."""
+
+    relation: str  # the name of a stream
+    sql: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class Expression:
     """`sql` is generated from a checked syntax tree, never the user's raw text.
 

@@ -1,12 +1,13 @@
-"""A query: a window, a predicate, a grouping, aggregates, and the columns made from them."""
+"""A query: a source, a predicate, a grouping, aggregates, and the columns made from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from windloom.model.aggregate import Aggregate, Component
-from windloom.model.expression import Expression
+from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.predicate import Predicate
+from windloom.model.source import Source
 from windloom.model.windows import Window
 
 
@@ -33,11 +34,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One continuous query over one stream."""
+    """One continuous query over one source."""
 
     name: str
-    stream: str
-    window: Window
+    source: Source
     where: Expression | None
     group_by: tuple[Grouping, ...]
     aggregates: tuple[Aggregate, ...]
@@ -45,6 +45,20 @@ class Query:
     having: Expression | None
     text: str
     predicate: Predicate | None = None  # what is known of `where`
+
+    @property
+    def window(self) -> Window:
+        """The windows that its answers report on."""
+        return self.source.window
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it reads."""
+        return self.source.streams
+
+    def key_of(self, expression: Expression) -> ExpressionKey:
+        """The key of the type of one of its expressions."""
+        return ExpressionKey(self.source.stream, expression.sql)
 
     @property
     def condition(self) -> Predicate | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -54,16 +54,39 @@ def calibrated_problem(
     constants: Constants,
 ) -> SharingProblem:
     """The sharing problem of the queries of a set, with costs predicted in seconds."""
-    windows = tuple(query.window for query in queries)
+    return windows_problem(
+        tuple(query.window for query in queries),
+        components,
+        _asked(queries, components, technique, constants),
+        slicing,
+        statistics,
+        constants,
+        values=float(np.mean([len(query.aggregates) for query in queries])),
+        groupings=groupings,
+    )
+
+
+def windows_problem(
+    windows: tuple[Window, ...],
+    components: tuple[PlannedComponent, ...],
+    asked: tuple[Asked, ...],
+    slicing: Slicing,
+    statistics: Statistics,
+    constants: Constants,
+    *,
+    values: float = 1.0,
+    groupings: int = 0,
+) -> SharingProblem:
+    """The same for windows alone, with what is asked of them; an answer has `values` columns on average."""
     edges = EdgeSet.of(one for each in set(windows) for one in (*slicing.edges(each), *slicing.marks(each)))
     rate = edges.edges_per_second
     model = CalibratedCost(
         constants,
         statistics,
-        _asked(queries, components, technique, constants),
+        asked,
         rate,
         columns_of(components),
-        float(np.mean([len(query.aggregates) for query in queries])),
+        values,
         _answered(windows, statistics),
         any(slicing.marks(window) for window in set(windows)),
     )
@@ -84,6 +107,11 @@ def _asked(
         Asked(family, parts, share, _cost_names(family, technique, constants))
         for (family, share), parts in kinds.items()
     )
+
+
+def asked_by_all(part: PlannedComponent, technique: str, constants: Constants) -> Asked:
+    """What every query asks for."""
+    return Asked(part.family, part.card.parts(part), 1.0, _cost_names(part.family, technique, constants))
 
 
 def _answered(windows: Sequence[Window], statistics: Statistics) -> float:
@@ -182,12 +210,3 @@ def _fastest(constants: Constants, family: Family, work: Work) -> str:
 
 def _technique_of(name: str, family: Family) -> str:
     return next(one for one in allowed(family) if cost_name(one, family) == name)
-
-
-def costed_techniques(
-    components: Iterable[PlannedComponent], techniques: Iterable[str], queries: Sequence[Query]
-) -> tuple[str, ...]:
-    """The cost names of techniques that answer something, or of all if none does, since COUNT(*) is always kept."""
-    pairs = list(zip(components, techniques, strict=True))
-    asked = [(one, name) for one, name in pairs if any(one.component in query.components for query in queries)]
-    return tuple(cost_name(name, one.family) for one, name in asked or pairs)

@@ -16,9 +16,7 @@ from windloom.optimizer.sharing.incremental_plan import IncrementalPlan
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.optimizer.stages import Known, PlanOptions, Types, by_partial_set, sharing_problem
-
-#: Stream, predicate, grouping and components of a set: while these stay the same, the costs of its trees do.
-_Kind = tuple[object, ...]
+from windloom.plan.identity import SetIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +36,29 @@ class LiveTrees:
 
     def __init__(self, streams: Mapping[str, Stream], options: PlanOptions, epsilon: float = DEFAULT_TOLERANCE) -> None:
         self._streams, self.options, self._epsilon = streams, options, epsilon
-        self._followed: dict[_Kind, _Followed] = {}
+        self._followed: dict[SetIdentity, _Followed] = {}
 
     def follow(self, before: Sequence[Collection[str]], queries: Iterable[Query], types: Types) -> list[list[str]]:
         """The trees of `queries`; `before` are the trees so far, some of whose queries may be gone."""
         found: list[list[str]] = []
-        followed: dict[_Kind, _Followed] = {}
+        followed: dict[SetIdentity, _Followed] = {}
         for members in by_partial_set(queries):
-            kind = (
-                members[0].stream,
-                members[0].condition,
-                tuple(one.expression for one in members[0].group_by),
-                members[0].window.set_identity,
-            )
-            one = self._follow_set(kind, before, members, types)
-            followed[kind] = one
-            found += one.trees
+            identity = SetIdentity.of_query(members[0])
+            followed[identity] = self._follow_set(identity, before, members, types)
+            found += followed[identity].trees
         self._followed = followed
         return found
 
     def _follow_set(
-        self, kind: _Kind, before: Sequence[Collection[str]], members: Sequence[Query], types: Types
+        self, identity: SetIdentity, before: Sequence[Collection[str]], members: Sequence[Query], types: Types
     ) -> _Followed:
-        problem = sharing_problem(self._streams[members[0].stream], members, types, self.options, Known())
+        problem = sharing_problem(self._streams[members[0].source.stream], members, types, self.options, Known())
         wanted = {query.name: query for query in members}
         kept = [[name for name in tree if name in wanted] for tree in before]
         kept = [tree for tree in kept if tree]
         if not kept:
             return self._full(problem, members)
-        known = self._followed.get(kind)
+        known = self._followed.get(identity)
         if known is None or not _holds(known, before, wanted):
             known = self._taken_up(problem, kept, wanted)
         for number in [number for number, name in known.names.items() if name not in wanted]:

@@ -13,6 +13,7 @@ from windloom.model.query import Query
 from windloom.model.windows import TimeWindow, Window
 from windloom.optimizer.cost.calibrated import scanning_cost
 from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.cost.paper import weaveability_of
 from windloom.optimizer.estimate import estimate_answering, estimate_plan, set_model
 from windloom.plan.costs import Advice, Merger, QueryShare, SetSeconds, SharingReport
 from windloom.plan.physical import PartialSet, Plan, Tree
@@ -45,7 +46,13 @@ def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
         queries.update(_shares(one, costs, seconds.job, count, slicing, own))
         queries.update(_advised(one, costs, queries, slicing, own))
         mergers.update(_mergers(one, costs, own))
-    return SharingReport(seconds, queries, mergers)
+    common = {
+        (one.number, tree.number): weaveability_of(tree, slicing)
+        for one in plan.sets
+        for tree in one.trees
+        if len(tree.queries) > 1
+    }
+    return SharingReport(seconds, queries, mergers, common)
 
 
 def _shares(
@@ -203,7 +210,7 @@ def _other_slides(
     now = _set_and_query(one, tree, query, one.edges, constants)
     kept = []
     for slide in tried:
-        changed = replace(query, window=window.with_slide(slide))
+        changed = replace(query, source=replace(query.source, window=window.with_slide(slide)))
         edges = _edges({*others, changed.window}, slicing)
         saves = now - _set_and_query(one, tree, changed, edges, constants)
         if saves > _WORTH * share.seconds:

@@ -19,7 +19,7 @@ from windloom.weave.tuples import SIGNATURE_BITS, Bits
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a scan reads of a stream. The signature of a tuple says which of `predicates` it satisfies, one bit for each.
+    """What a scan reads of a stream. The signature of a tuple says which of `predicates` it satisfies, one bit each.
 
     The first `wanting` of them are predicates of sets, the others conditions of FILTERs. `where` is what every set's
     predicate implies, so that other tuples are never read. With `only_signed`, tuples that satisfy no

@@ -6,7 +6,7 @@ its edge rate is the density of that union. Weaveability and plan cost (Weave Sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import gcd, lcm
@@ -88,6 +88,14 @@ def weaveability(left: EdgeSet, right: EdgeSet) -> float:
     """Common edges as a share of all edges of the two sets (Weave Share, Eq. 4)."""
     both = left.union(right).density.value
     return float((left.density.value + right.density.value - both) / both)
+
+
+def common_edges(members: Sequence[EdgeSet], union: EdgeSet) -> float:
+    """The same for any number of sets, whose union is given: 1 when all edges are the same."""
+    if len(members) == 1:
+        return 1.0
+    rate = union.edges_per_second
+    return (sum(one.edges_per_second for one in members) - rate) / (rate * (len(members) - 1))
 
 
 @lru_cache(maxsize=65_536)

@@ -86,11 +86,36 @@ def _by_position(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[
     )
 
 
+def _by_session(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
+    found = sessions(query, rows, tick)
+    return _answers(query, rows, lambda row: [found[id(row)]], tick)
+
+
+def sessions(query: Query, rows: Iterable[Row], tick: str = "tick") -> dict[int, tuple[int, int]]:
+    """The session of every tuple, by its `id`: a pause longer than the gap ends it, one of exactly the gap does not."""
+    gap = query.window.range_ticks
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        key = tuple(_group_key(row[_column(grouping.expression)]) for grouping in query.group_by)
+        groups.setdefault(key, []).append(row)
+    found: dict[int, tuple[int, int]] = {}
+    for members in groups.values():
+        ordered = sorted(members, key=lambda row: row[tick])
+        first = 0
+        for i, row in enumerate(ordered):
+            if i + 1 == len(ordered) or ordered[i + 1][tick] - row[tick] > gap:
+                whole = (ordered[first][tick], row[tick] + gap)
+                found.update((id(one), whole) for one in ordered[first : i + 1])
+                first = i + 1
+    return found
+
+
 #: By kind of window: the query, the tuples that pass, the column of ticks, all tuples of the stream.
 _KINDS: dict[str, Callable[[Query, Sequence[Row], str, Sequence[Row]], list[Answer]]] = {
     "range": _by_time,
     "landmark": _by_landmark,
     "rows": _by_position,
+    "session": _by_session,
 }
 
 

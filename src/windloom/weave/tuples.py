@@ -15,6 +15,7 @@ from windloom.kernels.compiling.compiled import compiled
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.columns import Column
 from windloom.weave.grid import Grid, Grouping, group_tuples
+from windloom.weave.sessions import SessionGrid
 from windloom.weave.slices import Slices
 from windloom.weave.updates import count_rows
 
@@ -70,8 +71,26 @@ class Tuples:
         rest = columns[2 if has_positions else 1 :]
         return cls(tick, place, rest[:words], rest[words:], edges)
 
+    def since(self, tick: int) -> Tuples:
+        """Only tuples at that tick or later."""
+
+        def make() -> Tuples:
+            wanted = self.tick.integers >= tick
+            if wanted.all():
+                return self
+            mask = pa.array(wanted)
+            columns = {id(one): Column(one.column.filter(mask)) for one in self._every}
+            words, others = ([columns[id(one)] for one in each] for each in (self._words, self._columns))
+            return Tuples(columns[id(self.tick)], columns[id(self._place)], words, others, self._edges)
+
+        return self._once(("since", tick), make)
+
     def __len__(self) -> int:
         return len(self.tick)
+
+    @property
+    def _every(self) -> list[Column]:
+        return [self.tick, self._place, *self._words, *self._columns]
 
     def column(self, position: int) -> Column:
         return self.tick if position == TICK else self._columns[position]
@@ -90,6 +109,15 @@ class Tuples:
             return Grid(self.slices, self.slices.slicing(edges), self.grouping(groups))
 
         return self._once((groups, edges), make)
+
+    def sessions(self, groups: tuple[int, ...], gap: int, bits: Bits) -> Grid:
+        """The cells of a grouping, of the tuples with these bits, by pauses longer than the gap."""
+
+        def make() -> Grid:
+            chosen = self.chosen(bits)
+            return SessionGrid(self.tick.integers, gap, self.grouping(groups), chosen.rows, chosen.every)
+
+        return self._once(("sessions", groups, gap, bits), make)
 
     def grouping(self, groups: tuple[int, ...]) -> Grouping:
         def make() -> Grouping:

@@ -21,7 +21,7 @@ def expression_type(expression: Expression, columns: Mapping[str, DataType]) -> 
     'decimal(21,2)'
     """
     source = Source(f"SELECT {expression.sql}", "an expression")
-    names = Names(Stream("", columns), frozenset(), frozenset())
+    names = Names(Stream("", columns), (), frozenset())
     try:
         tree = parse_select(fold_literals(tokenize(source), source), source)
         return type_of(tree.expressions[0], names) if len(tree.expressions) == 1 else None

@@ -13,7 +13,15 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.sql import SparkSession
 
 from windloom.durable.faults import fault
-from windloom.durable.storage import LOCK_FILE, LocalStorage, Storage, refuse_second
+from windloom.durable.storage import (
+    LOCK_FILE,
+    BufferedFile,
+    LocalStorage,
+    NewFile,
+    Storage,
+    StorageError,
+    refuse_second,
+)
 from windloom.errors import WindloomError
 
 #: A lock whose owner has not renewed it for this long is free.
@@ -94,6 +102,9 @@ class HadoopStorage:
         except Py4JJavaError as error:
             raise _failed("write", self.root, name, error) from error
 
+    def create(self, name: str) -> NewFile:
+        return BufferedFile(self, name)
+
     def _rename(self, unfinished: Any, target: Any) -> None:
         if self._context is not None:
             self._context.rename(unfinished, target, self._overwrite)
@@ -103,7 +114,7 @@ class HadoopStorage:
         # It does not rename onto an existing file, which is an earlier copy of the same round.
         self._fs.delete(target, False)
         if not self._fs.rename(unfinished, target):
-            raise WindloomError(
+            raise StorageError(
                 f"cannot write '{target.toString()}'",
                 "the file system refused to rename a finished file to its name",
                 "check permissions, or use another file system",
@@ -172,8 +183,8 @@ class HadoopStorage:
         self.write(LOCK_FILE, f"{owner}\n{time.time()}".encode())
 
 
-def _failed(what: str, root: str, name: str, error: Py4JJavaError) -> WindloomError:
-    return WindloomError(
+def _failed(what: str, root: str, name: str, error: Py4JJavaError) -> StorageError:
+    return StorageError(
         f"cannot {what} '{root}/{name}'",
         str(error.java_exception.getMessage() or error.java_exception.toString()).split("\n")[0],
         "make room or restore access to it, then start again with the same checkpoint: nothing is lost",

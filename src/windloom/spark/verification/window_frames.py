@@ -76,9 +76,16 @@ def _from_landmark(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     return Windowed(source, F.col("__e").alias("__w"), start, F.expr(instant_sql("__w", stream.window_type)))
 
 
+def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
+    gap = f"{query.window.range_ticks} microseconds"
+    windows = F.session_window(F.expr(timestamp_sql(stream)), gap).alias("__w")
+    return Windowed(_passing(query, frame), windows, F.col("__w.start"), F.col("__w.end"))
+
+
 #: By kind of window.
 _KINDS: dict[str, Callable[[Query, Stream, DataFrame], Windowed]] = {
     "range": _by_time,
     "landmark": _from_landmark,
     "rows": _by_position,
+    "session": _by_session,
 }

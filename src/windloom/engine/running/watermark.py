@@ -34,9 +34,11 @@ class Watermarks:
             frontiers=advanced(state.frontiers, reached), seen=seen, first=dict(smallest), idle=self._idle(now)
         )
 
-    def finished(self, state: State) -> RoundInput:
-        """The input of the round that finishes all streams: it brings no tuple, and closes every window."""
-        return RoundInput(frontiers=all_closed(self._streams.values()), seen=dict(state.seen))
+    def ended(self, state: State, largest: Mapping[str, int], smallest: Mapping[str, int]) -> RoundInput:
+        """The input of the last round: no tuple comes after it, and every window is closed."""
+        return RoundInput(
+            frontiers=all_closed(self._streams.values()), seen=advanced(state.seen, largest), first=dict(smallest)
+        )
 
     def _idle(self, now: float) -> frozenset[str]:
         if self._idle_after is None:

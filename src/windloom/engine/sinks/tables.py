@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from windloom.engine.finishing import Finishing
+from windloom.engine.sinks.finishing import Finishing
+from windloom.engine.sinks.sink import TableInfo
 from windloom.plan.physical import Plan, Shape
 from windloom.rounds import Block
 from windloom.spark.api import DataFrame, SparkSession
@@ -45,6 +46,19 @@ class AnswerTables:
                 if waiting.is_full:
                     yield from waiting.take()
         yield from waiting.take()
+
+    def infos(self, plan: Plan) -> dict[str, TableInfo]:
+        """Every table that a plan may fill, by name."""
+        queries: dict[Shape, dict[str, tuple[str, ...]]] = {}
+        for planned in plan.queries:
+            groups = tuple(one.name for one in planned.query.group_by)
+            queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = groups
+        found: dict[str, TableInfo] = {}
+        for shape, own in queries.items():
+            name = self.name(shape)
+            known = found[name].queries if name in found else {}
+            found[name] = TableInfo(self.columns(shape), {**known, **own})
+        return found
 
     def empty(self, shape: Shape) -> pa.Table:
         return self._finishing.empty(shape, with_query=True)

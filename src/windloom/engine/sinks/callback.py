@@ -7,11 +7,11 @@ does must be safe to repeat for the same number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 
 import pyarrow as pa
 
-from windloom.engine.streaming.sinks.sink import TableInfo
+from windloom.engine.sinks.sink import RoundAnswers
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.frames import arrow_frame, ddl_of_columns
 
@@ -20,12 +20,12 @@ class CallbackSink:
     def __init__(self, spark: SparkSession, function: Callable[[DataFrame, int], object]) -> None:
         self._spark, self._function = spark, function
 
-    def write(self, round: int, pieces: Iterable[tuple[str, pa.Table]], tables: Mapping[str, TableInfo]) -> None:
+    def write(self, round: int, answers: RoundAnswers) -> None:
         found: dict[str, list[pa.Table]] = {}
-        for name, rows in pieces:
+        for name, rows in answers.rows():
             found.setdefault(name, []).append(rows)
         for name, parts in found.items():
-            ddl = ddl_of_columns(tables[name].columns)
+            ddl = ddl_of_columns(answers.tables[name].columns)
             self._function(arrow_frame(self._spark, pa.concat_tables(parts), ddl), round)
 
     def rows(self, table: str) -> pa.Table | None:

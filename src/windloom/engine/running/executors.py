@@ -27,61 +27,87 @@ It folds the step over the logs, without cells, as recovery does for the driver 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Protocol
 
-from windloom.durable import Checkpoint, RoundLog
+from windloom.durable import RoundLog
+from windloom.durable.journal import Journal
 from windloom.durable.shards.blocks import joined, read_blocks
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of
-from windloom.durable.shards.run import ShardRound, shard_state
-from windloom.engine.streaming.placement.placement import Intake, Outcome, Round, Stopwatch
-from windloom.engine.streaming.watermark import Watermarks
+from windloom.durable.shards.run import ShardPlaces, ShardRound, shard_state
+from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
+from windloom.engine.running.watermark import Watermarks
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, State, step
 from windloom.rounds.taken import Taken
 from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.api import DataFrame
+from windloom.spark.intake.shards import Told
 
 
-class ShardJobs(Protocol):
-    """What makes cells of the tuples of a round, and runs the shards: Spark, or in tests plain Python."""
+class GatheringJobs(Protocol):
+    """What makes cells of the tuples of a round: Spark, or in tests plain Python."""
 
     def gathered(
         self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, shards: int
     ) -> AbstractContextManager[Gathered]: ...
 
-    def run_shards(self, round: ShardRound, taken: Gathered | None, shards: int) -> list[ShardNote]: ...
+
+class ShardJobs(GatheringJobs, Protocol):
+    """What runs the shards besides."""
+
+    def run_shards(
+        self, round: ShardRound, places: ShardPlaces, taken: Gathered | None, shards: int
+    ) -> list[ShardNote]: ...
+
+
+@contextmanager
+def gathered_round(
+    jobs: GatheringJobs, watermarks: Watermarks, round: Round, intake: Intake, shards: int, watch: Stopwatch
+) -> Iterator[tuple[ShardRound, Gathered | None]]:
+    """What a round takes in, left on the executors until the end of the `with`, and what all its shards are told."""
+    with ExitStack() as scope:
+        taken: Gathered | None = None
+        told = Told()
+        if intake.brings_tuples:
+            with watch("partials"):
+                job = jobs.gathered(round.plan, intake.frames, intake.batch, round.state, shards)
+                taken = scope.enter_context(job)
+            told = taken.told
+        decide = watermarks.ended if intake.ends else watermarks.after
+        given = decide(round.state, told.largest_ticks, told.smallest_ticks).taking(Taken(behind=told.behind))
+        previous = None if round.previous is round.plan else round.previous
+        yield ShardRound(round.number, round.plan, given, round.record.history_ticks, round.left, previous), taken
 
 
 class ExecutorPlacement:
-    parts_outlive_rounds = False
     counts_rows = False
 
     def __init__(
-        self, jobs: ShardJobs, checkpoint: Checkpoint, files: ShardFiles, shards: int, watermarks: Watermarks
+        self, jobs: ShardJobs, journal: Journal, files: ShardFiles, shards: int, watermarks: Watermarks
     ) -> None:
-        self._jobs, self._checkpoint, self._files = jobs, checkpoint, files
+        self._jobs, self._journal, self._files = jobs, journal, files
         self._shards, self._watermarks = shards, watermarks
         self.description = f"executors, {shards} shards"
         self._ran: tuple[ShardNote, ...] = ()  # of the round that is not committed yet
-        self._notes = self._recorded(checkpoint.last_committed)
-        if len(self._notes) != (shards if checkpoint.last_committed >= 0 else 0):
+        self._notes = self._recorded(journal.last_committed)
+        if len(self._notes) != (shards if journal.last_committed >= 0 else 0):
             raise WindloomError(
-                f"the log of round {checkpoint.last_committed} does not name the states of {shards} shards",
+                f"the log of round {journal.last_committed} does not name the states of {shards} shards",
                 "the round is committed, and its log is missing or of another checkpoint",
                 "restore the log from a copy, or start over with a new checkpoint",
             )
-        logged = self._recorded(checkpoint.last_committed + 1)  # of a round that was interrupted
+        logged = self._recorded(journal.last_committed + 1)  # of a round that was interrupted
         files.keep_only({*self._states, *(name for note in logged for name in note.files)})
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
-        log = self._checkpoint.read_log(round.number)
+        log = self._journal.read_log(round.number)
         if log is None:
             log = self._run_job(round, intake, watch)
             with watch("log"):
-                self._checkpoint.write_log(log)
+                self._journal.write_log(log)
         with watch("step"):
             history_ticks = round.record.history_ticks
             state, _, counted = step(round.state, log.input, round.plan, history_ticks=history_ticks)
@@ -96,35 +122,19 @@ class ExecutorPlacement:
         self._notes = self._ran
         self._files.keep_only(set(self._states))
 
-    def parts(self, state: State, plan: Plan) -> Iterable[State]:
-        return (shard_state(self._files, name, state, plan) for name in self._states)
+    @contextmanager
+    def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
+        names = self._states
+        with self._files.pinned(names):
+            yield (shard_state(self._files, name, state, plan) for name in names)
 
     def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
-        with ExitStack() as scope:
-            taken: Gathered | None = None
-            if intake.finishes:
-                given = self._watermarks.finished(round.state)
-            else:
-                with watch("partials"):
-                    job = self._jobs.gathered(round.plan, intake.frames, intake.batch, round.state, self._shards)
-                    taken = scope.enter_context(job)
-                told = taken.told
-                given = self._watermarks.after(round.state, told.largest_ticks, told.smallest_ticks)
-                given = given.taking(Taken(behind=told.behind))
-            shard_round = ShardRound(
-                round.number,
-                round.plan,
-                given,
-                round.record.history_ticks,
-                round.left,
-                None if round.previous is round.plan else round.previous,
-                self._states,
-                self._files,
-            )
+        places = ShardPlaces(self._files, self._states)
+        with gathered_round(self._jobs, self._watermarks, round, intake, self._shards, watch) as (shard_round, taken):
             with watch("shards"):
-                notes = self._jobs.run_shards(shard_round, taken, self._shards)
+                notes = self._jobs.run_shards(shard_round, places, taken, self._shards)
             untimed = {} if taken is None else dict(taken.told.untimed)
-        return RoundLog(round.number, round.record.version, given, untimed, tuple(notes))
+        return RoundLog(round.number, round.record.version, shard_round.input, untimed, tuple(notes))
 
     def _blocks(self, notes: Iterable[ShardNote]) -> Iterator[Block]:
         """Shard after shard: the driver holds the answers of one at a time."""
@@ -133,7 +143,7 @@ class ExecutorPlacement:
                 yield from read_blocks(note.answers, self._files.read(note.answers))
 
     def _recorded(self, round: int) -> tuple[ShardNote, ...]:
-        log = self._checkpoint.read_log(round) if round >= 0 else None
+        log = self._journal.read_log(round) if round >= 0 else None
         return () if log is None else log.shards
 
     @property

@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
-from windloom.durable import Checkpoint, PlanRecord, RoundLog, recover
-from windloom.engine.events import events_of
-from windloom.engine.streaming.live_queries import LiveQueries
-from windloom.engine.streaming.options import StreamOptions
-from windloom.engine.streaming.placement.placement import Intake, Outcome, Placement, Round, Stopwatch
-from windloom.engine.streaming.progress import RoundProgress, frontier_ticks, instant
-from windloom.engine.streaming.sinks.sink import Sink, TableInfo
-from windloom.engine.tables import AnswerTables
+from windloom.durable import PlanRecord, Recovered, RoundLog
+from windloom.durable.journal import Journal
+from windloom.engine.running.answers import MadeAnswers
+from windloom.engine.running.events import events_of
+from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
+from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
+from windloom.engine.sinks.sink import Sink
+from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.plan.physical import PartialSet, Plan, Shape
-from windloom.rounds import Block, State
+from windloom.plan.physical import PartialSet, Plan
+from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
-from windloom.rounds.carry import carry, find_set
+from windloom.rounds.carry import carry
 from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import Late
 from windloom.rounds.state import History
@@ -35,34 +33,57 @@ from windloom.spark.api import DataFrame
 from windloom.spark.intake.ingest import Ingest
 
 
+def _ignore(_: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who is told of a round while it runs: that its step is done, rows made so far, and that all of it is."""
+
+    stepped: Callable[[Outcome], None] = _ignore
+    made: Callable[[int], None] = _ignore
+    done: Callable[[RoundProgress], None] = _ignore
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A round that is done; `made` counts its rows before any HAVING."""
+
+    outcome: Outcome
+    progress: RoundProgress
+    made: int
+
+
 class RoundLoop:
-    """All that a running loom knows. `lock` is held while a round runs, and while queries change between rounds."""
+    """All that a run knows between its rounds. `lock` is held while a round runs, and while queries change."""
 
     def __init__(
         self,
-        queries: LiveQueries,
-        checkpoint: Checkpoint,
+        plan_of: Callable[[PlanRecord], Plan],
+        journal: Journal,
+        recovered: Recovered,
         placement: Placement,
-        sinks: list[Sink],
+        sinks: Sequence[Sink],
         tables: AnswerTables,
-        options: StreamOptions,
-        report: Callable[[RoundProgress], None],
+        *,
+        snapshot_rounds: int | None = None,
+        listeners: Listeners | None = None,
     ) -> None:
         self.lock = threading.RLock()
-        self.queries, self.checkpoint, self.options = queries, checkpoint, options
-        self.placement, self._sinks, self._tables, self._report = placement, sinks, tables, report
-        found = recover(checkpoint, queries.plan_of)
-        self.state = found.state
+        self._plan_of, self._journal, self._snapshot_rounds = plan_of, journal, snapshot_rounds
+        self.placement, self._sinks, self._tables = placement, sinks, tables
+        self._listeners = listeners or Listeners()
+        self.state = recovered.state
         # Before the first round there is no plan to carry a state over from.
-        self.record, self.plan = found.plan_record, found.plan
+        self.record, self.plan = recovered.plan_record, recovered.plan
 
     @property
     def next_round(self) -> int:
-        return self.checkpoint.last_committed + 1
+        return self._journal.last_committed + 1
 
     def run_batch(self, batch: DataFrame, number: int, ingest: Ingest) -> None:
         """The round of Spark's micro-batch `number`; one that is committed already is not run again."""
-        if number <= self.checkpoint.last_batch:
+        if number <= self._journal.last_batch:
             return
         self._run(number, Intake(ingest.split(batch), batch))
 
@@ -72,45 +93,52 @@ class RoundLoop:
 
     def finish(self) -> None:
         """A last round without tuples, with every frontier at +∞: all windows that are still open are answered."""
-        self._run(None, Intake(finishes=True))
+        self._run(None, Intake(ends=True))
 
-    def _run(self, batch: int | None, intake: Intake) -> None:
+    def run_whole(self, frames: Mapping[str, DataFrame]) -> Ran:
+        """The only round of a batch run: all tuples there are, with every frontier at +∞."""
+        return self._run(None, Intake(frames, ends=True))
+
+    def _run(self, batch: int | None, intake: Intake) -> Ran:
         number = self.next_round
         watch = Stopwatch()
-        record = self.checkpoint.begin(number, batch)
+        record = self._journal.begin(number, batch)
         plan, state = self.adopted(record)
         if plan is not self.plan and number > 0:
             # What a new query's past is made from may be gone when the round is replayed: it is kept before it counts.
             self._keep_past(number - 1, record, plan, state)
         round = Round(number, record, plan, state, self.plan, self.state)
         outcome = self.placement.run(round, intake, watch)
+        self._listeners.stepped(outcome)
+        answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, is_shared=len(self._sinks) > 1)
         with watch("answers"):
-            rows = self._emit(number, plan, outcome.blocks)
+            for sink in self._sinks:
+                sink.write(number, answers)
         with watch("commit"):
-            progress = self._progress(round, batch, outcome, rows, watch.seconds)
-            self.checkpoint.commit(number, progress.as_dict())
+            progress = self._progress(round, batch, outcome, answers.finished, watch.seconds)
+            self._journal.commit(number, progress.as_dict())
         self.state, self.record, self.plan = outcome.state, record, plan
         self.placement.committed(number, self.state)
-        if (number + 1) % self.options.snapshot_rounds == 0:
+        if self._snapshot_rounds is not None and (number + 1) % self._snapshot_rounds == 0:
             with watch("snapshot"):
-                self.checkpoint.snapshot(number, self.state)
-                self.checkpoint.retain()
-        self._report(replace(progress, seconds=dict(watch.seconds)))
+                self._journal.snapshot(number, self.state)
+                self._journal.retain()
+        progress = replace(progress, seconds=dict(watch.seconds))
+        self._listeners.done(progress)
+        return Ran(outcome, progress, answers.made)
 
     @contextmanager
     def kept(self) -> Iterator[tuple[Plan | None, Iterable[State]]]:
-        """The plan of the last round, and the state it left, in parts; rounds wait only if the parts need that."""
+        """The plan of the last round, and the state it left, in parts; no round waits for who reads them."""
         with ExitStack() as held:
-            held.enter_context(self.lock)
-            plan = self.plan
-            parts = [] if plan is None else self.placement.parts(self.state, plan)
-            if self.placement.parts_outlive_rounds:
-                held.close()
+            with self.lock:
+                plan = self.plan
+                parts = [] if plan is None else held.enter_context(self.placement.kept(self.state, plan))
             yield plan, parts
 
     def adopted(self, record: PlanRecord) -> tuple[Plan, State]:
         """The plan of a record, and the present state as that plan needs it."""
-        plan = self.queries.plan_of(record)
+        plan = self._plan_of(record)
         if self.plan is None or plan is self.plan:
             return plan, self.state
         return plan, carry(self.state, self.plan, plan, self.past)
@@ -122,49 +150,21 @@ class RoundLoop:
     def _logged_rounds(self) -> Iterator[LoggedRound]:
         """Newest first, as long as tuples were logged."""
         newer: RoundLog | None = None
-        for log in self.checkpoint.logged():
+        for log in self._journal.logged():
             if newer is not None:
-                yield LoggedRound(self._plan_of(newer), newer.tuples, log.input.seen)
+                yield LoggedRound(self._plan_of_log(newer), newer.tuples, log.input.seen)
             newer = log
         if newer is not None and newer.round == 0:
-            yield LoggedRound(self._plan_of(newer), newer.tuples, {})
+            yield LoggedRound(self._plan_of_log(newer), newer.tuples, {})
 
-    def _plan_of(self, log: RoundLog) -> Plan:
-        return self.queries.plan_of(self.checkpoint.plan(log.plan_version))
+    def _plan_of_log(self, log: RoundLog) -> Plan:
+        return self._plan_of(self._journal.plan(log.plan_version))
 
     def _keep_past(self, round: int, record: PlanRecord, plan: Plan, state: State) -> None:
-        is_new = (one for one in plan.sets if self.plan is not None and find_set(self.plan, one) is None)
+        known = None if self.plan is None else self.plan.by_identity
+        is_new = (one for one in plan.sets if known is not None and one.identity not in known)
         if any(one.number in state.cells for one in is_new):
-            self.checkpoint.snapshot(round, state, record.version)
-
-    def _emit(self, number: int, plan: Plan, blocks: Iterable[Block]) -> int:
-        rows = 0
-
-        def pieces() -> Iterator[tuple[str, pa.Table]]:
-            nonlocal rows
-            for shape, table in self._tables.pieces(plan, blocks):
-                rows += table.num_rows
-                if table.num_rows:
-                    yield self._tables.name(shape), table
-
-        # Answers are made while they are written; several sinks share one making.
-        made: Iterable[tuple[str, pa.Table]] = pieces() if len(self._sinks) == 1 else list(pieces())
-        tables = self.table_infos(plan)
-        for sink in self._sinks:
-            sink.write(number, made, tables)
-        return rows
-
-    def table_infos(self, plan: Plan) -> dict[str, TableInfo]:
-        queries: dict[Shape, dict[str, tuple[str, ...]]] = {}
-        for planned in plan.queries:
-            groups = tuple(one.name for one in planned.query.group_by)
-            queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = groups
-        found: dict[str, TableInfo] = {}
-        for shape, own in queries.items():
-            name = self._tables.name(shape)
-            known = found[name].queries if name in found else {}
-            found[name] = TableInfo(self._tables.columns(shape), {**known, **own})
-        return found
+            self._journal.snapshot(round, state, record.version)
 
     def _progress(
         self, round: Round, batch: int | None, outcome: Outcome, rows: int, seconds: Mapping[str, float]

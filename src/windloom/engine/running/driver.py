@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Protocol
 
-from windloom.durable import Checkpoint, RoundLog
-from windloom.engine.streaming.placement.placement import Intake, Outcome, Round, Stopwatch
-from windloom.engine.streaming.watermark import Watermarks
+from windloom.durable import RoundLog
+from windloom.durable.journal import Journal
+from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
+from windloom.engine.running.watermark import Watermarks
 from windloom.plan.physical import Plan
 from windloom.rounds import State, step
 from windloom.rounds.positions import counted_scans
@@ -32,42 +34,42 @@ class DriverJobs(Protocol):
 
 class DriverPlacement:
     description = "driver"
-    parts_outlive_rounds = True
-
     counts_rows = True
 
-    def __init__(self, jobs: DriverJobs, checkpoint: Checkpoint, watermarks: Watermarks) -> None:
-        self._jobs, self._checkpoint, self._watermarks = jobs, checkpoint, watermarks
+    def __init__(self, jobs: DriverJobs, journal: Journal, watermarks: Watermarks) -> None:
+        self._jobs, self._journal, self._watermarks = jobs, journal, watermarks
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
-        log = self._checkpoint.read_log(round.number)
+        log = self._journal.read_log(round.number)
         if log is None:
             log = self._take(round, intake, watch)
             if any(counted_scans(round.plan)):
                 with watch("rows"):
                     log = self._with_rows(log, round, intake)
             with watch("log"):
-                self._checkpoint.write_log(log.smaller(round.plan))
+                self._journal.write_log(log.smaller(round.plan))
         with watch("step"):
             history_ticks = round.record.history_ticks
-            given = log.complete(round.plan)
+            given = log.complete(round.plan, round.state)
             state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
-        return Outcome(state, state.nbytes, counts, log.untimed, answers.blocks(threads=os.cpu_count() or 1))
+        blocks = answers.blocks(threads=os.cpu_count() or 1)
+        return Outcome(state, state.nbytes, counts, log.untimed, blocks, answers.cells)
 
     def committed(self, round: int, state: State) -> None:
         """The state needs no file of its own: it is made again from snapshot and log."""
 
-    def parts(self, state: State, plan: Plan) -> Iterable[State]:
-        return [state]
+    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
+        return nullcontext([state])  # which no round changes
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         """The log of a round, but for windows of rows."""
-        if intake.finishes:
-            return RoundLog(round.number, round.record.version, self._watermarks.finished(round.state))
-        with watch("partials"):
-            found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state)
-        told = self._watermarks.after(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken)
-        return RoundLog(round.number, round.record.version, told, dict(found.untimed), tuples=found.tuples)
+        found = TakenIn()
+        if intake.brings_tuples:
+            with watch("partials"):
+                found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state)
+        decide = self._watermarks.ended if intake.ends else self._watermarks.after
+        given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken)
+        return RoundLog(round.number, round.record.version, given, dict(found.untimed), tuples=found.tuples)
 
     def _with_rows(self, log: RoundLog, round: Round, intake: Intake) -> RoundLog:
         """The log with what windows of rows take in."""

@@ -1,36 +1,33 @@
-"""Answers as Parquet: one table for each set of output columns, rows carry `query`; all of it appears at once.
+"""Answers of a batch run as Parquet: the files of one round, all of which appear at once.
 
-Tables are written into a directory of another name, and moved to where they are wanted when everything is complete: a
-run that fails leaves nothing behind. `manifest.json` says which table holds which queries.
+They are written into a directory of another name, and moved to where they are wanted when everything is complete: a run
+that fails leaves nothing behind.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windloom.engine.finishing import queries_text
-from windloom.engine.tables import AnswerTables
+from windloom.durable.storage import LocalStorage, StorageError
+from windloom.engine.sinks.finishing import queries_text
+from windloom.engine.sinks.manifest import MANIFEST
+from windloom.engine.sinks.parquet import ParquetSink, round_file
+from windloom.engine.sinks.sink import RoundAnswers
+from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
-from windloom.rounds import Block
 from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import arrow_frame, finish
 from windloom.spark.unions import union_all
-
-MANIFEST = "manifest.json"
-_FIRST_FILE = "part-00000.parquet"
 
 #: Rows of a table that Spark writes into one file.
 _FILE_ROWS = 5_000_000
@@ -59,21 +56,21 @@ def check_empty(out: Path) -> None:
 
 
 class ParquetStore:
-    """Writes blocks as they come. `tables` tells, by number of the shape, where its rows are."""
+    """The Parquet sink over a hidden directory. `tables` tells, by number of the shape, where its rows will be."""
 
-    def __init__(self, spark: SparkSession, plan: Plan, out: Path) -> None:
+    def __init__(self, spark: SparkSession, plan: Plan, answers: AnswerTables, out: Path) -> None:
         check_empty(out)
-        self._spark, self._plan = spark, plan
+        self._spark, self._plan, self._answers = spark, plan, answers
         self._out = out.absolute()  # Spark's own working directory may be another
         # An existing directory may be the root of a volume, or somebody's place: it is filled, not replaced.
         self._fills = out.exists()
         name = f".{self._out.name}.unfinished-{os.getpid()}"
         self._work = (self._out if self._fills else self._out.parent) / name
         self._made: list[Path] = []  # parents that were not there
-        self._writers: dict[str, pq.ParquetWriter] = {}
-        self._answers = AnswerTables(spark)
-        self._names = [self._answers.name(shape) for shape in plan.shapes]
+        self._names = [answers.name(shape) for shape in plan.shapes]
         self.tables = [self._out / name for name in self._names]
+        # What a crash leaves is not wanted: nothing has to be on disk before the directory has its name.
+        self._storage = LocalStorage(self._work, syncs=False)
 
     def __enter__(self) -> ParquetStore:
         self._made = [one for one in self._work.parents if not one.exists()]
@@ -86,15 +83,23 @@ class ParquetStore:
             raise _unwritable(self._out, error) from None
         return self
 
-    def write(self, blocks: Iterable[Block]) -> None:
-        for shape, table in self._answers.pieces(self._plan, blocks):
-            name = self._answers.name(shape)
-            if name not in self._writers:
-                file = self._work / name / _FIRST_FILE
-                self._writers[name] = pq.ParquetWriter(file, table.schema, compression="zstd")
-            self._writers[name].write_table(table)
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        sink = ParquetSink(self._storage, str(self._out), None)
+        if answers.wide is None:
+            sink.write(round, answers)
+        else:
+            self._write_wide(answers.wide)
+            sink.describe(answers.tables)
+        self._complete(round)
 
-    def write_wide(self, wide: WideAnswers, rows: int) -> None:
+    def rows(self, table: str) -> pa.Table | None:
+        """Nothing, until everything is there."""
+        return None
+
+    def close(self) -> None:
+        """What was written is shown when the run has ended."""
+
+    def _write_wide(self, wide: WideAnswers) -> None:
         """Answers that live on executors: Spark writes them, one table after another, in few files."""
         names = pa.table({"number": pa.array(range(len(wide.queries)), pa.int32()), "name": pa.array(wide.queries)})
         lookup = arrow_frame(self._spark, names, "number int, name string")
@@ -105,7 +110,7 @@ class ParquetStore:
                 queries = [planned.name for planned in self._plan.queries if planned.shape in numbers]
                 with as_windloom_errors(queries_text(queries)):
                     done = union_all([self._named(wide, number, lookup) for number in numbers])
-                    done = done.coalesce(1 + rows // _FILE_ROWS)
+                    done = done.coalesce(1 + wide.totals.rows // _FILE_ROWS)
                     done.write.mode("append").parquet(f"file://{self._work / name}")
 
     def _named(self, wide: WideAnswers, number: int, lookup: DataFrame) -> DataFrame:
@@ -116,31 +121,27 @@ class ParquetStore:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            for writer in self._writers.values():
-                writer.close()
-            if kind is None:
-                self._complete()
+        if error is None:
+            try:
                 self._publish()
-        except OSError as problem:
-            error = error or problem
-        except BaseException:
-            self._remove()
-            raise
-        if error is not None:
-            self._remove()
-        if isinstance(error, OSError):  # a full disk, a volume that went away
-            raise _unwritable(self._out, error) from error
+                return
+            except OSError as problem:
+                error = problem
+            except BaseException:
+                self._remove()
+                raise
+        self._remove()
+        cause = error.__cause__ if isinstance(error, StorageError) else error
+        if isinstance(cause, OSError):  # a full disk, a volume that went away
+            raise _unwritable(self._out, cause) from cause
 
-    def _complete(self) -> None:
+    def _complete(self, round: int) -> None:
         """A table without rows still has a schema to read; what Spark notes for itself is of no use to readers."""
         for note in [one for one in self._work.rglob("*") if one.name.startswith(("_", ".")) and one.is_file()]:
             note.unlink()
         for number, name in enumerate(self._names):
             if not any((self._work / name).iterdir()):
-                pq.write_table(self._answers.empty(self._plan.shapes[number]), self._work / name / _FIRST_FILE)
-        text = json.dumps(self._manifest(), indent=2, ensure_ascii=False) + "\n"
-        (self._work / MANIFEST).write_text(text, encoding="utf-8")
+                pq.write_table(self._answers.empty(self._plan.shapes[number]), self._work / name / round_file(round))
 
     def _publish(self) -> None:
         if not self._fills:
@@ -157,15 +158,6 @@ class ParquetStore:
                 parent.rmdir()
             except OSError:  # somebody else uses it by now
                 return
-
-    def _manifest(self) -> dict[str, object]:
-        tables: dict[str, dict[str, Any]] = {}
-        for number, name in enumerate(self._names):
-            queries = [planned.name for planned in self._plan.queries if planned.shape == number]
-            columns = self._answers.columns(self._plan.shapes[number])
-            entry = tables.setdefault(name, {"columns": columns, "queries": []})
-            entry["queries"] = sorted([*entry["queries"], *queries])
-        return {"format": "windloom-answers/1", "tables": tables}
 
 
 def _unwritable(out: Path, error: OSError) -> WindloomError:

@@ -6,7 +6,6 @@ It is kept in memory and, completely, in one file per table, so that it survives
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from windloom.durable.faults import fault
 from windloom.durable.storage import Storage
-from windloom.engine.streaming.sinks.sink import TableInfo
+from windloom.engine.sinks.sink import RoundAnswers, TableInfo
 
 
 class LiveSink:
@@ -27,9 +26,9 @@ class LiveSink:
             if data is not None:
                 self._latest[file.removesuffix(".parquet")] = pq.read_table(pa.BufferReader(data))
 
-    def write(self, round: int, pieces: Iterable[tuple[str, pa.Table]], tables: Mapping[str, TableInfo]) -> None:
-        fresh: dict[str, pa.Table] = {}
-        for name, rows in pieces:
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        tables, fresh = answers.tables, dict[str, pa.Table]()
+        for name, rows in answers.rows():
             kept = fresh.get(name)
             fresh[name] = _latest(rows if kept is None else pa.concat_tables([kept, rows]), tables[name])
         for name in {*fresh, *self._latest}:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 import pyarrow as pa
 
-from windloom.engine.streaming.sinks.sink import TableInfo
+from windloom.engine.sinks.sink import RoundAnswers
 
 
 class MemorySink:
     def __init__(self) -> None:
         self._rounds: dict[str, dict[int, list[pa.Table]]] = {}
 
-    def write(self, round: int, pieces: Iterable[tuple[str, pa.Table]], tables: Mapping[str, TableInfo]) -> None:
+    def write(self, round: int, answers: RoundAnswers) -> None:
         for kept in self._rounds.values():
             kept.pop(round, None)
-        for name, rows in pieces:
+        for name, rows in answers.rows():
             self._rounds.setdefault(name, {}).setdefault(round, []).append(rows)
 
     def rows(self, table: str) -> pa.Table | None:

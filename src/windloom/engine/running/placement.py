@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
@@ -13,20 +13,27 @@ from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, State
+from windloom.rounds.cells import Cells
 from windloom.rounds.step import StepCounts
+from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """The tuples of a round, by stream; there are none in the round that finishes all streams.
+    """The tuples of a round, by stream; there are none in the round that finishes a stream.
 
-    `batch` is the micro-batch that all frames are parts of, if there is one.
+    `batch` is the micro-batch that all frames are parts of, if there is one. `ends`: no tuple comes after these, and
+    every window is closed.
     """
 
     frames: Mapping[str, DataFrame] = field(default_factory=dict)
     batch: DataFrame | None = None
-    finishes: bool = False
+    ends: bool = False
+
+    @property
+    def brings_tuples(self) -> bool:
+        return bool(self.frames) or not self.ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +53,19 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a round came to, logged already. `blocks` can be read once, before the round is committed."""
+    """What a round came to, logged already. `blocks` can be read once, before the round is committed.
+
+    `cells` are what windows were computed from, where the driver has them. `wide` are the answers of a batch run that
+    Spark holds: then there are no blocks.
+    """
 
     state: State
     state_bytes: int
     counts: StepCounts
-    untimed: Mapping[str, int]
-    blocks: Iterable[Block]
+    untimed: Mapping[str, int] = field(default_factory=dict)
+    blocks: Iterable[Block] = ()
+    cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
+    wide: WideAnswers | None = None
 
 
 class Stopwatch:
@@ -101,9 +114,9 @@ class Placement(Protocol):
         """The round is done: forget what only it needed."""
         ...
 
-    #: Whether `parts` may still be read when the next round has begun.
-    parts_outlive_rounds: bool
+    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
+        """The state with its cells, in the parts it is kept in.
 
-    def parts(self, state: State, plan: Plan) -> Iterable[State]:
-        """The state with its cells, in the parts it is kept in; called between two rounds."""
+        Entered between two rounds; it can be read to the end of the `with`, whatever rounds run meanwhile.
+        """
         ...
