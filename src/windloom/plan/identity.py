@@ -33,7 +33,7 @@ class SetIdentity:
     their parts, because one part may guard another: `a <> 0 AND b / a > 1`.
     `grouping` has no order and no names: `GROUP BY a, b` and `GROUP BY b AS x, a` are one grouping.
     `windows` is what the kind of window adds: nothing where slices are stretches of time; where they are stretches of
-    positions, its name and the keys by which tuples are counted.
+    positions, its name and the keys by which tuples are counted; of sessions, their gap.
     """
 
     stream: str

@@ -57,7 +57,7 @@ class SessionWindow(Window):
 
     @property
     def set_identity(self) -> tuple[str, ...]:
-        return ("session", str(self.gap_ticks))
+        return ("session", format_duration(self.gap_ticks))
 
     @property
     def native_obstacle(self) -> str | None:
