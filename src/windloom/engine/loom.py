@@ -138,12 +138,12 @@ class Loom:
         """
         self._tables[name] = WideTable.of(name, by, queries, self.queries)
 
-    def load(self, path: str | Path) -> None:
+    def load(self, path: str | Path, *, queries: bool = True) -> None:
         """Register the streams and queries of a catalog file; data for its streams comes from `loom.stream`.
 
-        All of it is registered, or nothing if any statement is wrong.
+        All of it is registered, or nothing if any statement is wrong; without `queries`, only its streams are.
         """
-        self._registry.load(path)
+        self._registry.load(path, with_queries=queries)
         self._changed()
 
     @property

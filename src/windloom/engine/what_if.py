@@ -29,6 +29,7 @@ class WhatIf:
     new_set: bool  # nobody else has its stream, predicate and grouping
     added_edges_per_second: float
     exact: bool  # were the edges counted exactly?
+    complete_from: str | None = None  # on a running loom: the first window it would report; None for every one
 
     @property
     def added(self) -> float:

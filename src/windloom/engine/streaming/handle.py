@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,10 +17,13 @@ from windloom.engine.streaming.progress import RoundProgress, frontier_ticks, in
 from windloom.engine.streaming.round_loop import RoundLoop
 from windloom.engine.streaming.sinks.sink import Sink
 from windloom.engine.tables import AnswerTables
+from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.errors import WindloomError
 from windloom.explain import explain_text
+from windloom.model.query import Query
 from windloom.model.time import TICK_MAX
-from windloom.plan.physical import PartialSet
+from windloom.optimizer import Known
+from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import Block
 from windloom.rounds.ask import ask
 from windloom.rounds.cells import Cells
@@ -133,6 +136,11 @@ class Handle:
         """Names and texts of the queries, changes that wait for the next round included."""
         return dict(self._newest.queries)
 
+    @property
+    def plan(self) -> Plan:
+        """The plan that the next round will run."""
+        return self._loop.queries.plan_of(self._newest)
+
     def explain(self, *, query: str | None = None, queries: bool = False) -> str:
         """The plan that the next round will run, and where."""
         if query is not None and query not in self._newest.queries:
@@ -201,6 +209,23 @@ class Handle:
         with self._loop.lock:
             return self._loop.past(one)
 
+    def what_if(self, text: str) -> WhatIf:
+        """What a query would cost beside the running ones, and from which window on it would be complete.
+
+        Nothing is registered; a round that runs is waited for.
+        """
+        loop = self._loop
+        with self._changes:
+            name = unused_name(self._newest.queries)
+            if not loop.placement.counts_rows:
+                refuse_rows([loop.queries.bind(name, text)])
+            before, after = self.plan, loop.queries.plan_with(self._newest, name, text)
+            with loop.lock:
+                since = loop.carried(after).since.get(name)
+        query = after.find(name)[2].query
+        found = compare_plans(before, after, query, Known().in_force())
+        return replace(found, complete_from=None if since is None else _told(query, since))
+
     # ---- changing -----------------------------------------------------------------------------------------------
 
     def add(self, name: str, text: str) -> Change:
@@ -239,12 +264,9 @@ class Handle:
                 loop.checkpoint.record_plan(record)
                 self._newest = record
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
-        return Change(name, record.from_round, None if since is None else self._told(name, since))
-
-    def _told(self, name: str, since: int) -> str | None:
-        """The start of a window: an instant, or a position."""
-        window = self._loop.queries.plan_of(self._newest).find(name)[2].query.window
-        return f"row {since}" if window.is_rows else instant(since)
+        if since is None:
+            return Change(name, record.from_round)
+        return Change(name, record.from_round, _told(loop.queries.plan_of(record).find(name)[2].query, since))
 
     # ---- ending -------------------------------------------------------------------------------------------------
 
@@ -324,3 +346,8 @@ class Handle:
                 self._ended.set()
 
         threading.Thread(target=watch, name="windloom-watch", daemon=True).start()
+
+
+def _told(query: Query, since: int) -> str | None:
+    """The start of a window: an instant, or a position."""
+    return f"row {since}" if query.window.is_rows else instant(since)
