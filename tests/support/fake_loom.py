@@ -122,6 +122,9 @@ class FakeLoom:
     def costs(self) -> Mapping[str, Any]:
         return dict(json.loads(self._loom().explain("json", sharing=True))["sharing"])
 
+    def groupings(self) -> Mapping[str, Sequence[str]]:
+        return {name: [one.name for one in query.group_by] for name, query in self._loom().queries.items()}
+
     def answers(self, name: str, since: str | None, until: str | None, limit: int) -> pa.Table:
         return self._rows(min(limit, 30))
 

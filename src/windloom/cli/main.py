@@ -13,6 +13,7 @@ from windloom.cli.demo.command import demo
 from windloom.cli.explain import explain
 from windloom.cli.plan import plan
 from windloom.cli.run import run
+from windloom.cli.serve import serve
 from windloom.cli.verify import verify
 from windloom.cli.warm import warm
 from windloom.errors import WindloomError
@@ -35,7 +36,7 @@ def cli() -> None:
     """
 
 
-for command in (run, explain, plan, verify, demo, calibrate, warm):
+for command in (run, serve, explain, plan, verify, demo, calibrate, warm):
     cli.add_command(command)
 
 

@@ -68,6 +68,8 @@ class RunningLoom(Protocol):
 
     def costs(self) -> Mapping[str, Any]: ...
 
+    def groupings(self) -> Mapping[str, Sequence[str]]: ...
+
     def answers(self, name: str, since: str | None, until: str | None, limit: int) -> pa.Table: ...
 
 
@@ -133,6 +135,10 @@ class ServedHandle:
             report = report_sharing(plan, Known().in_force())
             self._costed = known = (plan, json.loads(json.dumps(sharing_json(plan, report))))
         return known[1]
+
+    def groupings(self) -> Mapping[str, Sequence[str]]:
+        """Grouping columns by query, as they are called in its answers."""
+        return {one.name: [group.name for group in one.query.group_by] for one in self._handle.plan.queries}
 
     def answers(self, name: str, since: str | None, until: str | None, limit: int) -> pa.Table:
         query = self._handle.plan.find(name)[2].query

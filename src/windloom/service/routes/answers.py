@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import Annotated, Any, Literal
 
@@ -57,7 +57,7 @@ def read_latest(
     """Of each query that is named the last answer, and one figure over its latest windows."""
     loom = service.loom
     with service.working():
-        groups = _groupings(loom.plan())
+        groups = loom.groupings()
         wanted = [name for name in query if name in loom.queries and name in groups]
         return {name: latest_of(loom.answers(name, None, None, _TAIL_ROWS), groups[name]) for name in wanted}
 
@@ -74,13 +74,6 @@ def latest_of(table: pa.Table, groups: Sequence[str]) -> Latest:
         figure=figure,
         points=[] if figure is None else list(_points(table, last, groups, figure))[-_POINTS:],
     )
-
-
-def _groupings(plan: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Grouping columns by query."""
-    shapes = [[one["name"] for one in shape["groups"]] for shape in plan["shapes"]]
-    trees = [tree for one in plan["sets"] for tree in one["trees"]]
-    return {query["name"]: shapes[query["shape"]] for tree in trees for query in tree["queries"]}
 
 
 def _points(table: pa.Table, last: dict[str, Any], groups: Sequence[str], figure: str) -> Iterator[tuple[str, float]]:
