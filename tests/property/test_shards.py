@@ -85,7 +85,7 @@ def test_shards_together_are_one_step(
                 assert together.partials.get(one.number, 0) == counts.partials.get(one.number, 0)
             assert together.late == counts.late
             states = tuple(note.state for note in notes)
-            parts = [shard_state(files, name, facts) for name in states]
+            parts = [shard_state(files, name, facts, plan) for name in states]
             for one in plan.sets:
                 held = [part.cells[one.number] for part in parts if one.number in part.cells]
                 assert sum(map(len, held)) == len(whole.cells.get(one.number, ()))

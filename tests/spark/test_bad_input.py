@@ -322,10 +322,10 @@ def test_a_reference_that_is_ambiguous_is_told_in_sparks_words(frame: DataFrame)
 
 
 def test_what_is_not_the_users_to_fix_passes_unchanged(loom: Loom, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a bug of ours")
 
-    monkeypatch.setattr("windloom.engine.batch.run_on_driver", broken)
+    monkeypatch.setattr("windloom.engine.loom.run_batch", broken)
     loom.query("n", f"SELECT count(*) AS n {WINDOW}")
     with pytest.raises(RuntimeError, match="a bug of ours"):
         loom.run()

@@ -34,7 +34,7 @@ def test_the_quickstart_runs_and_equals_spark(capsys: pytest.CaptureFixture[str]
 def test_the_example_of_an_aggregate_of_ones_own_equals_its_definition(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runpy.run_path(str(EXAMPLES / "geo_mean.py"))
+    runpy.run_path(str(EXAMPLES / "geo_mean.py"), run_name="__main__")
     assert capsys.readouterr().out.startswith("query 'mean': 105 rows equal")
 
 

@@ -33,10 +33,13 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """Late tuples of every stream, each counted once however many queries want it, and of every query by itself."""
+    """Late tuples of the streams and queries that had any.
+
+    A tuple counts once for its stream, however many queries want it, and once for each of these queries.
+    """
 
     streams: Mapping[str, Late] = field(default_factory=dict)
-    queries: Mapping[str, Late] = field(default_factory=dict)  # those that missed any
+    queries: Mapping[str, Late] = field(default_factory=dict)
 
 
 def before_round(plan: Plan, state: State) -> dict[str, Before]:
@@ -73,7 +76,9 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
                 found = _summed(held, own_missed, own_open)
                 if found != Late():
                     queries[planned.name] = found
-        streams[scan.stream] = streams.get(scan.stream, Late()) + _summed(held, missed, is_open)
+        found = _summed(held, missed, is_open)
+        if found != Late():
+            streams[scan.stream] = streams.get(scan.stream, Late()) + found
     return Lateness(streams, queries)
 
 

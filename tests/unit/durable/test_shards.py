@@ -17,10 +17,12 @@ from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of
 from windloom.durable.shards.run import shard_state
 from windloom.errors import WindloomError
+from windloom.optimizer import PlanOptions, make_plan
 from windloom.rounds import Block, RoundInput, State
 from windloom.rounds.lateness import Late, Lateness
 from windloom.rounds.step import StepCounts
 
+NOTHING = make_plan({}, [], {}, PlanOptions())
 BLOCK = Block(
     3,
     ("a", "ä"),
@@ -95,7 +97,7 @@ def test_a_damaged_state_is_refused_by_name(tmp_path: Path) -> None:
     files = ShardFiles(str(tmp_path))
     files.write("a.state", [b"WINDLOOM and nothing more"])
     with pytest.raises(WindloomError, match=r"the shard file 'a\.state'"):
-        shard_state(files, "a.state", State())
+        shard_state(files, "a.state", State(), NOTHING)
 
 
 def test_notes_add_up_and_stay_in_the_log() -> None:

@@ -11,12 +11,13 @@ import pytest
 from golden.plans import FEW, many_queries, plan_of
 from windloom.errors import WindloomError
 from windloom.kernels.families.algebra import FAMILIES, Family
+from windloom.kernels.techniques.registry import allowed
 from windloom.model import Window
 from windloom.optimizer import PlanOptions
 from windloom.optimizer.auto import contenders
 from windloom.optimizer.cost.calibrated import CalibratedCost, technique_cost
 from windloom.optimizer.cost.constants import load_constants
-from windloom.optimizer.cost.omega import Load
+from windloom.optimizer.cost.omega import Load, cost_name
 from windloom.optimizer.cost.work import TERMS, Demand, Work
 from windloom.optimizer.estimate import estimate_plan, estimate_set
 from windloom.plan.statistics import DEFAULT_GROUPS, Observed, Statistics, regularity_of, statistics_of
@@ -88,7 +89,9 @@ def test_every_term_grows_with_the_work() -> None:
 def test_the_contenders_hold_the_fastest_for_any_tree(family: Family) -> None:
     constants, known = load_constants(), Statistics(1e6)
     names = contenders(constants, family)
-    everyone = [name for name in TERMS if family.name in constants.techniques[name] and name != "recalculate"]
+    known_as = family.costs_like or family.name
+    possible = {cost_name(technique, family) for technique in allowed(family)} - {"recalculate"}
+    everyone = [name for name in TERMS if known_as in constants.techniques[name] and name in possible]
     for count in (1, 3, 20, 300):
         work = Work.of(Demand.of([windows(count)], known), np.array([1.0]), known)
         cost = {name: float(technique_cost(constants, name, family, work)[0]) for name in everyone}

@@ -34,7 +34,7 @@ def test_values_are_counted_cell_by_cell_in_order(own: tuple[int, ...]) -> None:
     tuples = tuples_of(ticks, pa.array(signature), pa.array(values), pa.array(groups), words=1)
     cut = cut_of(tuples, groups=(1,), own=own)
     ranked = cut.argument(Read(0)).ranked
-    found = shown(count_values(cut, cut.in_order(Read(0)), ranked.ranks))
+    found = shown(count_values(cut, Read(0), ranked.ranks))
     keys = cut.grid.keys(cut.kept)[0].to_pylist()
     starts = cut.grid.starts_of(cut.kept).tolist()
     groups_of_cells = np.repeat(np.arange(len(keys)), np.diff(cut.kept.bounds)).tolist()
@@ -55,14 +55,14 @@ def test_of_each_register_the_largest_rank_stays() -> None:
     cut = cut_of(tuples_of([tick for tick, _ in pairs], pa.array(packed, pa.int64())))
     ranked = cut.argument(Read(0)).ranked
     held = np.array(ranked.dictionary.to_pylist(), np.int64)
-    found = shown(largest_ranks(cut, cut.in_order(Read(0)), ranked.ranks, held, bits))
+    found = shown(largest_ranks(cut, Read(0), ranked.ranks, held, bits))
     assert found == [[(1, 1), (3, 5)], [(3, 1), (9, 60)], []]
 
 
 def test_cells_without_a_value_have_empty_lists() -> None:
     cut = cut_of(tuples_of([0, 1], pa.array([None, None], pa.string())))
     ranked = cut.argument(Read(0)).ranked
-    assert shown(count_values(cut, cut.in_order(Read(0)), ranked.ranks)) == [[], []]
+    assert shown(count_values(cut, Read(0), ranked.ranks)) == [[], []]
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,17 @@ def write_note(kernels: Iterable[Compiled]) -> None:
     path = note_path()
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(f".{threading.get_native_id()}")
-    draft.write_bytes(pickle.dumps(sorted(kernels, key=str)))
+    draft.write_bytes(pickle.dumps([kernel for kernel in sorted(kernels, key=str) if _outlives_process(kernel)]))
     draft.replace(path)
+
+
+def _outlives_process(kernel: Compiled) -> bool:
+    """Can another process know its types? Those of an aggregate that a user has defined are made anew in each."""
+    try:
+        pickle.dumps(kernel)
+    except (pickle.PicklingError, AttributeError):
+        return False
+    return True
 
 
 def load_noted() -> int:

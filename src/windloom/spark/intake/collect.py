@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +29,14 @@ PORTION_BYTES = 256 << 20
 _LIMIT = "spark.driver.maxResultSize"
 
 
-def collected(frame: DataFrame, what: str) -> Iterator[pa.Table]:
+@dataclass(slots=True)
+class Fetched:
+    """How rows were fetched: `at_once` is true when one Spark action brought all of them."""
+
+    at_once: bool = False
+
+
+def collected(frame: DataFrame, what: str, fetched: Fetched | None = None) -> Iterator[pa.Table]:
     """All rows, each in one portion, of which there is at least one; `what` names them in an error."""
     size = _estimated_bytes(frame)
     if size is not None and size <= SMALL_BYTES:
@@ -38,6 +46,8 @@ def collected(frame: DataFrame, what: str) -> Iterator[pa.Table]:
             if not _is_too_large(error):
                 raise
         else:
+            if fetched is not None:
+                fetched.at_once = True
             yield table
             return
     yield from _Portions(frame, what).tables()

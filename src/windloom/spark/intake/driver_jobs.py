@@ -54,6 +54,6 @@ class SparkDriverJobs:
 
 
 def _jobs(plan: Plan, streams: Sequence[Stream]) -> int:
-    """How often a micro-batch is read: for every scan, and for the ticks of streams that no scan sees whole."""
-    seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all}
-    return len(plan.scans) + sum(one.name not in seeing for one in streams)
+    """How often a micro-batch is read: for every scan, and for the ticks of streams that no scan reads."""
+    read = {scan.stream for scan in plan.scans}
+    return len(plan.scans) + sum(stream.name not in read for stream in streams)

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
 
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.rounds.taken import ON_TIME, Before, Taken, take_partials, take_together, take_tuples
-from windloom.spark.intake.collect import collected
+from windloom.spark.intake.collect import Fetched, collected
 from windloom.spark.intake.native import tick_sql
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
@@ -73,20 +74,26 @@ def take_in(
     """Run the jobs of all scans whose slices are of time.
 
     `before` says, by stream, which tuples are late. `timed` are streams whose ticks must be known, of tuples that no
-    query wants included: where no scan sees all tuples, one more job asks for them. Tuples without a usable time are
-    refused, or left out and counted. Cells of more than `limit` bytes are too large.
+    query wants included: where no scan sees all tuples, Spark observes their ticks while it scans. Tuples without a
+    usable time are refused, or left out and counted. Cells of more than `limit` bytes are too large.
     """
+    timed = list(timed)
+    seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all and not _is_counted(scan)}
+    unseen = {stream.name for stream in timed} - seeing
     parts: list[Taken] = []
     size = 0
     ticks: dict[str, Ticks] = {}
     tuples: dict[int, pa.Table] = {}
     for scan in plan.scans:
         stream = plan.stream(scan.stream)
-        if isinstance(scan, WovenScan) and scan.counted_by is not None:
+        if _is_counted(scan):
             continue
-        found = _Found()
+        found, frame = _Found(), frames[scan.stream]
+        if scan.stream in unseen:
+            found.clock = Clock(stream)
+            frame = found.clock.watching(frame)
         own = before.get(scan.stream, ON_TIME)
-        for part in _scanned(plan, scan, stream, frames[scan.stream], own, found):
+        for part in _scanned(plan, scan, stream, frame, own, found):
             parts.append(part)
             size += sum(cells.nbytes for cells in part.cells.values())
             if limit is not None and size > limit:
@@ -94,11 +101,13 @@ def take_in(
         if found.ticks.untimed and not skip_untimed:
             raise without_time(stream, found.ticks.untimed)
         ticks[scan.stream] = found.ticks
+        if found.clock is not None and found.fetched.at_once:
+            ticks[scan.stream] += found.clock.observed()
+            unseen.remove(scan.stream)
         if found.table is not None:
             tuples[scan.number] = found.table
-    seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all and not _is_counted(scan)}
     for stream in timed:
-        if stream.name not in seeing:
+        if stream.name in unseen:
             ticks[stream.name] = ticks.get(stream.name, Ticks()) + clock(stream, frames[stream.name])
     return TakenIn(
         take_together(parts) if parts else Taken(),
@@ -114,6 +123,8 @@ class _Found:
     """Beside cells: ticks, and the tuples while they are all in one portion."""
 
     ticks: Ticks = field(default_factory=Ticks)
+    clock: Clock | None = None
+    fetched: Fetched = field(default_factory=Fetched)
     portions: int = 0
     table: pa.Table | None = None
 
@@ -127,12 +138,12 @@ def _scanned(
 ) -> Iterator[Taken]:
     what = f"what is taken in of stream '{stream.name}'"
     if isinstance(scan, NativeScan):
-        for table in collected(partials_frame(scan, stream, frame), what):
+        for table in collected(partials_frame(scan, stream, frame), what, found.fetched):
             table, ticks = timed_partials(scan, table)
             found.ticks += ticks
             yield take_partials(plan, scan, table, before)
         return
-    for table in collected(projected(scan, stream, frame), what):
+    for table in collected(projected(scan, stream, frame), what, found.fetched):
         table, ticks = timed_tuples(table)
         found.ticks += ticks
         found.portions += 1
@@ -163,11 +174,32 @@ def _spanned(first: pa.ChunkedArray, last: pa.ChunkedArray, untimed: int) -> Tic
     return Ticks(pc.min(first).as_py(), pc.max(last).as_py(), untimed)
 
 
+class Clock:
+    """The ticks that a stream's tuples span, those included that no query wants, told by the action that scans them.
+
+    An action that fetches portions tells nothing: `clock` asks in a job of its own then.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream, self._observation = stream, Observation()
+
+    def watching(self, frame: DataFrame) -> DataFrame:
+        return frame.observe(self._observation, *(F.expr(text) for text in _span_sql(self._stream)))
+
+    def observed(self) -> Ticks:
+        told = self._observation.get
+        return Ticks(told["first"], told["last"])
+
+
 def clock(stream: Stream, frame: DataFrame) -> Ticks:
-    """The ticks that a stream's tuples span, those included that no query wants: a job of its own."""
-    tick = tick_sql(stream)
-    row = frame.selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
+    """The same, asked for in a job of its own."""
+    row = frame.selectExpr(*_span_sql(stream)).collect()[0]
     return Ticks(row["first"], row["last"])
+
+
+def _span_sql(stream: Stream) -> tuple[str, str]:
+    tick = tick_sql(stream)
+    return f"min({tick}) AS first", f"max({tick}) AS last"
 
 
 def without_time(stream: Stream, tuples: int) -> WindloomError:
