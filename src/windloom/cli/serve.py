@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from windloom.cli.options import (
     showing_progress,
     stream_option,
 )
-from windloom.cli.rounds import RoundView, view_of
+from windloom.cli.rounds import view_of
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from windloom.engine.streaming import Handle
     from windloom.service.running import Rejected
     from windloom.service.server import Place
-    from windloom.service.service import Limits, Service
+    from windloom.service.service import Limits
 
 
 def _place_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -166,30 +165,19 @@ def _serve(
     *,
     strict: bool,
 ) -> None:
-    from windloom.service.access import Gate
-    from windloom.service.app import make_app
     from windloom.service.loading import Relay
-    from windloom.service.running import ServedHandle
-    from windloom.service.server import HttpServer
-    from windloom.service.service import Service
-    from windloom.service.stored import StoredAnswers
+    from windloom.service.serving import serving
 
     tokens = place.tokens()
-    with place.open() as listening, ExitStack() as ends:
+    with place.open() as listening:
         loom, rejected = _load(catalog, options, session, strict=strict)
-        asked = ends.enter_context(stop_signals())
-        view = ends.enter_context(view_of(as_json=False))
-        relay = Relay()
-        handle = loom.start(**options.start, **plan, progress=relay)
-        served = ServedHandle(handle, loom.streams, StoredAnswers(Path(str(options.out))), rejected)
-        service = Service(served, Gate(tokens), limits, is_local=place.is_local, is_secure=place.is_secure)
-        relay.connect(_both(service, view))
-        server = HttpServer(make_app(service), place, listening)
-        server.start()
-        ends.callback(server.stop)
-        ends.callback(service.feed.close)
-        _say_where(place, handle, rejected)
-        wait_for_end(handle, asked, view)
+        rounds, out = Relay(), Path(str(options.out))
+        with stop_signals() as asked, view_of(as_json=False) as view:
+            rounds.connect(view.show)
+            handle = loom.start(**options.start, **plan, progress=rounds)
+            with serving(handle, loom.streams, out, rounds, place, listening, tokens, limits, rejected):
+                _say_where(place, handle, rejected)
+                wait_for_end(handle, asked, view)
     click.echo(f"{'stopped' if asked.is_set() else 'ended'}: {view.totals}")
     click.echo(f"answers are in {options.out}, the checkpoint is {options.checkpoint}: the same command goes on")
 
@@ -209,14 +197,6 @@ def _load(
             loom.stream(name, one.read(loom.spark, options.files))
         progress("planning")
         return loom, load_queries(loom, catalog, strict=strict)
-
-
-def _both(service: Service, view: RoundView) -> Callable[[Any], None]:
-    def done(progress: Any) -> None:
-        service.round_done(progress)
-        view.show(progress)
-
-    return done
 
 
 def _say_where(place: Place, handle: Handle, rejected: list[Rejected]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from windloom.engine import Loom
 from windloom.engine.streaming.progress import RoundProgress
 from windloom.errors import WindloomError
 from windloom.language import parse_catalog
+from windloom.service.feed import HISTORY
 from windloom.service.running import Rejected
 
 
@@ -37,23 +39,21 @@ def load_queries(loom: Loom, path: str, *, strict: bool) -> list[Rejected]:
 
 
 class Relay:
-    """Rounds to whoever is connected; those that were done before are kept until then."""
+    """Rounds to all that are connected; each is told those that were done before, too."""
 
     def __init__(self) -> None:
-        self._waiting: list[RoundProgress] = []
-        self._to: Callable[[RoundProgress], None] | None = None
+        self._done: deque[RoundProgress] = deque(maxlen=HISTORY)
+        self._to: list[Callable[[RoundProgress], None]] = []
         self._lock = threading.Lock()
 
     def __call__(self, done: RoundProgress) -> None:
         with self._lock:
-            if self._to is None:
-                self._waiting.append(done)
-                return
-        self._to(done)
+            self._done.append(done)
+            for to in self._to:
+                to(done)
 
     def connect(self, to: Callable[[RoundProgress], None]) -> None:
         with self._lock:
-            for done in self._waiting:
+            for done in self._done:
                 to(done)
-            self._waiting.clear()
-            self._to = to
+            self._to.append(to)

@@ -76,7 +76,7 @@ def test_a_mistake_in_a_query_is_told_with_its_place(client: Client) -> None:
         answer = client.post(path, json={"text": text})
         assert answer.status_code == 422
         error = answer.json()["error"]
-        assert "unknown column 'prise'" in error["message"]
+        assert error["message"] == "unknown column 'prise'"
         assert "^^^^^" in error["detail"]
         assert error["hint"] == "did you mean 'price'?"
 

@@ -77,8 +77,19 @@ def demo(events: int, rate: int, seed: int, cores: str, memory: str, out: str) -
     from windloom.cli.demo.report import write_demo_report
 
     page = write_demo_report(folder, loom, results, [alone, by_spark], checks)
-    console.print(f"\nreport: {page}\ncatalog: {catalog} (try: windloom explain {catalog})", soft_wrap=True)
+    console.print(f"\nreport: {page}\n{_next_steps(catalog)}", soft_wrap=True, markup=False)
     return 0 if all(one.ok for one in checks) else 1
+
+
+def _next_steps(catalog: Path) -> str:
+    return "\n".join(
+        (
+            "three commands to try next:",
+            f"  windloom explain {catalog}             the plan again, and why it is so",
+            f"  windloom plan {catalog}                what each query costs, and what sharing saves it",
+            "  windloom init FILE                                    a catalog from the columns of your own data",
+        )
+    )
 
 
 def _prepare(

@@ -12,7 +12,7 @@ export function editor({ text = "", replacing = null, mayChange = true }) {
   let stop = new AbortController();
   const name = h("input", { id: "query-name", autocomplete: "off", spellcheck: "false", maxlength: "200" });
   const area = h("textarea", { id: "query-text", spellcheck: "false", placeholder: EXAMPLE, "aria-describedby": "verdict", value: text });
-  const verdict = h("div", { class: "verdict", id: "verdict", role: "status" }, h("p", { class: "soft" }, "What it would cost is shown here."));
+  const verdict = h("div", { class: "verdict", id: "verdict", role: "status" }, h("p", { class: "soft" }, replacing ? "Change the text to see what that would cost." : "What it would cost is shown here."));
   const add = h("button", { class: "main", type: "submit", id: "add", disabled: true }, replacing ? "Replace" : "Add");
   const ask = h("button", { type: "button", id: "ask", disabled: !text }, "Ask once");
   const answer = h("div", { id: "answer" });
@@ -28,7 +28,7 @@ export function editor({ text = "", replacing = null, mayChange = true }) {
     stop = new AbortController();
     isRight = false;
     settle();
-    if (!area.value.trim()) return;
+    if (!area.value.trim() || (replacing && area.value.trim() === text.trim())) return;
     try {
       const found = await api.dryRun(area.value, stop.signal);
       isRight = found.allowed;
@@ -71,7 +71,6 @@ export function editor({ text = "", replacing = null, mayChange = true }) {
   area.addEventListener("input", () => { isRight = false; settle(); soon(); });
   name.addEventListener("input", settle);
   ask.addEventListener("click", once);
-  if (text) judge();
   return h("form", { onsubmit: submit, autocomplete: "off" },
     !replacing && h("div", { class: "field" }, h("label", { for: "query-name" }, "Name"), name),
     h("div", { class: "field" }, h("label", { for: "query-text" }, "Query"), area),

@@ -3,7 +3,7 @@
 import { api, feed } from "/page/api.js";
 import { drawn, legend, stackedBars } from "/page/charts.js";
 import { h, put, say } from "/page/dom.js";
-import { bytes, counted, duration, instant, large, number } from "/page/words.js";
+import { bytes, clock, counted, duration, instant, large, number } from "/page/words.js";
 
 const FIGURES = ["Events per second", "Rows per second", "Lag", "Seconds per round", "Late tuples", "State"];
 
@@ -51,9 +51,9 @@ function show(figures, now) {
   const told = [
     [large(now.events_per_second), `${number(now.events)} since the start`],
     [large(now.rows_per_second), `${number(now.rows)} since the start`],
-    [duration(now.lag), `complete up to ${instant(now.watermark)}`],
+    [duration(now.lag), `up to ${clock(now.watermark)}`],
     [duration(now.seconds_per_round), now.round === null ? "no round yet" : `round ${now.round} was the last`],
-    [large(late), "behind the frontier of their stream"],
+    [large(late), "counted, per stream below"],
     [bytes(now.state_bytes), `${counted(now.queries, "query", "queries")}, ${counted(now.trees, "tree")}`],
   ];
   told.forEach(([[value, unit], more], i) => {

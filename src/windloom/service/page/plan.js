@@ -4,7 +4,7 @@ import { api, feed } from "/page/api.js";
 import { h, put, s } from "/page/dom.js";
 import { counted, number, work } from "/page/words.js";
 
-const COLUMNS = [["STREAMS", 0, 130], ["SCANS", 170, 150], ["SLICES", 360, 230], ["TREES", 630, 150], ["QUERIES", 820, 260]];
+const COLUMNS = [["STREAMS", 1, 124], ["SCANS", 155, 100], ["SLICES", 285, 190], ["TREES", 505, 110], ["QUERIES", 645, 254]];
 const TOP = 30, GAP = 8;
 
 export function plan(main) {
@@ -76,7 +76,7 @@ function draw(picture, side, nodes) {
       y = Math.max(y, free);
     }
   }
-  const svg = s("svg", { viewBox: `0 0 1080 ${y + 4}`, role: "group", "aria-label": "The plan: streams, scans, slices, trees, queries" });
+  const svg = s("svg", { viewBox: `0 0 900 ${y + 4}`, role: "group", "aria-label": "The plan: streams, scans, slices, trees, queries" });
   svg.append(...COLUMNS.map(([label, x]) => s("text", { x, y: 14 }, label)));
   const edges = all.flatMap((one) => one.from.filter((id) => nodes.has(id)).map((id) => edge(nodes.get(id), one)));
   svg.append(...edges.map((one) => one.path));

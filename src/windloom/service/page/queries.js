@@ -94,7 +94,7 @@ function row(one, latest) {
   const open = (event) => { if (event.target.tagName !== "A") location.hash = to; };
   return h("tr", { class: "link", onclick: open },
     h("td", { class: "name" }, h("a", { href: to }, one.name)), h("td", { class: "wide soft" }, one.window),
-    h("td", { class: "num" }, meter, share(one.share)), h("td", { class: "num wide" }, work(one.seconds)),
+    h("td", { class: "num" }, meter, h("span", { class: "percent" }, share(one.share))), h("td", { class: "num wide" }, work(one.seconds)),
     h("td", { class: "num wide soft" }, work(one.alone)), h("td", { class: "num wide" }, number(one.rows_per_second)),
     h("td", { class: "clip", id: `answer-${one.name}` }, lastAnswer(latest)), h("td", { class: "wide", id: `spark-${one.name}` }, sparkline(latest?.points || [])));
 }

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
 from windloom.engine.results import unknown_query
 from windloom.engine.streaming.handle import Change
+from windloom.errors import QueryError
 from windloom.explain.sharing import work
 from windloom.service.encode import as_rows
 from windloom.service.faults import RefusedError, problem_of
@@ -27,6 +30,8 @@ from windloom.service.models import (
 from windloom.service.service import MayChange, MayRead, Served, Service
 
 router = APIRouter(tags=["queries"])
+
+_GIVEN_NAME = re.compile(r"^query '(what if\?*|ask)': ")
 
 Named = Annotated[Name, Path()]
 
@@ -60,7 +65,7 @@ def add_query(given: NewQuery, service: Served) -> Changed:
 @router.post("/queries/dry-run", dependencies=[MayRead])
 def try_query(given: QueryText, service: Served) -> DryRun:
     """What a query would cost beside the running ones, and from which window on it would be complete."""
-    with service.working():
+    with service.working(), _nameless():
         found = service.loom.what_if(given.text)
     most = service.limits.max_cost
     return DryRun(
@@ -105,10 +110,19 @@ def remove_query(name: Named, service: Served) -> Changed:
 @router.post("/ask", dependencies=[MayRead])
 def ask(given: QueryText, service: Served) -> Answered:
     """Answer a query once, from the partials that are kept; nothing is registered."""
-    with service.working():
+    with service.working(), _nameless():
         found = service.loom.ask(given.text)
         table = found.table.slice(max(0, found.table.num_rows - service.limits.rows))
         return Answered(**as_rows(table).model_dump(), watermark=found.watermark, complete_from=found.complete_from)
+
+
+@contextmanager
+def _nameless() -> Iterator[None]:
+    """Mistakes of a query that has no name yet, without the one it was given to be looked at."""
+    try:
+        yield
+    except QueryError as error:
+        raise QueryError(_GIVEN_NAME.sub("", error.message), error.detail, error.hint) from None
 
 
 def _text(service: Service, name: str) -> str:
