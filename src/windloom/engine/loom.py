@@ -12,6 +12,7 @@ from typing import Any
 from windloom.aggregates.define import REQUIRED, define_aggregate
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
+from windloom.engine.notebook import Picture
 from windloom.engine.results import Results, unknown_query
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.options import StreamOptions, parse_instant
@@ -212,7 +213,7 @@ class Loom:
                     found["sharing"] = sharing_json(plan, self._report(plan))
                 return json.dumps(found, indent=2, ensure_ascii=False)
             case "svg":
-                return explain_svg(plan)
+                return Picture(explain_svg(plan))
         raise WindloomError(
             f"unknown format '{format}'", "a plan is text, data or a picture", "use 'text', 'json' or 'svg'"
         )
@@ -369,6 +370,9 @@ class Loom:
     def _changed(self) -> None:
         self._plans.clear()
         self._last = None
+
+    def _repr_html_(self) -> str:
+        return explain_svg(self.plan()) if self.queries else "<p>a loom without queries</p>"
 
     def __repr__(self) -> str:
         return f"<Loom: {len(self.queries)} queries over {len(self.streams)} streams>"

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from windloom.engine.notebook import facts_table
 from windloom.explain.reasons import tree_name
 from windloom.explain.sharing import work
 from windloom.explain.words import count, number, share
@@ -50,6 +51,18 @@ class WhatIf:
         edges = "no edges" if self.added_edges_per_second <= 0 else f"{number(self.added_edges_per_second)} edges/s"
         lines.append(f"  slices  adds {'' if self.exact else '≈ '}{edges} to its set's")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "query": self.query,
+            "adds": work(self.added),
+            "plan without it": work(self.before),
+            "plan with it": work(self.after),
+            "alone": work(self.alone),
+            "place": self.place,
+            "complete from": self.complete_from,
+        }
+        return facts_table("What if: work per second of event time", facts)
 
     @property
     def place(self) -> str:

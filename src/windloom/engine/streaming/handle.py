@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.durable import PlanRecord
+from windloom.engine.notebook import AnswerViews, facts_table, rows_table
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
 from windloom.engine.streaming.placement.placement import refuse_rows
 from windloom.engine.streaming.progress import RoundProgress, frontier_ticks, instant
@@ -64,7 +65,7 @@ class _RoundFailedError(Exception):
     """Raised into Spark when a round failed: short, because Spark logs it whole; the handle has what happened."""
 
 
-class Handle:
+class Handle(AnswerViews):
     def __init__(
         self,
         loop: RoundLoop,
@@ -136,6 +137,11 @@ class Handle:
         """Names and texts of the queries, changes that wait for the next round included."""
         return dict(self._newest.queries)
 
+    def _repr_html_(self) -> str:
+        done = [(one.round, one.events, one.results, one.watermark, one.total_seconds) for one in self._recent]
+        rounds = rows_table("latest rounds", ("round", "events", "rows", "watermark", "seconds"), done[-5:])
+        return facts_table("Windloom stream", self.status) + (rounds if done else "")
+
     @property
     def plan(self) -> Plan:
         """The plan that the next round will run."""
@@ -168,6 +174,9 @@ class Handle:
             if rows is not None:
                 return rows.filter(pa.compute.equal(rows["query"], name)).drop_columns("query")
         return self._tables.empty(shape).drop_columns("query")
+
+    def grouping(self, name: str) -> list[str]:
+        return [one.name for one in self.plan.find(name)[2].query.group_by]
 
     def table(self, name: str) -> pa.Table:
         """A wide table that was declared with `loom.table`, as of the least frontier of its streams."""

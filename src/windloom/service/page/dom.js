@@ -47,3 +47,16 @@ export function debounced(wait, call) {
     timer = setTimeout(() => call(...given), wait);
   };
 }
+
+/** Now, or as soon as `wait` has passed since the last time: the last of many is never left out. */
+export function throttled(wait, call) {
+  let timer = 0, last = 0;
+  return () => {
+    if (timer) return;
+    timer = setTimeout(() => {
+      timer = 0;
+      last = Date.now();
+      call();
+    }, Math.max(0, last + wait - Date.now()));
+  };
+}

@@ -2,7 +2,7 @@
 
 import { api, feed } from "/page/api.js";
 import { sparkline } from "/page/charts.js";
-import { byId, debounced, h, put } from "/page/dom.js";
+import { byId, debounced, h, put, throttled } from "/page/dom.js";
 import { cell, counted, number, share, work } from "/page/words.js";
 
 /** Rows drawn at once; the search finds the others. */
@@ -22,7 +22,7 @@ const COLUMNS = [
 ];
 
 export function queries(main) {
-  let all = [], wrong = [], latest = {}, sort = { key: "share", order: -1 }, asked = 0;
+  let all = [], wrong = [], latest = {}, sort = { key: "share", order: -1 };
   const search = h("input", { type: "search", id: "search", placeholder: "Search names and texts ( / )", "aria-label": "Search queries" });
   const count = h("span", { class: "soft" }, "\u00a0");
   const head = h("tr", {}), body = h("tbody", {}), bad = h("div", {});
@@ -60,7 +60,6 @@ export function queries(main) {
   const fetchLatest = async () => {
     const names = shown().slice(0, AT_ONCE).map((one) => one.name);
     if (!names.length) return;
-    asked = Date.now();
     const found = await api.latest(names).catch(() => null);
     if (found && main.contains(body)) {
       latest = { ...latest, ...found };
@@ -81,9 +80,10 @@ export function queries(main) {
   search.addEventListener("input", debounced(150, () => { draw(); fetchLatest(); }));
   draw();
   refresh().catch(() => {});
+  const soon = throttled(1500, () => main.contains(body) && fetchLatest());
   return feed.watch((what) => {
     if (what === "queries") refresh().catch(() => {});
-    if (what === "round" && Date.now() - asked > 1500) fetchLatest();
+    if (what === "round") soon();
   });
 }
 

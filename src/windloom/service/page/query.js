@@ -2,14 +2,14 @@
 
 import { api, feed } from "/page/api.js";
 import { drawn, legend, lines } from "/page/charts.js";
-import { h, note, put } from "/page/dom.js";
+import { h, note, put, throttled } from "/page/dom.js";
 import { editor, wrong } from "/page/editor.js";
 import { answerTable } from "/page/tables.js";
 
 const MOST_SERIES = 8;
 
 export function query(main, name, mayChange) {
-  let found = null, asked = 0;
+  let found = null;
   const chart = h("div", { class: "chart tall" }), key = h("div", {}), table = h("div", {}), about = h("div", {}), text = h("div", {});
   const remove = h("button", { class: "danger", type: "button", id: "remove", disabled: !mayChange }, "Remove");
   const trouble = h("div", {});
@@ -28,7 +28,6 @@ export function query(main, name, mayChange) {
     put(key, legend(series.slice(0, MOST_SERIES).map((one) => one.name)), more);
   };
   const answers = async () => {
-    asked = Date.now();
     found = await api.answers(name, 1500);
     if (!main.contains(chart)) return;
     draw();
@@ -62,9 +61,8 @@ export function query(main, name, mayChange) {
   load().catch((error) => {
     if (error.problem && error.status !== 401) wrong(put(trouble, h("div", { class: "verdict" })).firstChild, error.problem);
   });
-  return feed.watch((what) => {
-    if (what === "round" && Date.now() - asked > 1500) answers().catch(() => {});
-  });
+  const soon = throttled(1500, () => main.contains(chart) && answers().catch(() => {}));
+  return feed.watch((what) => { if (what === "round") soon(); });
 }
 
 /** A line per group of the first figure that is not among the grouping columns: those are text, or whole and before it. */
