@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.measure import Outcome, seconds
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.model.window import Window
+from windloom.model.windows import TimeWindow, Window
 from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.sharing.incremental_plan import IncrementalPlan
 from windloom.optimizer.sharing.problem import SharingProblem
@@ -143,7 +143,7 @@ def small_sets(repeats: int) -> Outcome:
         for _ in range(rng.randint(2, 8)):
             slide = rng.randint(1, longest)
             length = max(1, round(slide * rng.uniform(1, 20)))
-            windows.append(Window(length * TICKS_PER_SECOND, slide * TICKS_PER_SECOND))
+            windows.append(TimeWindow(length * TICKS_PER_SECOND, slide * TICKS_PER_SECOND))
         example = problem_of(tuple(windows), 10 ** rng.uniform(-2, 3))
         best = example.cost(STRATEGIES["exhaustive"].choose(example))
         woven = STRATEGIES["weave_share"].choose(example)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from experiments.pages import Figure, Page, Skipped, Table
 from windloom.model import Aggregate, DataType, Expression, Output, Query, Stream
-from windloom.model.window import Window
+from windloom.model.windows import TimeWindow
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.physical import Plan
 from windloom.report import Series, line_chart
@@ -74,7 +74,7 @@ def _sources() -> Ints:
 
 def _answers(sources: Ints, size: int, ks: tuple[int, ...]) -> dict[int, dict[int, Answer]]:
     """By k and by position of a window's first tuple: positions are the time, so that windows count tuples."""
-    window, output = Window(WINDOW, size), (Output("f", 0),)
+    window, output = TimeWindow(WINDOW, size), (Output("f", 0),)
     asked = {k: Aggregate("frequent", Expression.of_column("src"), parameters=(k,)) for k in ks}
     queries = [Query(f"k{k}", "s", window, None, (), (one,), output, None, "") for k, one in asked.items()]
     plan = make_plan({"s": _STREAM}, queries, _TYPES, PlanOptions("shared"))

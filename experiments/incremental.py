@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from experiments.pages import Figure, Page, Table
 from experiments.plans import problem_of, zipf_windows
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.sharing.incremental_plan import IncrementalPlan

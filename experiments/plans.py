@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
 
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.sharing.problem import SharingProblem
 from windloom.optimizer.sharing.registry import find_strategy

@@ -18,7 +18,7 @@ from experiments.plans import TITLES, problem_of
 from experiments.techniques import TECHNIQUES
 from windloom.explain.words import number
 from windloom.model import Aggregate, DataType, Expression, Output, Query, Stream
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.estimate import estimate_set
 from windloom.optimizer.sharing.problem import Trees

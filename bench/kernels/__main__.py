@@ -101,11 +101,11 @@ def _estimate(technique: str, family: str, lengths: list[int]) -> float:
     import numpy as np
 
     from windloom.kernels.families.algebra import FAMILIES
-    from windloom.model import Window
     from windloom.model.time import TICKS_PER_SECOND
+    from windloom.model.windows import TimeWindow
     from windloom.optimizer.cost.omega import Load, cost_name, omega
 
-    load = Load.of([[Window(length * TICKS_PER_SECOND, TICKS_PER_SECOND) for length in lengths]])
+    load = Load.of([[TimeWindow(length * TICKS_PER_SECOND, TICKS_PER_SECOND) for length in lengths]])
     return float(omega([cost_name(technique, FAMILIES[family])], load, np.ones(1))[0])
 
 

@@ -23,7 +23,7 @@ from windloom.kernels.cells.locate import Lanes, sliding_lanes
 from windloom.kernels.compiling.memory import new_array
 from windloom.kernels.families.algebra import ADD_INT, MAX_INT, Family
 from windloom.kernels.techniques.registry import STEPPING, TECHNIQUES, allowed
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
+from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan.scans import NativeScan
@@ -217,7 +217,7 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
         Query(
             f"q{i}",
             "s",
-            Window((10 + 3 * i) * TICKS_PER_SECOND, TICKS_PER_SECOND),
+            TimeWindow((10 + 3 * i) * TICKS_PER_SECOND, TICKS_PER_SECOND),
             None,
             (Grouping("k", Expression.of_column("k")),),
             (total,),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windloom.model import Window
+from windloom.model import TimeWindow, Window
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.sharing.counting import EdgeCounter, Table, choose_counter
 from windloom.optimizer.sharing.coverage import EdgeSample, class_rows
@@ -19,7 +19,7 @@ from windloom.slicing.algebra import union_table
 from windloom.testing.workload import zipf_workload
 
 WINDOWS = st.lists(
-    st.builds(Window, st.integers(1, 30), st.integers(1, 14), st.integers(0, 20)), min_size=2, max_size=6
+    st.builds(TimeWindow, st.integers(1, 30), st.integers(1, 14), st.integers(0, 20)), min_size=2, max_size=6
 )
 
 
@@ -112,9 +112,9 @@ def test_the_method_is_chosen_by_size() -> None:
     def counter(windows: list[Window]) -> EdgeCounter:
         return choose_counter(edges_of("pairs", windows))
 
-    assert isinstance(counter([Window(10, 7), Window(9, 4)]), Table)
-    short = counter([Window(100 + i, 100) for i in range(1, 40)])
-    long = counter([Window(100_003 + 7 * i, 99_991 + i) for i in range(40)])
+    assert isinstance(counter([TimeWindow(10, 7), TimeWindow(9, 4)]), Table)
+    short = counter([TimeWindow(100 + i, 100) for i in range(1, 40)])
+    long = counter([TimeWindow(100_003 + 7 * i, 99_991 + i) for i in range(40)])
     assert isinstance(short, Marks)
     assert short.exact
     assert isinstance(long, Marks)
@@ -123,8 +123,8 @@ def test_the_method_is_chosen_by_size() -> None:
 
 def test_windows_of_years_beside_windows_of_seconds_are_drawn_alike() -> None:
     second = TICKS_PER_SECOND
-    years = [Window((400 + i) * 86_400 * second, (90 + i) * 86_400 * second, i) for i in range(10)]
-    seconds = [Window((30 + i) * second, (7 + i) * second) for i in range(10)]
+    years = [TimeWindow((400 + i) * 86_400 * second, (90 + i) * 86_400 * second, i) for i in range(10)]
+    seconds = [TimeWindow((30 + i) * second, (7 + i) * second) for i in range(10)]
     sets = edges_of("pairs", years + seconds)
     drawn = drawn_marks(sets)
     rates = drawn.rates([[i] for i in range(20)])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from support.catalogs import COLUMNS, ROWS, STREAM, catalogs, make_query
 from support.duck import assert_equals_duckdb
 from windloom.aggregates.arrow import arrow_type
-from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model import Aggregate, Expression, Query, TimeWindow
 from windloom.testing import answer
 
 SCHEMA = pa.schema([(name, arrow_type(kind)) for name, kind in COLUMNS.items()])
@@ -32,7 +32,7 @@ def test_duckdb_answers_what_the_oracle_answers(queries: list[Query], rows: list
 
 def test_a_wrong_value_a_missing_row_and_a_row_reported_twice_are_noticed() -> None:
     rows = [{**dict.fromkeys(COLUMNS), "tick": tick, "k": "ab"[tick % 2], "n": tick} for tick in range(12)]
-    query = make_query("q", Window(6, 4), [Aggregate("sum", Expression.of_column("n"))], ("k",))
+    query = make_query("q", TimeWindow(6, 4), [Aggregate("sum", Expression.of_column("n"))], ("k",))
     right = answers_of(query, rows)
     with duckdb.connect() as base:
         base.register("s", pa.Table.from_pylist(rows, SCHEMA))

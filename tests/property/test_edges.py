@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windloom.model import Window
+from windloom.model import TimeWindow, Window
 from windloom.slicing import (
     SLICINGS,
     EdgeClass,
@@ -24,7 +24,7 @@ from windloom.slicing import (
 )
 
 WINDOWS = st.lists(
-    st.builds(Window, st.integers(1, 30), st.integers(1, 14), st.integers(-20, 20)), min_size=1, max_size=6
+    st.builds(TimeWindow, st.integers(1, 30), st.integers(1, 14), st.integers(-20, 20)), min_size=1, max_size=6
 )
 CLASSES = st.lists(st.builds(EdgeClass, st.integers(1, 15), st.integers(0, 60)), min_size=1, max_size=7)
 
@@ -58,7 +58,7 @@ def test_a_slicing_cuts_exactly_where_its_definition_says(name: str, windows: li
 
 
 @pytest.mark.parametrize("name", SLICINGS)
-@given(window=st.builds(Window, st.integers(1, 60), st.integers(1, 20)))
+@given(window=st.builds(TimeWindow, st.integers(1, 60), st.integers(1, 20)))
 def test_a_window_spans_the_partials_of_table_1(name: str, window: Window) -> None:
     slicing = SLICINGS[name]
     if window.slide_ticks > window.range_ticks:

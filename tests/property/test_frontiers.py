@@ -15,7 +15,7 @@ from support.catalogs import INTAKES, STREAMS, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
 from support.rounds import Life, Round, count_late, expected_rows
-from windloom.model import Aggregate, Expression, Query, Stream, Window
+from windloom.model import Aggregate, Expression, LandmarkWindow, Query, Stream, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
 
 Row = dict[str, Any]
@@ -29,7 +29,7 @@ ASKED = st.sampled_from(
     ]
 )
 WINDOWS = st.sampled_from(
-    [Window(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (10, 1)]] + [Window.landmark(5)]
+    [TimeWindow(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (10, 1)]] + [LandmarkWindow(5)]
 )
 
 

@@ -18,7 +18,7 @@ from windloom.kernels import TECHNIQUES, allowed, choose_technique
 from windloom.kernels.cells.locate import LONG_RUN, Lanes, WindowArrays, locate, sliding_lanes
 from windloom.kernels.families.algebra import ADD_FLOAT, ADD_INT, FAMILIES, MAX_INT, MOMENTS, Family
 from windloom.kernels.techniques.prefix_ring import FAR_ROWS
-from windloom.model import Window
+from windloom.model import TimeWindow, Window
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX, TICK_MIN
 
@@ -197,7 +197,7 @@ SPACED = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 4), st.integers(1
 @settings(max_examples=300, deadline=None)
 @given(
     starts=st.lists(st.integers(-60, 60), min_size=1, max_size=12, unique=True) | SPACED,
-    window=st.builds(Window, st.integers(1, 25), st.integers(1, 25), st.integers(0, 24)),
+    window=st.builds(TimeWindow, st.integers(1, 25), st.integers(1, 25), st.integers(0, 24)),
     after=st.integers(-80, 80),
     span=st.integers(0, 300),
 )

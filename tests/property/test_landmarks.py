@@ -15,7 +15,7 @@ from support.native import taken_of_plan
 from support.rounds import first_of
 from windloom.aggregates import PlannedComponent
 from windloom.kernels import TECHNIQUES, permits
-from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model import Aggregate, Expression, LandmarkWindow, Query, TimeWindow
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
@@ -99,7 +99,7 @@ def test_every_technique_and_every_cut_gives_the_same_rows(
 
 
 def test_a_landmark_is_before_the_first_tuple_of_the_stream_whether_it_passes_or_not() -> None:
-    query = make_query("q", Window.landmark(10), [Aggregate("count")], where="b")
+    query = make_query("q", LandmarkWindow(10), [Aggregate("count")], where="b")
     plan = plan_of([query])
     rows = [{"tick": tick, "b": tick == 34} for tick in (7, 34, 58)]
     _, blocks, _ = run(plan, [rows[:1], rows[1:]])
@@ -114,7 +114,7 @@ def test_the_state_of_landmark_windows_does_not_grow_with_the_stream() -> None:
     ]
     queries = [
         make_query(f"q{i}", window, chosen, ("k",))
-        for i, window in enumerate([Window.landmark(10), Window.landmark(7, 3), Window(40, 5)])
+        for i, window in enumerate([LandmarkWindow(10), LandmarkWindow(7, 3), TimeWindow(40, 5)])
     ]
     plan = plan_of(queries)
     rounds = [[{"tick": 13 + 20 * n + i, "k": "abc"[i % 3], "x": float(n * i)} for i in range(20)] for n in range(200)]

@@ -12,7 +12,7 @@ from support.catalogs import INTAKES, ROWS, catalogs, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
 from support.rounds import Round, Run, count_late, expected_rows, in_order, renamed, run_rounds
 from windloom.durable.encoding import decode, encode
-from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model import Aggregate, Expression, LandmarkWindow, Query, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import STRATEGIES, PlanOptions
 from windloom.rounds.lateness import Late, Lateness
@@ -65,8 +65,8 @@ ASKED = [
 ASKING = st.builds(
     lambda window, aggregate, grouping, where: make_query("q", window, [aggregate], grouping, where),
     st.sampled_from(
-        [Window(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]
-        + [Window.landmark(*one) for one in [(4,), (6, 1), (5,)]]
+        [TimeWindow(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]
+        + [LandmarkWindow(*one) for one in [(4,), (6, 1), (5,)]]
     ),
     st.sampled_from(ASKED),
     st.sampled_from([(), (), (), ("k",)]),
@@ -137,10 +137,10 @@ def test_a_thousand_rounds_of_churning_queries_leave_a_flat_state() -> None:
     least, most = (Aggregate(function, Expression.of_column("k")) for function in ("min", "max"))
     last = Aggregate("last", Expression.of_column("k"))
     staying = {
-        "a": make_query("a", Window(30, 10), [least, last]),
-        "b": make_query("b", Window(20, 10), [most], ("i",)),
+        "a": make_query("a", TimeWindow(30, 10), [least, last]),
+        "b": make_query("b", TimeWindow(20, 10), [most], ("i",)),
     }
-    coming = [make_query("q", Window(20 + 7 * i, 5 + 3 * i, i), [most], ((), ("i",))[i % 2]) for i in range(12)]
+    coming = [make_query("q", TimeWindow(20 + 7 * i, 5 + 3 * i, i), [most], ((), ("i",))[i % 2]) for i in range(12)]
     rounds = []
     for number in range(1000, 2000):
         changing = {f"q{i}": renamed(coming[(number // 3 + i) % len(coming)], f"q{i}") for i in range(2)}

@@ -17,7 +17,7 @@ from support.positions import full, take_rows, watermark_of
 from support.rounds import in_order
 from windloom.durable import RoundLog
 from windloom.durable.encoding import decode, encode
-from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model import Aggregate, Expression, Query, RowsWindow, TimeWindow, Window
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
@@ -33,9 +33,9 @@ Row = dict[str, Any]
 K, F = Expression.of_column("k"), Expression.of_column("f")
 
 WINDOWS = st.one_of(
-    st.builds(Window.rows, st.integers(1, 9), st.integers(1, 6), st.integers(-4, 4)),
+    st.builds(RowsWindow, st.integers(1, 9), st.integers(1, 6), st.integers(-4, 4)),
     st.builds(
-        Window.rows, st.integers(1, 5), st.integers(1, 4), st.integers(0, 3), st.sampled_from([(K,), (F,), (K, F)])
+        RowsWindow, st.integers(1, 5), st.integers(1, 4), st.integers(0, 3), st.sampled_from([(K,), (F,), (K, F)])
     ),
 )
 
@@ -48,7 +48,7 @@ def catalogs(draw: st.DrawFn) -> list[Query]:
         keys = {str(one.column) for one in window.partition_by} | draw(st.sets(st.sampled_from(["k", "f"])))
         chosen = draw(st.lists(aggregates(), min_size=1, max_size=2, unique=True))
         found.append(make_query(f"q{i}", window, chosen, tuple(sorted(keys)), draw(st.sampled_from([None, "b"]))))
-    return [*found, make_query("time", Window(8, 4), [Aggregate("count")], ("k",))]
+    return [*found, make_query("time", TimeWindow(8, 4), [Aggregate("count")], ("k",))]
 
 
 def plan_of(queries: Sequence[Query], slicing: str = "pairs") -> Plan:
@@ -73,7 +73,9 @@ def assert_rows(query: Query, stream: Sequence[Row], actual: list[Row]) -> None:
     """What a query reports of a stream whose tuples have all been counted."""
     passing = [row for row in stream if query.where is None or row["b"] is True]
     wanted = answer(query, passing, stream=stream)
-    places = positions(query.window, stream) if query.window.is_rows else {id(row): row["tick"] for row in stream}
+    places = (
+        positions(query.window, stream) if query.window.is_of_positions else {id(row): row["tick"] for row in stream}
+    )
     placed = [{**row, "tick": places[id(row)]} for row in passing]
     assert_equal_rows(query, placed, wanted, actual)
 
@@ -173,8 +175,8 @@ def test_a_query_that_comes_later_reports_windows_of_which_nothing_is_missing(
 def test_the_state_of_windows_of_rows_does_not_grow_with_the_stream() -> None:
     chosen = [Aggregate("count"), Aggregate("max", Expression.of_column("x"))]
     queries = [
-        make_query("all", Window.rows(40, 7), chosen, ("k",)),
-        make_query("own", Window.rows(30, 10, 0, (K,)), chosen, ("k",)),
+        make_query("all", RowsWindow(40, 7), chosen, ("k",)),
+        make_query("own", RowsWindow(30, 10, 0, (K,)), chosen, ("k",)),
     ]
     plan, state, sizes = plan_of(queries), State(), []
     for number in range(60):

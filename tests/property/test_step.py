@@ -15,7 +15,7 @@ from support.native import taken_of_plan
 from windloom.aggregates import PlannedComponent
 from windloom.kernels import TECHNIQUES, allowed, permits
 from windloom.kernels.families.algebra import ADD_FLOAT, Family
-from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model import Aggregate, Expression, Query, TimeWindow, Window
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
@@ -67,7 +67,9 @@ def test_every_technique_answers_what_its_properties_allow(
     permitted = aggregates().filter(lambda one: all(permits(TECHNIQUES[technique], family) for family in families(one)))
     chosen = data.draw(st.lists(permitted, min_size=1, max_size=2, unique=True))
     windows = data.draw(
-        st.lists(st.builds(Window, st.integers(1, 30), st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=4)
+        st.lists(
+            st.builds(TimeWindow, st.integers(1, 30), st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=4
+        )
     )
     queries = [make_query(f"q{i}", window, chosen, ("k",)) for i, window in enumerate(windows)]
     plan = plan_of(queries, "shared", slicing, technique, intake)
@@ -104,7 +106,7 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
 @settings(max_examples=60, deadline=None)
 @given(
     windows=st.lists(
-        st.builds(Window, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9)), min_size=1, max_size=3
+        st.builds(TimeWindow, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9)), min_size=1, max_size=3
     ),
     early=ROWS,
     late=ROWS,
@@ -165,7 +167,9 @@ def test_the_size_of_blocks_does_not_change_the_rows(
 @pytest.mark.parametrize("intake", ["woven", "native"])
 def test_sums_are_right_after_huge_values_have_passed(intake: str) -> None:
     query = make_query(
-        "q", Window(10, 1), [Aggregate("sum", Expression.of_column("x")), Aggregate("avg", Expression.of_column("x"))]
+        "q",
+        TimeWindow(10, 1),
+        [Aggregate("sum", Expression.of_column("x")), Aggregate("avg", Expression.of_column("x"))],
     )
     rows = [{"tick": t, "x": 1e15 if t % 40 == 0 else 0.1 * (t % 7)} for t in range(400)]
     rows[200]["x"] = 1e300

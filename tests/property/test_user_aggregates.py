@@ -21,7 +21,7 @@ from windloom.durable.encoding import decode, encode, restored_state
 from windloom.errors import WindloomError
 from windloom.kernels import allowed
 from windloom.kernels.families.user_families import update, user_family
-from windloom.model import Aggregate, Expression, Query, UserDefined, Window
+from windloom.model import Aggregate, Expression, Query, TimeWindow, UserDefined, Window
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
@@ -42,7 +42,7 @@ ROWS = st.lists(
     ),
     max_size=25,
 )
-WINDOWS = st.builds(Window, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9))
+WINDOWS = st.builds(TimeWindow, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9))
 COLUMN_OF = {"geo_mean": "x", "product_of": "x", "parity": "i", "farthest": "x"}
 
 
@@ -98,7 +98,7 @@ def test_every_technique_that_its_properties_allow_gives_the_definition(
 @settings(max_examples=10, deadline=None)
 @given(rows=ROWS, cuts=st.lists(st.integers(-20, 60), max_size=3))
 def test_rounds_and_states_from_files_give_the_definition(name: str, rows: list[Row], cuts: list[int]) -> None:
-    query = make_query("q", Window(16, 4), [asked(name), Aggregate("count")], ("k",))
+    query = make_query("q", TimeWindow(16, 4), [asked(name), Aggregate("count")], ("k",))
     plan, state, found = plan_of([query]), State(), []
     edges = [-100, *sorted(cuts), TICK_MAX]
     for begin, end in pairwise(edges):
@@ -110,7 +110,7 @@ def test_rounds_and_states_from_files_give_the_definition(name: str, rows: list[
 
 
 def test_values_of_other_fields_are_not_taken_for_this_aggregates() -> None:
-    query = make_query("q", Window(16, 4), [asked("parity")])
+    query = make_query("q", TimeWindow(16, 4), [asked("parity")])
     plan = plan_of([query])
     state, _, _ = step(State(), RoundInput(taken_of_plan(plan, [{"tick": 1, "i": 3}]), {"s": 2}), plan)
     counted = define_aggregate(
@@ -121,7 +121,7 @@ def test_values_of_other_fields_are_not_taken_for_this_aggregates() -> None:
         neutral=0,
         argument="bigint",
     )
-    other = plan_of([make_query("q", Window(16, 4), [Aggregate("parity", Expression.of_column("i"), own=counted)])])
+    other = plan_of([make_query("q", TimeWindow(16, 4), [Aggregate("parity", Expression.of_column("i"), own=counted)])])
     with pytest.raises(WindloomError, match="'parity' is not the one that the state was made with") as caught:
         restored_state(decode(encode(state)), other)
     assert "odd, all" in caught.value.detail

@@ -23,7 +23,7 @@ from support.micro_batches import CrashError, MicroBatches, answers_in, crash_af
 from support.native import taken_of_plan, tuples_table
 from windloom.durable import RoundLog
 from windloom.durable.encoding import encode
-from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model import Aggregate, Expression, Query, RowsWindow
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
@@ -213,7 +213,7 @@ def test_a_log_of_tuples_and_one_of_cells_are_recovered_to_the_same_rows(
     queries: list[Query], rounds: list[list[Row]], crashes: list[int], with_rows: bool
 ) -> None:
     if with_rows:
-        queries = [*queries, make_query("rows", Window.rows(3, 2), [Aggregate("count")], ("k",), "b")]
+        queries = [*queries, make_query("rows", RowsWindow(3, 2), [Aggregate("count")], ("k",), "b")]
     found = []
     for form, ends in ((_tuples_only, crashes), (_cells_only, crashes), (RoundLog.smaller, [])):
         with tempfile.TemporaryDirectory() as name, logged_as(form):

@@ -19,7 +19,7 @@ import pytest
 
 from support.files import follow, put
 from windloom import Loom
-from windloom.model.window import Window
+from windloom.model.windows import TimeWindow
 from windloom.testing.oracle import windows_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def expected(files: list[list[Tuple]], lag: int) -> tuple[Answers, int, int]:
     for file in files:
         closed = watermarks[-1 - lag]
         for one in file:
-            starts = windows_of(Window(RANGE, SLIDE), one[0])
+            starts = windows_of(TimeWindow(RANGE, SLIDE), one[0])
             open_ = [start for start in starts if start + RANGE > closed]
             partly += 0 < len(open_) < len(starts)
             dropped += not open_

@@ -8,7 +8,18 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
+from windloom.model import (
+    Aggregate,
+    DataType,
+    Expression,
+    Grouping,
+    LandmarkWindow,
+    Output,
+    Query,
+    Stream,
+    TimeWindow,
+    Window,
+)
 
 COLUMNS = {
     "tick": DataType.parse("bigint"),
@@ -51,7 +62,7 @@ ROWS = st.lists(
 #: Ways to take in streams whose components all have native partials and whose windows are of time.
 INTAKES = st.sampled_from(["woven", "native"])
 
-WINDOWS = st.builds(Window, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9))
+WINDOWS = st.builds(TimeWindow, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9))
 
 
 @st.composite
@@ -120,7 +131,7 @@ def catalogs(draw: st.DrawFn, most: int = 4) -> list[Query]:
 @st.composite
 def landmark_catalogs(draw: st.DrawFn, asked: st.SearchStrategy[Aggregate] | None = None) -> list[Query]:
     """Landmark queries of several slides, and others beside them, over few groupings."""
-    landmarks = st.builds(Window.landmark, st.integers(1, 16), st.integers(-9, 9))
+    landmarks = st.builds(LandmarkWindow, st.integers(1, 16), st.integers(-9, 9))
     windows = draw(st.lists(landmarks, min_size=1, max_size=3)) + draw(st.lists(WINDOWS, max_size=2))
     chosen = st.lists(aggregates() if asked is None else asked, min_size=1, max_size=2, unique=True)
     grouping = st.sampled_from([(), ("k",), ("k", "f")])

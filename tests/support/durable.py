@@ -15,19 +15,19 @@ from typing import NamedTuple
 from support.catalogs import STREAM, make_query
 from support.micro_batches import MicroBatches, RecordedQueries, Row, answers_in
 from support.rounds import renamed
-from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model import Aggregate, Expression, LandmarkWindow, Query, RowsWindow, TimeWindow
 from windloom.rounds import State
 
 STREAMS = {"s": replace(STREAM, delay_ticks=6)}
 ASKED = [
     make_query("q", window, [aggregate], grouping)
     for window in (
-        *(Window(8, 4), Window(12, 4), Window(10, 5, 1), Window(6, 3)),
-        *(Window.landmark(5), Window.rows(7, 3), Window.rows(4, 2, 0, (Expression.of_column("k"),))),
+        *(TimeWindow(8, 4), TimeWindow(12, 4), TimeWindow(10, 5, 1), TimeWindow(6, 3)),
+        *(LandmarkWindow(5), RowsWindow(7, 3), RowsWindow(4, 2, 0, (Expression.of_column("k"),))),
     )
     for aggregate in (Aggregate("count"), Aggregate("sum", Expression.of_column("i")))
     for grouping in ((), ("k",))
-    if grouping or not window.partition_by
+    if grouping or not window.counted_by
 ]
 
 

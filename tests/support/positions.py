@@ -41,11 +41,11 @@ def take_rows(
         told = before.counts_of(one)
         ripe = [row for row in source if told.after < row["tick"] < frontier]
         window = next(plan.sets[one.feeds[0].number].queries).query.window
-        own = {id(row): _count(told, [row[str(key.column)] for key in window.partition_by]) for row in ripe}
+        own = {id(row): _count(told, [row[str(key.column)] for key in (window.counted_by or ())]) for row in ripe}
         place = positions(window, ripe)
         placed = [{**row, "position": own[id(row)] + place[id(row)]} for row in ripe]
         parts.append(take_tuples(plan, one, tuples_table(plan, one, placed)))
-        counts[counting_of(one)] = told.plus(_counted(window.partition_by, ripe))
+        counts[counting_of(one)] = told.plus(_counted((window.counted_by or ()), ripe))
         waiting[one.stream] = pa.Table.from_pylist([row for row in source if row["tick"] >= frontier], SCHEMA)
     return take_together(parts) if parts else Taken(), Positions(waiting, counts)
 

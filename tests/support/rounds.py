@@ -10,7 +10,7 @@ from typing import Any
 from support.catalogs import STREAM, TYPES
 from support.compare import rows_of
 from support.native import taken_of_plan
-from windloom.model import Query
+from windloom.model import LandmarkWindow, Query
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
@@ -133,7 +133,7 @@ def expected_rows(rounds: Sequence[Round], life: Life) -> dict[int, list[Row]]:
 
 def _all_answers(rounds: Sequence[Round], number: int, life: Life, arrived: Sequence[Row], until: int) -> list[Row]:
     window = life.query.window
-    if not window.is_landmark:
+    if not isinstance(window, LandmarkWindow):
         return answer(life.query, arrived)
     start = landmark_of(rounds, number, life)
     if start is None:
@@ -155,7 +155,7 @@ def count_late(rounds: Sequence[Round], number: int, lives: Sequence[Life]) -> L
             if not _passes(life.query, row):
                 continue
             window, is_fresh = life.query.window, life.first == number and number > 0
-            if window.is_landmark:
+            if isinstance(window, LandmarkWindow):
                 landmark = landmark_of(rounds, number, life)
                 assert landmark is not None
                 if row["tick"] >= landmark:

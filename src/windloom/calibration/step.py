@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windloom.calibration.kernels import Tell, thread_seconds
 from windloom.kernels import TECHNIQUES
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
+from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.calibrated import answer_terms, columns_of
@@ -66,7 +66,7 @@ class Synthetic:
         grouping = (Grouping("k", Expression.of_column("k")),) if self.groups > 1 else ()
         return [
             Query(f"q{i}", "s", window, None, grouping, made, outputs, None, "")
-            for i, window in enumerate(Window(r * TICKS_PER_SECOND, s * TICKS_PER_SECOND) for r, s in self.windows)
+            for i, window in enumerate(TimeWindow(r * TICKS_PER_SECOND, s * TICKS_PER_SECOND) for r, s in self.windows)
         ]
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.calibration.kernels import Tell
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
+from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.optimizer.cost.calibrated import columns_of
@@ -86,7 +86,7 @@ def _plan(one: Weaving) -> Plan:
     outputs = tuple(Output(f"a{i}", i) for i in range(len(made)))
     grouping = (Grouping("k", Expression.of_column("k")),) if one.groups > 1 else ()
     length = one.seconds * TICKS_PER_SECOND
-    query = Query("q", "s", Window(length, length), None, grouping, made, outputs, None, "")
+    query = Query("q", "s", TimeWindow(length, length), None, grouping, made, outputs, None, "")
     types = {("s", name): kind for name, kind in columns.items()}
     return make_plan({"s": stream}, [query], types, PlanOptions(intake="woven"))
 

@@ -12,7 +12,7 @@ from windloom.errors import WindloomError, near_names
 
 if TYPE_CHECKING:
     from windloom.cli.plan_report import Sharing
-    from windloom.model.window import Window
+    from windloom.model.windows import Window
 
 #: What each generated workload takes for the options that are not given.
 _DEFAULTS: dict[str, dict[str, float | str]] = {

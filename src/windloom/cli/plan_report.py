@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.optimizer.cost.omega import cost_name, omega
 from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.sharing.incremental import Incremental

@@ -30,10 +30,11 @@ from windloom.durable.shards.notes import ShardNote
 from windloom.durable.versions import other_version
 from windloom.plan.physical import Plan
 from windloom.plan.scans import WovenScan
+from windloom.rounds.behind import Behind
 from windloom.rounds.positions import Positions
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State
-from windloom.rounds.taken import Behind, Taken
+from windloom.rounds.taken import Taken
 from windloom.rounds.weaving import read_tuples, weave
 
 #: Written by this Windloom, and the only one that it reads.

@@ -19,9 +19,9 @@ from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed, regularity_of
 from windloom.rounds import Answers, Block, RoundInput, State, step
 from windloom.rounds.frontiers import all_closed
-from windloom.rounds.landmarks import landmark_streams
 from windloom.rounds.step import StepCounts
 from windloom.rounds.taken import take_together
+from windloom.rounds.windows.landmark import landmark_streams
 from windloom.spark.answers.executors import run_on_executors
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors

@@ -64,8 +64,7 @@ class WideTable:
         kept = []
         for query in self.queries:
             rows, window = tables[query.name], query.window
-            length = window.slide_ticks if window.is_landmark else window.range_ticks
-            end = window.last_start(watermark - length) + length
+            end = window.last_start(watermark - window.range_ticks) + window.range_ticks
             kept.append(rows.filter(pc.equal(rows["window_end"].cast(pa.int64()), end)))
         return self._joined(kept, watermark, next(iter(tables.values())).schema.field("window_end").type)
 
@@ -99,9 +98,9 @@ def _check(name: str, by: tuple[str, ...], query: Query) -> None:
             f"it is grouped by {', '.join(own) or 'nothing'}, the table by {', '.join(by) or 'nothing'}",
             "a row of the table is a group of each of its queries: group them by the same columns",
         )
-    if query.window.is_rows:
+    if query.window.wide_obstacle is not None:
         raise WindloomError(
             f"query '{query.name}' cannot be part of the table '{name}'",
-            "its windows end at positions, which no watermark tells",
+            query.window.wide_obstacle,
             "use windows of time",
         )

@@ -18,9 +18,8 @@ from windloom.explain.reasons import (
 from windloom.explain.scans import fed_text
 from windloom.explain.sentences import answer_text, component_name, fact, techniques, tree_cost, wrapped
 from windloom.explain.slices import about, edge_rate, mean_slice, measure_of
-from windloom.explain.words import count, listing, number, one_line, share, short_duration
+from windloom.explain.words import count, listing, number, one_line
 from windloom.model.time import TICKS_PER_SECOND, format_duration
-from windloom.model.window import Window
 from windloom.plan.expressions import why_spark
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 
@@ -77,44 +76,16 @@ def _evaluation(plan: Plan, planned: PlannedQuery) -> str:
 def _windows(plan: Plan, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     window = planned.query.window
     yield "Windows"
-    yield from fact("window", f"{window}: {_intervals(window)}")
-    yield from fact("a tuple", _tuple_lies(window))
+    yield from fact("window", f"{window}: {window.intervals_text()}")
+    yield from fact("a tuple", window.tuple_text())
     slices = window.range_ticks / TICKS_PER_SECOND * tree.edges_per_second
     mean = "" if slices.is_integer() else ", on average"
-    spans = "grows at every slide by" if window.is_landmark else "spans"
-    yield from fact("a window", f"{spans} {about(tree.edges)}{number(slices)} slices of its tree{mean}")
+    spanned = f"{about(tree.edges)}{number(slices)} slices of its tree{mean}"
+    yield from fact("a window", window.slices_text(spanned))
     delay = plan.stream(planned.query.stream).delay_ticks
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
-    passed = "its last tuple" if window.is_rows else "its end"
-    yield from fact("reported", f"once the watermark of {one_line(planned.query.stream)} ({latest}) passes {passed}")
-
-
-def _intervals(window: Window) -> str:
-    """
-    >>> _intervals(Window(3_600_000_000, 60_000_000, 5_000_000))
-    '[t, t + 1 h) for every t = k · 1 min + 5 s'
-    """
-    if window.is_landmark:
-        ends = f"t = k · {short_duration(window.slide_ticks)}"
-        ends += f" + {short_duration(window.offset_ticks)}" if window.offset_ticks else ""
-        return f"[landmark, t) for every {ends}; the landmark is the last such t at or before the first event"
-    length, slide, offset = (window.range_ticks, window.slide_ticks, window.offset_ticks)
-    if window.is_rows:
-        of = f" of each {', '.join(map(str, window.partition_by))}" if window.partition_by else ""
-        start = f"k · {slide}" + (f" + {offset}" if offset else "")
-        return f"positions [p, p + {length}){of} for every p = {start}"
-    start = f"k · {short_duration(slide)}" + (f" + {short_duration(offset)}" if offset else "")
-    return f"[t, t + {short_duration(length)}) for every t = {start}"
-
-
-def _tuple_lies(window: Window) -> str:
-    if window.is_landmark:
-        return "lies in every window that ends after it"
-    if window.is_tumbling:
-        return "lies in exactly one window"
-    if window.slide_ticks > window.range_ticks:
-        return f"lies in one window, or in a gap between windows: {share(1 - window.overlap)} of all tuples do"
-    return f"lies in {number(window.overlap)} windows" + ("" if window.overlap.is_integer() else ", on average")
+    watermark = f"the watermark of {one_line(planned.query.stream)} ({latest})"
+    yield from fact("reported", f"once {watermark} passes {window.passed_text}")
 
 
 def _shares(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery, shared: Sharing) -> Iterator[str]:

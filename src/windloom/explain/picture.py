@@ -33,7 +33,7 @@ from windloom.explain.sentences import answer_text, shares_text, strategy_name, 
 from windloom.explain.slices import about, edge_rate, mean_slice, measure_of, repeats, slice_id_text
 from windloom.explain.strip import draw_strip
 from windloom.explain.window_lines import TimeAxis, draw_window
-from windloom.explain.words import count, number, one_line, share, short_window, windows_of_a_tuple
+from windloom.explain.words import count, number, one_line, share, windows_of_a_tuple
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
 from windloom.plan.physical import Plan, PlannedQuery, Tree
 
@@ -107,7 +107,7 @@ class _Picture:
         for one in block.sets:
             self._set(one)
         members = [each.query.window for each in self.plan.queries if each.query.stream == stream.name]
-        windows = sum(window.overlap for window in members if not window.is_landmark)
+        windows = sum(window.windows_per_tuple or 0.0 for window in members)
         detail = f"a tuple lies in {windows_of_a_tuple(members)}, all queries together"
         title = f"stream {stream.name}\n{number(rate)} events/s ({given})\n{detail}"
         with canvas.group(title):
@@ -124,7 +124,7 @@ class _Picture:
             self._tree(block, tree)
         where = "every tuple" if one.where is None else f"where {one_line(one.where.sql)}"
         groups = f"by {grouping(one)}" if one.group_by else "not grouped"
-        groups += "" if one.counted_by is None else f", {counting(one)}"
+        groups += "" if (counted := counting(one)) is None else f", {counted}"
         measure = measure_of(one)
         slices = f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}"
         how = slice_id_text(one.slice_id, measure)
@@ -231,7 +231,7 @@ class _Picture:
             else:
                 canvas.text(box.x + 4, y + 4, name, 11.5, room=NAME_WIDTH - 8)
             window = first.query.window
-            canvas.text(box.x + NAME_WIDTH, y + 4, short_window(window), 10.5, FAINT, room=WINDOW_WIDTH)
+            canvas.text(box.x + NAME_WIDTH, y + 4, window.short, 10.5, FAINT, room=WINDOW_WIDTH)
             if self.layout.roomy:
                 canvas.text(box.x + 4, y + 18, output_text(first.query), 10, FAINT, room=self.axis.left - box.x - 14)
             draw_window(canvas, self.axis, window, y, block.colour, 12)

@@ -108,8 +108,8 @@ def _why_other_set(plan: Plan, one: PartialSet, other: PartialSet) -> str:
         reasons.append("another predicate: " + ("every tuple" if other.where is None else one_line(other.where.sql)))
     if one.group_by != other.group_by:
         reasons.append("another grouping: " + grouping(other))
-    if one.counted_by != other.counted_by:
-        reasons.append("other windows: of time" if other.counted_by is None else f"other windows: {counting(other)}")
+    if one.window.set_identity != other.window.set_identity:
+        reasons.append(f"other windows: {counting(other) or 'of time'}")
     both = {one.number, other.number}
     fed = [scan.number for scan in plan.scans if both <= {fed.number for fed in scan.feeds}]
     reasons += [f"though both are fed by scan {number}" for number in fed]
@@ -120,9 +120,11 @@ def grouping(one: PartialSet) -> str:
     return ", ".join(one_line(part.sql) for part in one.group_by) or "none"
 
 
-def counting(one: PartialSet) -> str:
-    """How the tuples of a set of windows of rows are counted."""
-    keys = ", ".join(one_line(part.sql) for part in one.counted_by or ())
+def counting(one: PartialSet) -> str | None:
+    """How the tuples of a set of windows of rows are counted; None where slices are of time."""
+    if one.counted_by is None:
+        return None
+    keys = ", ".join(one_line(part.sql) for part in one.counted_by)
     return f"tuples of each {keys} in order of time" if keys else "all tuples in order of time"
 
 

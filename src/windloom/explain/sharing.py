@@ -121,7 +121,7 @@ def relation(left: int, right: int, whose: str, measure: Measure = TIME) -> str:
     ("slide 7 s is coprime to tree 0's 10 s", "slide 6 s and tree 0's 10 s have only 2 s in common")
     """
     common = gcd(left, right)
-    if common == (1 if measure.is_rows else _unit(left, right)):
+    if common == (1 if measure.is_of_positions else _unit(left, right)):
         return f"slide {measure.short(left)} is coprime to {whose}'s {measure.short(right)}"
     both = f"slide {measure.short(left)} and {whose}'s {measure.short(right)}"
     return f"{both} have only {measure.short(common)} in common"

@@ -21,24 +21,24 @@ _LISTED_CLASSES = 4
 class Measure:
     """How lengths and rates of a set's slices are told; `pace` is that of its statistics.
 
-    >>> Measure(is_rows=True).whole(1000), Measure().whole(1_000_000), Measure(is_rows=True).short(1)
+    >>> Measure(is_of_positions=True).whole(1000), Measure().whole(1_000_000), Measure(is_of_positions=True).short(1)
     ('1,000 rows', '1 second', '1 row')
     """
 
     pace: float = 1.0
-    is_rows: bool = False
+    is_of_positions: bool = False
 
     def whole(self, ticks: int) -> str:
-        return count(ticks, "row") if self.is_rows else format_duration(ticks)
+        return count(ticks, "row") if self.is_of_positions else format_duration(ticks)
 
     def short(self, ticks: int) -> str:
-        return count(ticks, "row") if self.is_rows else short_duration(ticks)
+        return count(ticks, "row") if self.is_of_positions else short_duration(ticks)
 
     def length(self, ticks: float) -> str:
-        return f"{number(ticks)} rows" if self.is_rows else length(ticks)
+        return f"{number(ticks)} rows" if self.is_of_positions else length(ticks)
 
     def period(self, ticks: int) -> str:
-        return count(ticks, "row") if self.is_rows else period(ticks)
+        return count(ticks, "row") if self.is_of_positions else period(ticks)
 
     def rate(self, edges: EdgeSet) -> float:
         """Edges in a second of event time."""
@@ -49,7 +49,7 @@ TIME = Measure()
 
 
 def measure_of(one: PartialSet) -> Measure:
-    return Measure(one.statistics.pace, one.counted_by is not None)
+    return Measure(one.statistics.pace, one.window.is_of_positions)
 
 
 def slice_id_text(slice_id: SliceId, measure: Measure = TIME) -> str:
@@ -103,7 +103,7 @@ def mean_slice(edges: EdgeSet, measure: Measure = TIME) -> str:
 def repeats(edges: EdgeSet, measure: Measure = TIME) -> str:
     """When the pattern of edges begins again, and how many edges that takes."""
     slide = edges.composite_slide
-    if is_astronomic(slide) and not measure.is_rows:
+    if is_astronomic(slide) and not measure.is_of_positions:
         return f"astronomically late: the composite slide is {period(slide)} long"
     edges_in_slide = edges.count_per_composite
     if edges_in_slide is None:

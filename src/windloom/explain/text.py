@@ -85,8 +85,8 @@ def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everythi
     yield from fact("where", "every tuple" if one.where is None else one_line(one.where.sql))
     yield from fact("group by", grouping(one))
     measure = measure_of(one)
-    if one.counted_by is not None:
-        yield from fact("counted", counting(one))
+    if (counted := counting(one)) is not None:
+        yield from fact("counted", counted)
     yield from fact("fed by", fed_text(plan, one))
     label = "partials"
     for line in _component_lines(one):
@@ -148,7 +148,7 @@ def _tree_lines(plan: Plan, one: PartialSet, tree: Tree, shared: dict[str, Shari
 
 def _span(queries: Iterable[PlannedQuery], measure: Measure) -> str:
     windows = {planned.query.window for planned in queries}
-    ranges = [window.range_ticks for window in windows if not window.is_landmark]
+    ranges = [window.extent_ticks for window in windows if window.extent_ticks is not None]
     slides = [window.slide_ticks for window in windows]
     text = f"{len(windows):,} different: "
     text += f"ranges {measure.short(min(ranges))} to {measure.short(max(ranges))}, " if ranges else ""

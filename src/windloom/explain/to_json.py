@@ -89,9 +89,9 @@ def _stream(plan: Plan, stream: Stream) -> Json:
         "events_per_second": plan.rate_of(stream)[0],
         "rate": plan.rate_of(stream)[1],
         "windows_per_tuple": sum(
-            planned.query.window.overlap
+            planned.query.window.windows_per_tuple or 0.0
             for planned in plan.queries
-            if planned.query.stream == stream.name and not planned.query.window.is_landmark
+            if planned.query.stream == stream.name
         ),
     }
 
@@ -158,7 +158,7 @@ def _query(planned: PlannedQuery, shared: Sharing) -> Json:
         "name": query.name,
         "text": query.text,
         "window": {
-            "kind": query.window.kind.value,
+            "kind": query.window.kind,
             "range_ticks": query.window.range_ticks,
             "slide_ticks": query.window.slide_ticks,
             "offset_ticks": query.window.offset_ticks,

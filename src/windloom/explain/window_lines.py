@@ -12,7 +12,7 @@ from math import log
 from windloom.explain.canvas import FAINT, RULE, Canvas, text_width
 from windloom.explain.layout import LINE_WIDTH, QUERY_WIDTH, QUERY_X
 from windloom.explain.words import short_duration
-from windloom.model.window import Window
+from windloom.model.windows import Window
 
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
@@ -31,7 +31,7 @@ class TimeAxis:
 
     @classmethod
     def of(cls, windows: Iterable[Window]) -> TimeAxis:
-        timed = [window for window in windows if not window.is_rows]
+        timed = [window for window in windows if not window.is_of_positions]
         ticks = [length for window in timed for length in (window.range_ticks, window.slide_ticks)] or [_SECOND]
         shortest, longest = min(ticks), max(ticks)
         return cls(shortest, max(longest, shortest * 10))
@@ -66,19 +66,17 @@ class TimeAxis:
 
 
 def draw_window(canvas: Canvas, axis: TimeAxis, window: Window, y: float, colour: str, height: float) -> None:
-    if window.is_rows:
+    if window.is_of_positions:
         return  # how long a number of rows lasts is for the stream to say
-    slide, range_end = axis.at(window.slide_ticks), axis.at(window.range_ticks)
-    if window.is_landmark:
-        range_end = axis.at(axis.longest)  # it grows without end
+    slide, range_end = axis.at(window.slide_ticks), axis.at(window.extent_ticks or axis.longest)
     gaps = ' stroke-dasharray="2 2"' if window.slide_ticks > window.range_ticks else ""
     left, right = min(slide, range_end), max(slide, range_end)
     thick = max(0.9, min(2.0, height / 3))
     canvas.line(left, y, right, y, colour, thick, extra=f' stroke-opacity="0.6"{gaps}')
     if height >= 8:
         canvas.line(slide, y - 3.5, slide, y + 3.5, colour, 1.4)
-    if window.is_landmark:
-        return
+    if window.extent_ticks is None:
+        return  # it grows without end
     if height >= 8:
         canvas.dot(range_end, y, 3.0, colour)
     elif height >= 3:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import isfinite, log10
+from math import log10
 
 from windloom.model.time import TICKS_PER_SECOND, format_duration
-from windloom.model.window import Window
+from windloom.model.windows import Window
+from windloom.model.words import count as count
+from windloom.model.words import number as number
+from windloom.model.words import share as share
+from windloom.model.words import short_duration as short_duration
 
 _TICKS_PER_YEAR = 31_557_600 * TICKS_PER_SECOND  # of 365.25 days
 _LONG = (
@@ -18,56 +22,8 @@ _LONG = (
     ("millisecond", 1_000),
     ("microsecond", 1),
 )
-_SHORT_UNITS = {
-    "week": "w",
-    "day": "d",
-    "hour": "h",
-    "minute": "min",
-    "second": "s",
-    "millisecond": "ms",
-    "microsecond": "µs",
-}
 #: Beyond this many years a pattern of slices repeats in theory only.
 _ASTRONOMIC_YEARS = 10_000
-
-
-def number(value: float) -> str:
-    """Three significant digits below a thousand, whole numbers with separators above.
-
-    >>> number(1234567), number(12.345), number(0.000123456), number(40.0), number(3.2e18)
-    ('1,234,567', '12.3', '0.000123', '40', '3.2e+18')
-    """
-    if not isfinite(value):
-        return "∞" if value > 0 else ("−∞" if value < 0 else "not a number")
-    if abs(value) >= 1e15 or 0 < abs(value) < 1e-6:
-        return f"{value:.3g}"
-    if abs(value) >= 999.5:
-        return f"{value:,.0f}"
-    text = f"{value:.3g}"
-    if "e" in text:  # Python leaves fixed notation below 1e-4
-        text = f"{value:.9f}".rstrip("0")
-    return text
-
-
-def count(how_many: int, one: str, many: str | None = None) -> str:
-    """
-    >>> count(1, "query", "queries"), count(1200, "query", "queries"), count(0, "tree")
-    ('1 query', '1,200 queries', '0 trees')
-    """
-    return f"{how_many:,} {one if how_many == 1 else (many or one + 's')}"
-
-
-def share(part: float) -> str:
-    """
-    >>> share(0.5), share(0.9999), share(0.0004), share(0.0), share(1.0)
-    ('50 %', '>99 %', '<1 %', '0 %', '100 %')
-    """
-    percent = round(100 * part)
-    if percent == 100 and part < 1:
-        return ">99 %"
-    if percent == 0 and part > 0:
-        return "<1 %"
-    return f"{percent} %"
 
 
 def length(ticks: float) -> str:
@@ -108,39 +64,15 @@ def is_astronomic(ticks: int) -> bool:
     return ticks // _TICKS_PER_YEAR >= _ASTRONOMIC_YEARS
 
 
-def short_duration(ticks: int) -> str:
-    """
-    >>> short_duration(3_600_000_000), short_duration(1_000_000_000), short_duration(1_500_000)
-    ('1 h', '1000 s', '1500 ms')
-    """
-    how_many, unit = format_duration(ticks).split()
-    return f"{how_many} {_SHORT_UNITS[unit.removesuffix('s')]}"
-
-
-def short_window(window: Window) -> str:
-    """
-    >>> short_window(Window(3_600_000_000, 60_000_000)), short_window(Window(60_000_000, 60_000_000, 1_000_000))
-    ('1 h / 1 min', '1 min tumbling + 1 s')
-    >>> short_window(Window.landmark(3_600_000_000))
-    'landmark / 1 h'
-    >>> short_window(Window.rows(1000, 10))
-    '1000 rows / 10'
-    """
-    short = str if window.is_rows else short_duration
-    text = "landmark" if window.is_landmark else short(window.range_ticks) + (" rows" if window.is_rows else "")
-    text += " tumbling" if window.is_tumbling else f" / {short(window.slide_ticks)}"
-    return text + (f" + {short(window.offset_ticks)}" if window.offset_ticks else "")
-
-
 def windows_of_a_tuple(windows: Iterable[Window]) -> str:
     """In how many windows of queries a tuple lies.
 
-    >>> windows_of_a_tuple([Window(60, 10), Window.landmark(60)])
+    >>> windows_of_a_tuple([TimeWindow(60, 10), LandmarkWindow(60)])
     '6 windows, and in every later one of 1 landmark query'
     """
-    every = list(windows)
-    growing = sum(one.is_landmark for one in every)
-    text = f"{number(sum(one.overlap for one in every if not one.is_landmark))} windows"
+    found = [one.windows_per_tuple for one in windows]
+    growing = found.count(None)
+    text = f"{number(sum(one for one in found if one is not None))} windows"
     return text + (
         f", and in every later one of {count(growing, 'landmark query', 'landmark queries')}" if growing else ""
     )

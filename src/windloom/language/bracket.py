@@ -12,7 +12,7 @@ from sqlglot import Token, TokenType
 
 from windloom.errors import QueryError, WindloomError
 from windloom.language.tokens import Source, Span, is_word
-from windloom.model import Window, format_duration, parse_duration
+from windloom.model import LandmarkWindow, TimeWindow, Window, format_duration, parse_duration
 
 FORMS = "write [RANGE 1 hour SLIDE 1 minute], [TUMBLE 1 hour], [LANDMARK SLIDE 1 hour] or [ROWS 1000 SLIDE 100]"
 
@@ -49,11 +49,11 @@ def make_window(
     slide_ticks = length_ticks if slide is None else slide.ticks(source)
     offset_ticks = 0 if offset is None else offset.ticks(source)
     try:
-        Window(length_ticks, length_ticks)
+        TimeWindow(length_ticks, length_ticks)
     except WindloomError as error:
         raise source.wrap(error, length.at) from None
     try:
-        return Window(length_ticks, slide_ticks, offset_ticks)
+        return TimeWindow(length_ticks, slide_ticks, offset_ticks)
     except WindloomError as error:
         raise source.wrap(error, slide.at if slide is not None else length.at) from None
 
@@ -103,7 +103,7 @@ def _landmark(tokens: Sequence[Token], whole: Span, source: Source) -> Window:
     offset_ticks = 0 if offset is None else offset.ticks(source)
     slide_ticks = slide.ticks(source)
     try:
-        return Window.landmark(slide_ticks, offset_ticks)
+        return LandmarkWindow(slide_ticks, offset_ticks)
     except WindloomError as error:
         raise source.wrap(error, slide.at) from None
 

@@ -49,7 +49,7 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
             raise statement.error("a query has one window only", written, f"there is one {which} already")
     if window is None:
         raise _no_window(statement)
-    if window.partition_by:
+    if window.counted_by:
         _check_partition(statement, groups)
     return window, groups
 

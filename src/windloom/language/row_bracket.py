@@ -9,7 +9,7 @@ from sqlglot import Token, TokenType
 from windloom.errors import WindloomError, near_names
 from windloom.language.bracket import split_parts
 from windloom.language.tokens import Source, Span, is_name, is_word
-from windloom.model import Expression, Stream, Window
+from windloom.model import Expression, RowsWindow, Stream, Window
 
 _PARTS = ("ROWS", "SLIDE", "OFFSET")
 _FORM = "write [ROWS 1000 SLIDE 100], or [PARTITION BY key ROWS 1000 SLIDE 100]"
@@ -34,11 +34,11 @@ def parse_row_bracket(tokens: Sequence[Token], whole: Span, source: Source, stre
     offset = _number(parts["OFFSET"], source) if "OFFSET" in parts else 0
     partition = tuple(Expression.of_column(key) for key in keys)
     try:
-        Window.rows(count, 1)
+        RowsWindow(count, 1)
     except WindloomError as error:
         raise source.wrap(error, Span.of(parts["ROWS"])) from None
     try:
-        return Window.rows(count, slide, offset, partition)
+        return RowsWindow(count, slide, offset, partition)
     except WindloomError as error:
         raise source.wrap(error, Span.of(parts["SLIDE"])) from None
 

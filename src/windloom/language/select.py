@@ -80,9 +80,9 @@ def _read(name: str, statement: Statement, text: str) -> Query:
 
 
 def _check_window(statement: Statement, window: Window, aggregates: Iterable[Aggregate]) -> None:
-    """Behind a landmark slices are put together as time goes on, and the lists of sub-windows are of slices."""
+    """The lists of sub-windows are of slices, which some kinds of windows put together as time goes on."""
     for one in aggregates:
-        if one.function == "frequent" and window.is_landmark:
+        if one.function == "frequent" and not window.keeps_slices:
             hint = "use top(k, x), or a window of [RANGE … SLIDE …]"
             raise statement.error(f"'{one}' cannot be taken over {window}", statement.tree, hint)
 

@@ -8,7 +8,7 @@ from windloom.model.signatures import most_signatures
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
-from windloom.model.window import Window, WindowKind
+from windloom.model.windows import LandmarkWindow, RowsWindow, TimeWindow, Window
 
 __all__ = [
     "Aggregate",
@@ -17,15 +17,17 @@ __all__ = [
     "Expression",
     "Function",
     "Grouping",
+    "LandmarkWindow",
     "Needs",
     "Output",
     "Predicate",
     "Query",
+    "RowsWindow",
     "Stream",
+    "TimeWindow",
     "TypeKind",
     "UserDefined",
     "Window",
-    "WindowKind",
     "common",
     "conjunction",
     "covers",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from windloom.model.aggregate import Aggregate, Component
 from windloom.model.expression import Expression
 from windloom.model.predicate import Predicate
-from windloom.model.window import Window
+from windloom.model.windows import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,6 @@ class Query:
     def is_plain(self) -> bool:
         """Every output column is an aggregate as it stands, and every row is reported."""
         return self.having is None and all(output.aggregate is not None for output in self.outputs)
-
-    @property
-    def counted_by(self) -> tuple[Expression, ...] | None:
-        """None for windows of time; for windows of rows, what their tuples are counted by (nothing: all together)."""
-        return self.window.partition_by if self.window.is_rows else None
 
     @property
     def components(self) -> tuple[Component, ...]:

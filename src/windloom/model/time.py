@@ -6,6 +6,8 @@ import re
 from datetime import timedelta
 from fractions import Fraction
 
+import numpy as np
+
 from windloom.errors import WindloomError
 
 TICKS_PER_SECOND = 1_000_000
@@ -115,3 +117,11 @@ def format_duration(ticks: int) -> str:
         if rest == 0:
             return f"{count} {name}" if count in (1, -1) else f"{count} {name}s"
     raise AssertionError("a tick is a whole microsecond")
+
+
+def format_instant(tick: int) -> str:
+    """
+    >>> format_instant(1_767_571_200_000_000)
+    '2026-01-05T00:00:00.000000'
+    """
+    return str(np.datetime64(tick, "us"))

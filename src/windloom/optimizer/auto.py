@@ -12,7 +12,7 @@ from windloom.errors import WindloomError
 from windloom.kernels.families.algebra import Family
 from windloom.kernels.techniques.registry import allowed, choose_technique
 from windloom.model.query import Query
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.optimizer.cost.calibrated import (
     Asked,
     CalibratedCost,

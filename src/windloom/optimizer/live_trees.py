@@ -49,7 +49,7 @@ class LiveTrees:
                 members[0].stream,
                 members[0].condition,
                 tuple(one.expression for one in members[0].group_by),
-                members[0].counted_by,
+                members[0].window.set_identity,
             )
             one = self._follow_set(kind, before, members, types)
             followed[kind] = one

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.model.query import Query
-from windloom.model.window import Window
+from windloom.model.windows import TimeWindow, Window
 from windloom.optimizer.cost.calibrated import scanning_cost
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.estimate import estimate_answering, estimate_plan, set_model
@@ -113,7 +113,7 @@ def _scanned_alone(
     return scans, partials
 
 
-_REGULAR = choose_slice_id(EdgeSet.of(find_slicing("pairs").edges(Window(1, 1))))
+_REGULAR = choose_slice_id(EdgeSet.of(find_slicing("pairs").edges(TimeWindow(1, 1))))
 
 
 def _mergers(one: PartialSet, costs: SetSeconds, constants: Constants) -> dict[tuple[int, int], tuple[Merger, ...]]:
@@ -203,7 +203,7 @@ def _other_slides(
     now = _set_and_query(one, tree, query, one.edges, constants)
     kept = []
     for slide in tried:
-        changed = replace(query, window=_with_slide(window, slide))
+        changed = replace(query, window=window.with_slide(slide))
         edges = _edges({*others, changed.window}, slicing)
         saves = now - _set_and_query(one, tree, changed, edges, constants)
         if saves > _WORTH * share.seconds:
@@ -217,14 +217,6 @@ def _fractions(slide: int, wanted: int) -> list[int]:
     parts = {max(1, slide // wanted), -(-slide // wanted)}
     times = {max(1, wanted // slide), -(-wanted // slide)}
     return [slide // each for each in parts if slide % each == 0] + [slide * each for each in times]
-
-
-def _with_slide(window: Window, slide: int) -> Window:
-    """A range of whole slides stays one, as near as it can."""
-    length = window.range_ticks
-    if length % window.slide_ticks == 0:
-        length = max(1, round(length / slide)) * slide
-    return replace(window, range_ticks=length, slide_ticks=slide)
 
 
 def _set_and_query(one: PartialSet, tree: Tree, query: Query, edges: EdgeSet, constants: Constants) -> float:

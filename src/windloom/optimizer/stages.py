@@ -21,7 +21,7 @@ from windloom.model.aggregate import COUNT_STAR
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.types import BIGINT, DataType
+from windloom.model.types import DataType
 from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees, costed_techniques
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.optimizer.cost.omega import Load, omega
@@ -39,7 +39,7 @@ from windloom.slicing.registry import Slicing, find_slicing
 Types = Mapping[tuple[str, str], DataType]
 
 
-#: Stream, predicate, grouping of a partial set, as canonical SQL; and by what it is counted, if it is.
+#: Stream, predicate, grouping of a partial set, as canonical SQL; and what its kind of window adds.
 SetKey = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 
 
@@ -117,17 +117,13 @@ def by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
 
 def _set_key(query: Query) -> SetKey:
     where = query.condition.sql if query.condition is not None else ""
-    return query.stream, where, tuple(one.sql for one in _set_grouping(query)), _counting(query.counted_by)
+    return query.stream, where, tuple(one.sql for one in _set_grouping(query)), query.window.set_identity
 
 
 def set_key(one: PartialSet) -> SetKey:
     """What a set is known by from plan to plan."""
     where = one.predicate.sql if one.predicate is not None else ""
-    return one.stream, where, tuple(part.sql for part in one.group_by), _counting(one.counted_by)
-
-
-def _counting(counted_by: tuple[Expression, ...] | None) -> tuple[str, ...]:
-    return () if counted_by is None else ("rows", *(one.sql for one in counted_by))
+    return one.stream, where, tuple(part.sql for part in one.group_by), one.window.set_identity
 
 
 def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) -> list[Trees | None]:
@@ -220,7 +216,8 @@ def sharing_problem(
 def _statistics(stream: Stream, query: Query, known: Known) -> Statistics:
     seen = known.observed.get(_set_key(query))
     found = statistics_of(stream.events_per_second, query.condition is not None, bool(query.group_by), seen)
-    return found if query.counted_by is None else found.of_positions(bool(query.counted_by))
+    counted_by = query.window.counted_by
+    return found if counted_by is None else found.of_positions(bool(counted_by))
 
 
 def _rate(stream: Stream, statistics: Statistics) -> float:
@@ -251,7 +248,7 @@ def _technique(one: PlannedComponent, queries: Sequence[Query], forced: str) -> 
 def _place(
     query: Query, stream: Stream, group_by: tuple[Expression, ...], types: Types, shapes: dict[Shape, int]
 ) -> PlannedQuery:
-    shape = replace(_shape(query, types), time=BIGINT if query.window.is_rows else stream.window_type)
+    shape = replace(_shape(query, types), time=query.window.edge_type(stream))
     positions = tuple(group_by.index(grouping.expression) for grouping in query.group_by)
     return PlannedQuery(query, shapes.setdefault(shape, len(shapes)), positions)
 

@@ -21,6 +21,7 @@ from windloom.model.predicate import Predicate
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import TIMESTAMP, DataType
+from windloom.model.windows import Window
 from windloom.plan.scans import Scan
 from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
@@ -129,9 +130,14 @@ class PartialSet:
         return None if self.predicate is None else self.predicate.expression
 
     @property
+    def window(self) -> Window:
+        """A window of its queries, which says how the set is cut and fed: that is the same for all of them."""
+        return next(self.queries).query.window
+
+    @property
     def counted_by(self) -> tuple[Expression, ...] | None:
         """None where slices are stretches of time; else by what tuples are counted whose positions are sliced."""
-        return next(self.queries).query.counted_by
+        return self.window.counted_by
 
 
 @dataclass(frozen=True, slots=True)

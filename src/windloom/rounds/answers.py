@@ -20,24 +20,21 @@ from windloom.aggregates.card import Refuse
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.aggregates.listed import Listed
 from windloom.errors import WindloomError
-from windloom.kernels.cells.lanes import shift_queries, spread_groups
-from windloom.kernels.cells.locate import Lanes, locate
+from windloom.kernels.cells.lanes import spread_groups
+from windloom.kernels.cells.locate import Lanes
 from windloom.kernels.cells.merge import append_tails
 from windloom.kernels.cells.seek import NO_LANDMARK
 from windloom.kernels.compiling.memory import new_array
 from windloom.kernels.families.algebra import ADD_INT, AddInt, Columns, Family
 from windloom.kernels.techniques.registry import find_technique
-from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.rounds.ahead import run_ahead
 from windloom.rounds.cells import Cells, coarsen, running
 from windloom.rounds.groups import describe_group
 from windloom.rounds.holistic import ListRows
-from windloom.rounds.landmarks import Landmark
 from windloom.rounds.parts import Part, Piece, ShapePart, make_part
-
-#: Of every group of a set, `(after, until]` for the ends of its windows: where groups close by themselves.
-Span = tuple[NDArray[np.int64], NDArray[np.int64]]
+from windloom.rounds.windows.life import Landmark, Marks, Span
+from windloom.rounds.windows.registry import life_of
 
 #: Rows a block aims at: large enough to amortise the calls, small enough to stay near the caches.
 BLOCK_ROWS = 1 << 20
@@ -93,14 +90,13 @@ class _TreeAnswers:
 
     def __init__(self, answers: Answers, one: PartialSet, tree: Tree, cells: Cells) -> None:
         self.plan, self.one, self.tree = answers.plan, one, tree
-        self.after, self.until, self.own_after = answers.after[one.number], answers.until[one.number], answers.own_after
+        self.life, self.own_after = life_of(one.window), answers.own_after
+        self.after, self.until = self.life.interval(answers.after[one.number], answers.until[one.number])
         self.landmarks, self.span = answers.landmarks, answers.spans.get(one.number)
-        if one.counted_by is not None:
-            self.after, self.until = TICK_MIN, TICK_MAX  # of time; ends are positions here
         self.parts: dict[tuple[int, int], Part] = {}
         if tree.fine_edges != one.edges:
             cells, _ = coarsen(cells, tree.fine_edges)
-        self.marks: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+        self.marks: Marks
         self.running: dict[int, Lifted] = {}
         self.fine: tuple[Cells, NDArray[np.int64]] | None = None  # with marks: cells between them, and runs of slices
         if tree.marks.classes:
@@ -168,7 +164,8 @@ class _TreeAnswers:
         if len(marks[0]):
             marks = (marks[0], marks[1][groups.start : groups.stop + 1], marks[2])
         span = None if self.span is None else (self.span[0][groups], self.span[1][groups])
-        lanes = locate(self.cells.starts, bounds, part.windows, part.after, part.until, marks, span)
+        located = self.life.located(self.cells, groups, part, marks, span)
+        lanes, window_end = located.lanes, located.window_end
         if not len(lanes):
             return
         combined = self._combine(part, bounds, lanes)
@@ -177,11 +174,6 @@ class _TreeAnswers:
             list_rows = list_rows.on_marks(self.fine[1], marks[1], marks[0])
         count = groups.stop - groups.start
         keys = [key.slice(groups.start, count) for key in self.cells.keys]
-        window_end = new_array(len(lanes), np.int64)
-        shift_queries(lanes.window_start, lanes.bounds, part.windows.ranges, window_end)
-        for query in part.windows.landmark_queries:
-            rows = slice(int(lanes.bounds[query * count]), int(lanes.bounds[(query + 1) * count]))
-            lanes.window_start[rows] = part.windows.every_landmark[query]
         for shape in part.shapes:
             lane_bounds = lanes.bounds[shape.first * count : shape.last * count + 1]
             rows = slice(int(lane_bounds[0]), int(lane_bounds[-1]))
@@ -255,8 +247,7 @@ class _TreeAnswers:
 
         def refuse(row: int, value: str) -> None:
             query = part.queries[int(np.searchsorted(bounds, row, side="right")) - 1].query
-            told = str if self.one.counted_by is not None else _instant
-            edges = [told(int(edge[row])) for edge in (window_start, window_end)]
+            edges = [query.window.edge_text(int(edge[row])) for edge in (window_start, window_end)]
             group = describe_group(keys, (int(np.searchsorted(lane_bounds, row, side="right")) - 1) % groups)
             raise WindloomError(
                 f"query '{query.name}': a value does not fit its type",
@@ -305,10 +296,6 @@ class _TreeAnswers:
         cells = self.cells if self.fine is None else self.fine[0]
         lifted: AnyLifted = cells.lifted[component]
         return lifted if isinstance(lifted, Listed) else None
-
-
-def _instant(tick: int) -> str:
-    return str(np.datetime64(tick, "us"))
 
 
 def _rows(combined: Combined, rows: slice) -> Combined:

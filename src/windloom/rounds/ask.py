@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from windloom.errors import WindloomError
-from windloom.model.time import TICK_MIN, format_duration
+from windloom.model.time import TICK_MIN, format_duration, format_instant
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery
 from windloom.rounds.answers import Answers
 from windloom.rounds.backfill import Past
 from windloom.rounds.carry import carry_set, find_set
-from windloom.rounds.exact import first_exact, kept_from
-from windloom.rounds.landmarks import landmarks_of
+from windloom.rounds.exact import kept_from
 from windloom.rounds.state import History, State
+from windloom.rounds.windows.landmark import landmarks_of
+from windloom.rounds.windows.registry import life_of
 
 
 def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) -> tuple[Answers, int | None]:
@@ -23,25 +22,22 @@ def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) ->
     """
     (one,) = query_plan.sets
     (planned,) = one.queries
-    if one.counted_by is not None:
-        raise WindloomError(
-            f"query '{planned.name}' cannot be answered from what is kept",
-            f"its windows {planned.query.window} are of rows, whose positions are not kept for questions",
-            "add it as a query: it counts from the next round on",
-        )
+    window = planned.query.window
+    life = life_of(window)
+    if (obstacle := life.question_obstacle(window)) is not None:
+        raise WindloomError(f"query '{planned.name}' cannot be answered from what is kept", *obstacle)
     before = find_set(plan, one)
     cells, history = carry_set(state, before, one)
-    window = planned.query.window
     closed = state.closed_of(one)
-    since = first_exact(one, planned, history, state.seen.get(one.stream))
-    last = (closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
-    last_start = last * window.slide_ticks + window.offset_ticks
-    if since is not None and since > last_start and past is not None and (found := past(one)) is not None:
+    since = life.first_exact(one, planned, history, state, state.positions)
+    last_start = life.last_start(window, closed)
+    is_missing = since is not None and since > last_start
+    if is_missing and past is not None and life.weaves_again and (found := past(one)) is not None:
         cells, history = found
-        since = first_exact(one, planned, history, state.seen.get(one.stream))
+        since = life.first_exact(one, planned, history, state, state.positions)
     if since is not None and since > last_start:
         raise _refusal(one, planned, before, history, closed, last_start)
-    after = TICK_MIN if since is None else since + window.range_ticks - 1
+    after = TICK_MIN if since is None else life.after_since(window, since)
     own_since = {} if since is None else {planned.name: since}
     landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, {one.number: closed})
     held = {} if cells is None else {one.number: cells}
@@ -71,10 +67,10 @@ def _refusal(
         )
     held_from = kept_from(one, planned, history)
     if held_from > last_start:
-        held = f"since {_instant(held_from)}" if held_from <= closed else "nothing that long ago"
+        held = f"since {format_instant(held_from)}" if held_from <= closed else "nothing that long ago"
         return WindloomError(
             message,
-            f"its last complete window begins at {_instant(last_start)}, and kept is {held}",
+            f"its last complete window begins at {format_instant(last_start)}, and kept is {held}",
             f"keep at least {format_duration(closed - last_start)} of history when the stream is started",
         )
     return WindloomError(
@@ -82,7 +78,3 @@ def _refusal(
         f"its windows {planned.query.window} begin or end inside slices, which cannot be divided",
         "ask for windows whose edges are edges of running queries, or add it as a query",
     )
-
-
-def _instant(tick: int) -> str:
-    return str(np.datetime64(tick, "us"))

@@ -9,9 +9,8 @@ from windloom.model.query import Query
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent
 from windloom.rounds.backfill import Past
 from windloom.rounds.cells import Cells, coarsen
-from windloom.rounds.exact import first_exact
-from windloom.rounds.positions import first_counted
 from windloom.rounds.state import Cut, History, State
+from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeSet
 
 #: Slicings of the past that are remembered for a set; of an older one only that it ended.
@@ -35,7 +34,8 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
     for one in new.sets:
         before = find_set(old, one)
         held, kept = carry_set(state, before, one)
-        if before is None and past is not None and one.counted_by is None:
+        life = life_of(one.window)
+        if before is None and past is not None and life.weaves_again:
             held, kept = past(one) or (held, kept)
         if held is not None:
             cells[one.number] = held
@@ -46,11 +46,8 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
             if before is not None and name in running and _same(running[name], planned.query):
                 tick = state.since.get(name)
                 fresh |= {name} & state.fresh
-            elif one.counted_by is not None:
-                tick = first_counted(one, planned, positions)
-                fresh.add(name)
             else:
-                tick = first_exact(one, planned, kept, state.seen.get(one.stream))
+                tick = life_of(planned.query.window).first_exact(one, planned, kept, state, positions)
                 fresh.add(name)
             if tick is not None:
                 since[name] = tick
@@ -65,11 +62,12 @@ def find_set(plan: Plan, one: PartialSet) -> PartialSet | None:
 def carry_set(state: State, before: PartialSet | None, one: PartialSet) -> tuple[Cells | None, History]:
     """Cells of `before` as cells of `one`, with its components and at its edges, and what they hold of the past."""
     seen = state.seen.get(one.stream)
-    if one.counted_by is not None:
-        seen = None  # positions alone tell what a query that comes later can count on
+    held_from = life_of(one.window).held_from(one.window, seen)
+    if held_from is None:
+        seen = None
     if before is None:
         # Tuples up to `seen` went by unheld; if there were none, nothing was missed.
-        return None, History() if seen is None else History(seen + 1)
+        return None, History() if held_from is None else History(held_from)
     places = {component: index for index, component in enumerate(before.components)}
     cells = _aligned(state.cells.get(before.number), before, one, places)
     return cells, _past(state.history_of(before.number), before, one, places, seen)
@@ -113,7 +111,7 @@ def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
 
 
 def _identity(one: PartialSet) -> tuple[object, ...]:
-    return one.stream, one.predicate, one.group_by, one.group_types, one.counted_by
+    return one.stream, one.predicate, one.group_by, one.group_types, one.window.set_identity
 
 
 def _same(left: Query, right: Query) -> bool:

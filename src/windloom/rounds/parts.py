@@ -12,7 +12,7 @@ from windloom.kernels.cells.locate import WindowArrays
 from windloom.kernels.cells.seek import NO_LANDMARK
 from windloom.model.aggregate import Aggregate
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery
-from windloom.rounds.landmarks import Landmark
+from windloom.rounds.windows.life import Landmark
 
 
 @dataclass(frozen=True, slots=True)

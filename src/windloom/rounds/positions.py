@@ -18,10 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.aggregates.arrow import as_array
-from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery
+from windloom.model.time import TICK_MIN
+from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import WovenScan
-from windloom.rounds.cells import Cells, keep_from
 from windloom.rounds.groups import concat_keys, number_groups
 
 _LENGTH = struct.Struct("<I")
@@ -137,41 +136,6 @@ def counting_of(one: PartialSet | WovenScan) -> Counting:
 
 def counted_scans(plan: Plan) -> Iterable[WovenScan]:
     return (scan for scan in plan.scans if isinstance(scan, WovenScan) and scan.counted_by is not None)
-
-
-def next_positions(one: PartialSet, counts: Counts, cells: Cells) -> NDArray[np.int64]:
-    """Of every group of a set's cells: the position that the next tuple of its key will have."""
-    keys = [cells.keys[one.group_by.index(key)] for key in one.counted_by or ()]
-    return counts.of(keys, cells.groups)
-
-
-def passed_positions(
-    one: PartialSet, cells: Cells, before: Positions, after: Positions, until: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of every group, the positions in which its windows that a round reports end; all of them when all is closed."""
-    first = next_positions(one, before.counts_of(one), cells)
-    if until >= TICK_MAX:
-        return first, np.full(cells.groups, TICK_MAX)
-    return first, next_positions(one, after.counts_of(one), cells)
-
-
-def keep_open(one: PartialSet, cells: Cells, after: Positions, closed: int) -> Cells:
-    """Cells that windows which are not complete may cover."""
-    if closed >= TICK_MAX:
-        return keep_from(cells, TICK_MAX)
-    longest = max(planned.query.window.range_ticks for planned in one.queries)
-    needed_from = next_positions(one, after.counts_of(one), cells) - longest + 1
-    return keep_from(cells, np.repeat(needed_from, np.diff(cells.group_bounds)))
-
-
-def first_counted(one: PartialSet, planned: PlannedQuery, positions: Positions) -> int | None:
-    """Start of the first window of which no tuple had a position yet; None if none has."""
-    most, window = positions.counts_of(one).most, planned.query.window
-    return (
-        None
-        if most == 0
-        else -((window.offset_ticks - most) // window.slide_ticks) * window.slide_ticks + (window.offset_ticks)
-    )
 
 
 def _table_bytes(table: pa.Table) -> bytes:

@@ -7,7 +7,7 @@ values at the marks inside it. Storage and final operations are Cutty's, correct
 
 from __future__ import annotations
 
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.slicing.edges import EdgeClass
 
 

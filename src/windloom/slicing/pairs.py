@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.slicing.edges import EdgeClass
 
 

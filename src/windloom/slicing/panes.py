@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.slicing.edges import EdgeClass
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from windloom.errors import WindloomError, near_names
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.slicing.cutty import Cutty
 from windloom.slicing.edges import EdgeClass
 from windloom.slicing.pairs import Pairs

@@ -14,7 +14,7 @@ from typing import Any
 
 from windloom.model.aggregate import Aggregate, UserDefined
 from windloom.model.query import Query
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.testing.holistic import holistic
 
 Row = Mapping[str, Any]
@@ -32,9 +32,9 @@ _NAN_KEY = object()
 def windows_of(window: Window, tick: int) -> list[int]:
     """Starts of all windows that hold the tick.
 
-    >>> windows_of(Window(10, 4), 9)
+    >>> windows_of(TimeWindow(10, 4), 9)
     [0, 4, 8]
-    >>> windows_of(Window(2, 5), 3)
+    >>> windows_of(TimeWindow(2, 5), 3)
     []
     """
     slide, offset = window.slide_ticks, window.offset_ticks
@@ -49,7 +49,7 @@ def windows_of(window: Window, tick: int) -> list[int]:
 def landmark_ends(window: Window, tick: int, last_end: int) -> list[int]:
     """Ends of all windows of a landmark that hold the tick, up to the last one.
 
-    >>> landmark_ends(Window.landmark(10), 12, 45)
+    >>> landmark_ends(LandmarkWindow(10), 12, 45)
     [20, 30, 40]
     """
     return list(range(window.last_start(tick) + window.slide_ticks, last_end + 1, window.slide_ticks))
@@ -61,20 +61,35 @@ def answer(query: Query, rows: Sequence[Row], tick: str = "tick", stream: Sequen
     `rows` are the tuples that pass the query's predicate, `stream` all tuples of the stream, these among them, if there
     are others: a landmark is before the first of all, and positions are among all.
     """
-    if query.window.is_rows:
-        places = positions(query.window, rows if stream is None else stream, tick)
-        count = query.window.range_ticks
-        return _answers(
-            query, rows, lambda row: [(one, one + count) for one in windows_of(query.window, places[id(row)])], tick
-        )
-    if query.window.is_landmark:
-        ticks = [row[tick] for row in (rows if stream is None else stream)]
-        if not ticks:
-            return []
-        start, last = query.window.last_start(min(ticks)), query.window.last_start(max(ticks))
-        return answer_from(query, rows, start, last + query.window.slide_ticks, tick)
+    return _KINDS[query.window.kind](query, rows, tick, rows if stream is None else stream)
+
+
+def _by_time(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
     span = query.window.range_ticks
     return _answers(query, rows, lambda row: [(one, one + span) for one in windows_of(query.window, row[tick])], tick)
+
+
+def _by_landmark(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
+    ticks = [row[tick] for row in stream]
+    if not ticks:
+        return []
+    start, last = query.window.last_start(min(ticks)), query.window.last_start(max(ticks))
+    return answer_from(query, rows, start, last + query.window.slide_ticks, tick)
+
+
+def _by_position(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
+    places, count = positions(query.window, stream, tick), query.window.range_ticks
+    return _answers(
+        query, rows, lambda row: [(one, one + count) for one in windows_of(query.window, places[id(row)])], tick
+    )
+
+
+#: By kind of window: the query, the tuples that pass, the column of ticks, all tuples of the stream.
+_KINDS: dict[str, Callable[[Query, Sequence[Row], str, Sequence[Row]], list[Answer]]] = {
+    "range": _by_time,
+    "landmark": _by_landmark,
+    "rows": _by_position,
+}
 
 
 def positions(window: Window, stream: Sequence[Row], tick: str = "tick") -> dict[int, int]:
@@ -82,7 +97,7 @@ def positions(window: Window, stream: Sequence[Row], tick: str = "tick") -> dict
     counted: dict[tuple[Any, ...], int] = {}
     found = {}
     for row in sorted(stream, key=lambda row: (row[tick], *(_order(value) for value in row.values()))):
-        key = tuple(_group_key(row[_column(one)]) for one in window.partition_by)
+        key = tuple(_group_key(row[_column(one)]) for one in window.counted_by or ())
         found[id(row)] = counted.get(key, 0)
         counted[key] = found[id(row)] + 1
     return found

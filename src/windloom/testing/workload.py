@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.model.window import Window
+from windloom.model.windows import TimeWindow, Window
 
 
 def divisors(number: int) -> list[int]:
@@ -94,5 +94,5 @@ def _zipf(rng: np.random.Generator, slides: NDArray[np.int64], skew: float, coun
 def _windows(ranges: NDArray[np.int64], slides: NDArray[np.int64], unit: int) -> tuple[Window, ...]:
     """Equal windows are one object: a million queries have few."""
     both, place = np.unique(np.stack([ranges, slides]), axis=1, return_inverse=True)
-    made = [Window(int(r) * unit, int(s) * unit) for r, s in both.T]
+    made = [TimeWindow(int(r) * unit, int(s) * unit) for r, s in both.T]
     return tuple(map(made.__getitem__, place.tolist()))

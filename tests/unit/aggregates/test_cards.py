@@ -18,7 +18,7 @@ from windloom.aggregates.card import ListCard, ValueCard
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, concat, keep, merge
 from windloom.aggregates.listed import Listed
 from windloom.errors import WindloomError
-from windloom.model import Aggregate, Expression, Function, Window
+from windloom.model import Aggregate, Expression, Function, TimeWindow
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.testing.oracle import evaluate
 
@@ -54,7 +54,7 @@ EVERY = pytest.mark.parametrize(("function", "column", "aggregate"), AGGREGATES,
 
 def cells(aggregate: Aggregate, rows: Sequence[dict[str, Any]], intake: str = "auto") -> list[AnyLifted]:
     """The aggregate's components over the one slice that holds these tuples."""
-    query = make_query("q", Window(100, 100), [aggregate])
+    query = make_query("q", TimeWindow(100, 100), [aggregate])
     plan = make_plan({"s": STREAM}, [query], TYPES, PlanOptions(intake=intake))
     (one,) = plan.sets
     held = taken_of_plan(plan, rows).cells[one.number].lifted

@@ -22,13 +22,13 @@ from windloom.durable import Checkpoint, LocalStorage, PlanRecord, RoundLog, rec
 from windloom.durable.encoding import VERSION as STATE_VERSION
 from windloom.durable.encoding import encode
 from windloom.errors import WindloomError
-from windloom.model import Aggregate, DataType, Window
+from windloom.model import Aggregate, DataType, TimeWindow
 from windloom.model.time import TICK_MIN
 from windloom.optimizer import PlanOptions
 from windloom.rounds import RoundInput, State
 
 STREAMS = {"s": STREAM}
-PLAN = plan_of({"q": make_query("q", Window(4, 2), [Aggregate("count")], ("k",), where="b")}, PlanOptions())
+PLAN = plan_of({"q": make_query("q", TimeWindow(4, 2), [Aggregate("count")], ("k",), where="b")}, PlanOptions())
 #: Two cells, one of them of a tuple that came late.
 TAKEN = taken_of_plan(
     PLAN, [{"tick": 1, "k": "a", "b": True}, {"tick": 9, "k": None, "b": True}], State(frontiers={"s": 7})

@@ -20,7 +20,7 @@ from support.micro_batches import (
 )
 from windloom.durable.faults import FAULT_POINTS, watched
 from windloom.engine.streaming.sinks.memory import MemorySink
-from windloom.model import Aggregate, Query, Window
+from windloom.model import Aggregate, Query, RowsWindow, TimeWindow
 from windloom.model.time import TICK_MAX
 
 DELAYED = {name: replace(STREAMS[name], delay_ticks=delay) for name, delay in (("s", 5), ("t", 20))}
@@ -28,7 +28,7 @@ both = pytest.mark.parametrize("placement", PLACEMENTS)
 
 
 def counting(name: str, stream: str, grouping: tuple[str, ...] = ()) -> Query:
-    return make_query(name, Window(10, 10), [Aggregate("count")], grouping, stream=stream)
+    return make_query(name, TimeWindow(10, 10), [Aggregate("count")], grouping, stream=stream)
 
 
 QUERIES = {"trades": counting("trades", "s", ("k",)), "quotes": counting("quotes", "t")}
@@ -172,7 +172,7 @@ def test_a_restart_goes_on_with_the_frontier_of_every_stream(tmp_path: Path) -> 
 
 def test_windows_of_rows_wait_for_the_frontier_of_their_own_stream(tmp_path: Path) -> None:
     queries: Mapping[str, Query] = {
-        name: make_query(name, Window.rows(2, 2), [Aggregate("count")], stream=name) for name in ("s", "t")
+        name: make_query(name, RowsWindow(2, 2), [Aggregate("count")], stream=name) for name in ("s", "t")
     }
     with MicroBatches(tmp_path, DELAYED) as life:
         life.change(queries)

@@ -11,7 +11,7 @@ from golden.plans import FEW, MIXED, many_queries, plan_of
 from windloom.errors import WindloomError
 from windloom.explain import explain_text
 from windloom.explain.reasons import sharing
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, Window
+from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.slicing.density import Density
@@ -101,7 +101,7 @@ def _one_query_plan(name: str, argument: Expression) -> Plan:
     query = Query(
         name,
         "s",
-        Window(10_000_000, 2_000_000),
+        TimeWindow(10_000_000, 2_000_000),
         None,
         (Grouping("k", key),),
         (Aggregate("sum", argument),),

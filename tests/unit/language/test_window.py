@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from windloom.model import Expression, Query, Window, parse_duration
+from windloom.model import Expression, LandmarkWindow, Query, RowsWindow, TimeWindow, Window, parse_duration
 
 Read = Callable[[str], Query]
 Refusal = Callable[[str], str]
 
 
 def window(length: str, slide: str | None = None, offset: str = "0 s") -> Window:
-    return Window(parse_duration(length), parse_duration(slide or length), parse_duration(offset))
+    return TimeWindow(parse_duration(length), parse_duration(slide or length), parse_duration(offset))
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,10 @@ def window(length: str, slide: str | None = None, offset: str = "0 s") -> Window
         ("[RANGE INTERVAL 10 minutes SLIDE 30 seconds]", window("10 min", "30 s")),
         ("[RANGE 1 minute SLIDE 1 hour]", window("1 min", "1 h")),
         ("[TUMBLE 10 minutes]", window("10 min")),
-        ("[ROWS 100 SLIDE 10]", Window.rows(100, 10)),
-        ("[rows 5 slide 20 OFFSET -3]", Window.rows(5, 20, 17)),
-        ("[LANDMARK SLIDE 1 hour]", Window.landmark(parse_duration("1 hour"))),
-        ("[until now slide 1 h OFFSET -5 min]", Window.landmark(parse_duration("1 h"), parse_duration("55 min"))),
+        ("[ROWS 100 SLIDE 10]", RowsWindow(100, 10)),
+        ("[rows 5 slide 20 OFFSET -3]", RowsWindow(5, 20, 17)),
+        ("[LANDMARK SLIDE 1 hour]", LandmarkWindow(parse_duration("1 hour"))),
+        ("[until now slide 1 h OFFSET -5 min]", LandmarkWindow(parse_duration("1 h"), parse_duration("55 min"))),
         ("[TUMBLE 10 minutes OFFSET 1 minute]", window("10 min", offset="1 min")),
         ("[RANGE 1 hour -- how far back\n SLIDE 1 minute /* how often */]", window("1 hour", "1 minute")),
     ],
@@ -47,7 +47,7 @@ def test_a_bracket_after_the_stream_is_the_window(read: Read, bracket: str, expe
 
 def test_rows_of_a_partition_are_counted_for_every_group(read: Read) -> None:
     query = read("SELECT count(*) FROM trades [PARTITION BY VENUE, symbol ROWS 9 SLIDE 3] GROUP BY symbol, venue")
-    assert query.window == Window.rows(9, 3, 0, (Expression.of_column("symbol"), Expression.of_column("venue")))
+    assert query.window == RowsWindow(9, 3, 0, (Expression.of_column("symbol"), Expression.of_column("venue")))
     assert str(query.window) == "[PARTITION BY symbol, venue ROWS 9 SLIDE 3]"
 
 

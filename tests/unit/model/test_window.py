@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from windloom.errors import WindloomError
-from windloom.model import Window
-from windloom.model.window import MAX_TICKS
+from windloom.model import TimeWindow
+from windloom.model.windows import MAX_TICKS
 
 
 @pytest.mark.parametrize(("offset", "kept"), [(0, 0), (3, 3), (5, 0), (-2, 3), (-7, 3), (13, 3)])
 def test_an_offset_counts_modulo_the_slide(offset: int, kept: int) -> None:
-    assert Window(10, 5, offset) == Window(10, 5, kept)
-    assert Window(10, 5, offset).offset_ticks == kept
+    assert TimeWindow(10, 5, offset) == TimeWindow(10, 5, kept)
+    assert TimeWindow(10, 5, offset).offset_ticks == kept
 
 
 @pytest.mark.parametrize(
@@ -26,17 +26,17 @@ def test_an_offset_counts_modulo_the_slide(offset: int, kept: int) -> None:
 )
 def test_lengths_that_make_no_window_are_refused(length: int, slide: int, words: str) -> None:
     with pytest.raises(WindloomError) as caught:
-        Window(length, slide)
+        TimeWindow(length, slide)
     assert words in caught.value.message
     assert caught.value.hint
 
 
 def test_the_longest_windows_are_accepted() -> None:
-    assert Window(MAX_TICKS, MAX_TICKS).is_tumbling
+    assert TimeWindow(MAX_TICKS, MAX_TICKS).is_tumbling
 
 
 def test_windows_read_as_they_are_written() -> None:
     second = 1_000_000
-    assert str(Window(3600 * second, 60 * second)) == "[RANGE 1 hour SLIDE 1 minute]"
-    assert str(Window(60 * second, 60 * second, 5 * second)) == "[TUMBLE 1 minute OFFSET 5 seconds]"
-    assert Window(5, 20).overlap == 0.25
+    assert str(TimeWindow(3600 * second, 60 * second)) == "[RANGE 1 hour SLIDE 1 minute]"
+    assert str(TimeWindow(60 * second, 60 * second, 5 * second)) == "[TUMBLE 1 minute OFFSET 5 seconds]"
+    assert TimeWindow(5, 20).overlap == 0.25

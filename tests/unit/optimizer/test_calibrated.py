@@ -12,7 +12,7 @@ from golden.plans import FEW, many_queries, plan_of
 from windloom.errors import WindloomError
 from windloom.kernels.families.algebra import FAMILIES, Family
 from windloom.kernels.techniques.registry import allowed
-from windloom.model import Window
+from windloom.model import TimeWindow, Window
 from windloom.optimizer import PlanOptions
 from windloom.optimizer.auto import contenders
 from windloom.optimizer.cost.calibrated import CalibratedCost, technique_cost
@@ -26,7 +26,7 @@ from windloom.plan.statistics import DEFAULT_GROUPS, Observed, Statistics, regul
 def windows(how_many: int, seed: int = 1) -> list[Window]:
     rng = random.Random(seed)
     slides = [rng.randint(1, 30) * 1_000_000 for _ in range(how_many)]
-    return [Window(slide * rng.randint(1, 20), slide) for slide in slides]
+    return [TimeWindow(slide * rng.randint(1, 20), slide) for slide in slides]
 
 
 def test_cells_are_never_more_than_tuples_nor_than_slices_and_groups() -> None:

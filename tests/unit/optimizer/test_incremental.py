@@ -9,7 +9,7 @@ import random
 import pytest
 
 from windloom.errors import WindloomError
-from windloom.model import Window
+from windloom.model import TimeWindow, Window
 from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.sharing.changes import keep_numbers
 from windloom.optimizer.sharing.incremental_plan import Change, IncrementalPlan
@@ -144,10 +144,10 @@ def test_going_on_from_a_plan_keeps_its_trees() -> None:
 
 def test_the_last_query_takes_its_tree_along() -> None:
     plan = plan_with(0.1)
-    plan.add(Window(10 * SECOND, 5 * SECOND))
+    plan.add(TimeWindow(10 * SECOND, 5 * SECOND))
     change = plan.remove(0)
     assert (plan.trees, change.cost) == ({}, 0.0)
-    assert plan.add(Window(10 * SECOND, 5 * SECOND)).moved.keys() == {1}
+    assert plan.add(TimeWindow(10 * SECOND, 5 * SECOND)).moved.keys() == {1}
 
 
 @pytest.mark.parametrize("epsilon", [-0.1, float("nan")])

@@ -7,13 +7,13 @@ import pytest
 
 from windloom.kernels import TECHNIQUES, permits
 from windloom.kernels.families.algebra import FAMILIES
-from windloom.model import Window
+from windloom.model import TimeWindow
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost import omega as module
 from windloom.optimizer.cost.omega import Load, cost_name, omega
 
 SECOND = TICKS_PER_SECOND
-WINDOWS = [Window(8 * SECOND, SECOND), Window(16 * SECOND, SECOND), Window(16 * SECOND, 2 * SECOND)]
+WINDOWS = [TimeWindow(8 * SECOND, SECOND), TimeWindow(16 * SECOND, SECOND), TimeWindow(16 * SECOND, 2 * SECOND)]
 
 
 def omega_of(name: str, edges_per_second: float = 1.0) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from golden.plans import FEW, MIXED, STREAMS, many_queries, plan_of, plan_of_queries
 from windloom.language import parse_catalog
-from windloom.model import Window
+from windloom.model import TimeWindow
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.estimate import estimate_plan
 from windloom.optimizer.report import report_sharing
@@ -74,7 +74,7 @@ def test_who_takes_the_advice_saves_what_was_said() -> None:
     before = plan_of_queries(streams, queries)
     report = report_sharing(before, constants)
     for advice in report.queries["odd"].advice:
-        window = Window(round(70 * SECOND / advice.slide_ticks) * advice.slide_ticks, advice.slide_ticks)
+        window = TimeWindow(round(70 * SECOND / advice.slide_ticks) * advice.slide_ticks, advice.slide_ticks)
         changed = tuple(replace(one, window=window) if one.name == "odd" else one for one in queries)
         after = estimate_plan(plan_of_queries(streams, changed), constants)
         assert report.seconds.total - after.total == pytest.approx(advice.saves, rel=0.15)

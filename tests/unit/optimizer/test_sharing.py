@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from windloom.errors import WindloomError
-from windloom.model import Window
+from windloom.model import TimeWindow
 from windloom.optimizer.cost.paper import PaperCost
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import STRATEGIES, find_strategy
@@ -19,7 +19,7 @@ SECOND = 1_000_000
 
 
 def problem(windows: list[tuple[int, int]], rate: float, technique: str = "recalculate") -> SharingProblem:
-    made = tuple(Window(r * SECOND, s * SECOND) for r, s in windows)
+    made = tuple(TimeWindow(r * SECOND, s * SECOND) for r, s in windows)
     return SharingProblem(made, SLICINGS["pairs"], PaperCost((technique,), rate))
 
 

@@ -11,11 +11,11 @@ from support.compare import rows_of
 from support.native import taken_of_plan
 from support.rounds import plan_of
 from windloom.errors import WindloomError
-from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model import Aggregate, Expression, LandmarkWindow, Query, RowsWindow, TimeWindow, Window
 from windloom.rounds import RoundInput, State, ask, step
 
 SUM = Aggregate("sum", Expression.of_column("i"))
-RUNNING = plan_of({"a": make_query("a", Window(20, 10), [SUM], ("k",))})
+RUNNING = plan_of({"a": make_query("a", TimeWindow(20, 10), [SUM], ("k",))})
 
 
 def kept(history_ticks: int = 0) -> State:
@@ -31,7 +31,7 @@ def question(window: Window, aggregate: Aggregate = SUM, grouping: tuple[str, ..
 
 
 def test_complete_windows_are_answered_from_all_that_is_kept() -> None:
-    asked = question(Window(30, 30))
+    asked = question(TimeWindow(30, 30))
     answers, since = ask(kept(1000), RUNNING, plan_of({"question": asked}))
     assert since is None
     found = {(row["window_start"], row["k"]): row["o0"] for row in rows_of(answers.blocks(), asked)}
@@ -43,14 +43,14 @@ def test_complete_windows_are_answered_from_all_that_is_kept() -> None:
 
 
 def test_what_was_dropped_is_left_out_and_it_is_said_from_where_on() -> None:
-    asked = question(Window(10, 10))
+    asked = question(TimeWindow(10, 10))
     answers, since = ask(kept(), RUNNING, plan_of({"question": asked}))
     assert since == 80
     assert {row["window_start"] for row in rows_of(answers.blocks(), asked)} == {80}
 
 
 def test_a_running_query_can_be_asked_too() -> None:
-    asked = make_query("a", Window(20, 10), [SUM], ("k",))
+    asked = make_query("a", TimeWindow(20, 10), [SUM], ("k",))
     answers, _ = ask(kept(1000), RUNNING, plan_of({"a": asked}))
     assert {row["window_start"] for row in rows_of(answers.blocks(), asked)} == {*range(-10, 80, 10)}
 
@@ -59,7 +59,7 @@ def test_a_running_query_can_be_asked_too() -> None:
 def test_a_landmark_is_the_first_tuple_or_where_nothing_is_missing(
     history_ticks: int, landmark: int, ends: tuple[int, ...]
 ) -> None:
-    asked = question(Window.landmark(30), grouping=("k",))
+    asked = question(LandmarkWindow(30), grouping=("k",))
     if not ends:
         with pytest.raises(WindloomError, match="cannot be answered from what is kept"):
             ask(kept(history_ticks), RUNNING, plan_of({"question": asked}))
@@ -74,7 +74,7 @@ def test_a_landmark_is_the_first_tuple_or_where_nothing_is_missing(
 
 
 def test_before_any_round_nothing_is_answered_and_nothing_refused() -> None:
-    answers, since = ask(State(), RUNNING, plan_of({"question": question(Window(10, 10))}))
+    answers, since = ask(State(), RUNNING, plan_of({"question": question(TimeWindow(10, 10))}))
     assert since is None
     assert list(answers.blocks()) == []
 
@@ -82,12 +82,12 @@ def test_before_any_round_nothing_is_answered_and_nothing_refused() -> None:
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (question(Window(10, 10), grouping=()), "no running query has this stream, condition and grouping: FROM s"),
-        (question(Window(10, 10), where="b"), "FROM s WHERE b GROUP BY k"),
-        (question(Window(10, 10), Aggregate("max", Expression.of_column("i"))), "max(i) is not kept"),
-        (question(Window(10, 10, 5)), "begin or end inside slices"),
-        (question(Window.rows(10, 10)), "whose positions are not kept for questions"),
-        (question(Window(60, 10)), "and kept is since 1970-01-01T00:00:00.000076"),
+        (question(TimeWindow(10, 10), grouping=()), "no running query has this stream, condition and grouping: FROM s"),
+        (question(TimeWindow(10, 10), where="b"), "FROM s WHERE b GROUP BY k"),
+        (question(TimeWindow(10, 10), Aggregate("max", Expression.of_column("i"))), "max(i) is not kept"),
+        (question(TimeWindow(10, 10, 5)), "begin or end inside slices"),
+        (question(RowsWindow(10, 10)), "whose positions are not kept for questions"),
+        (question(TimeWindow(60, 10)), "and kept is since 1970-01-01T00:00:00.000076"),
     ],
 )
 def test_a_question_without_an_answer_says_what_is_not_kept(asked: Query, why: str) -> None:

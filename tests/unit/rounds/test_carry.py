@@ -13,7 +13,7 @@ from support.catalogs import make_query
 from support.compare import rows_of
 from support.native import taken_of_plan
 from support.rounds import plan_of
-from windloom.model import Aggregate, Expression, Query, Window
+from windloom.model import Aggregate, Expression, Query, TimeWindow, Window
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, carry, step
 from windloom.rounds.exact import MOST_EDGES, first_exact
@@ -40,22 +40,22 @@ def ran(at: Plan, ticks: range, watermark: int, state: State | None = None, hist
     return step(state or State(), RoundInput(partials, {"s": watermark}, seen=seen), at, history_ticks=history_ticks)[0]
 
 
-OLD = plan(query("a", Window(20, 10)))
+OLD = plan(query("a", TimeWindow(20, 10)))
 
 
 @pytest.mark.parametrize(
     ("new", "since"),
     [
-        (query("b", Window(40, 20)), None),  # on the slices that are kept
-        (query("b", Window(20, 20, 10)), None),
-        (query("b", Window(10, 5)), 60),  # 55 is no edge of slices of ten ticks, and tuples are up to 59
-        (query("b", Window(10, 10, 5)), 65),
-        (query("b", Window(15, 10)), 50),  # [50, 65) ends behind all tuples
-        (query("b", Window(95, 10)), -30),  # [-40, 55) ends inside a slice that is kept whole
-        (query("b", Window(20, 10), SUM), 60),  # its component is not kept
-        (query("b", Window(20, 10), where="b"), 60),  # nor is its set
-        (query("b", Window(20, 10), grouping=("k",)), 60),
-        (query("b", Window(20, 7), where="b"), 63),
+        (query("b", TimeWindow(40, 20)), None),  # on the slices that are kept
+        (query("b", TimeWindow(20, 20, 10)), None),
+        (query("b", TimeWindow(10, 5)), 60),  # 55 is no edge of slices of ten ticks, and tuples are up to 59
+        (query("b", TimeWindow(10, 10, 5)), 65),
+        (query("b", TimeWindow(15, 10)), 50),  # [50, 65) ends behind all tuples
+        (query("b", TimeWindow(95, 10)), -30),  # [-40, 55) ends inside a slice that is kept whole
+        (query("b", TimeWindow(20, 10), SUM), 60),  # its component is not kept
+        (query("b", TimeWindow(20, 10), where="b"), 60),  # nor is its set
+        (query("b", TimeWindow(20, 10), grouping=("k",)), 60),
+        (query("b", TimeWindow(20, 7), where="b"), 63),
     ],
 )
 def test_a_new_query_is_exact_from_the_first_window_that_can_be_told_apart(new: Query, since: int | None) -> None:
@@ -69,19 +69,19 @@ def test_a_new_query_is_exact_from_the_first_window_that_can_be_told_apart(new: 
 def test_what_was_dropped_is_not_answered() -> None:
     state = ran(OLD, range(60), 45)
     assert state.history[0].kept_from == 26
-    carried = carry(state, OLD, plan(*(one.query for one in OLD.queries), query("b", Window(10, 10))))
+    carried = carry(state, OLD, plan(*(one.query for one in OLD.queries), query("b", TimeWindow(10, 10))))
     assert carried.since == {"b": 30}
 
 
 def test_before_any_tuple_everything_is_exact() -> None:
     state = ran(OLD, range(0), -100)
-    carried = carry(state, OLD, plan(query("b", Window(3, 1), SUM, where="b")))
+    carried = carry(state, OLD, plan(query("b", TimeWindow(3, 1), SUM, where="b")))
     assert carried.since == {}
     assert carried.history == {}
 
 
 def test_a_set_that_comes_back_knows_nothing_of_the_time_between() -> None:
-    filtered = query("b", Window(10, 10), where="b")
+    filtered = query("b", TimeWindow(10, 10), where="b")
     both = plan(*(one.query for one in OLD.queries), filtered)
     state = ran(both, range(30), 20)
     state = carry(state, both, OLD)
@@ -91,8 +91,8 @@ def test_a_set_that_comes_back_knows_nothing_of_the_time_between() -> None:
 
 
 def test_a_removed_query_frees_its_cells_components_and_edges() -> None:
-    fine = query("b", Window(4, 2), SUM)
-    both = plan(*(one.query for one in OLD.queries), fine, query("c", Window(50, 10), where="b"))
+    fine = query("b", TimeWindow(4, 2), SUM)
+    both = plan(*(one.query for one in OLD.queries), fine, query("c", TimeWindow(50, 10), where="b"))
     state = ran(both, range(60), 30)
     carried = carry(state, both, OLD)
     (cells,) = carried.cells.values()
@@ -105,7 +105,7 @@ def test_a_removed_query_frees_its_cells_components_and_edges() -> None:
 
 def test_a_query_that_stays_goes_on_as_if_nothing_had_happened() -> None:
     state = ran(OLD, range(30), 25)
-    grown = plan(*(one.query for one in OLD.queries), query("b", Window(5, 5), SUM), query("c", Window(9, 3)))
+    grown = plan(*(one.query for one in OLD.queries), query("b", TimeWindow(5, 5), SUM), query("c", TimeWindow(9, 3)))
     carried = carry(state, OLD, grown)
     rows = [{"tick": tick, "k": "a", "i": 1} for tick in range(30, 50)]
     for before, at in ((state, OLD), (carried, grown)):
@@ -117,14 +117,14 @@ def test_a_query_that_stays_goes_on_as_if_nothing_had_happened() -> None:
 def test_another_query_of_the_same_name_is_new_and_another_text_of_the_same_query_is_not() -> None:
     state = ran(OLD, range(60), 45)
     (same,) = (one.query for one in OLD.queries)
-    assert carry(state, OLD, plan(query("a", Window(10, 10)))).fresh == {"a"}
+    assert carry(state, OLD, plan(query("a", TimeWindow(10, 10)))).fresh == {"a"}
     assert carry(state, OLD, plan(replace(same, text="SELECT  1"))).fresh == frozenset()
 
 
 def test_two_changes_between_rounds_leave_a_new_query_new() -> None:
     state = ran(OLD, range(60), 45)
-    with_b = plan(*(one.query for one in OLD.queries), query("b", Window(10, 5)))
-    with_c = plan(*(one.query for one in with_b.queries), query("c", Window(30, 10)))
+    with_b = plan(*(one.query for one in OLD.queries), query("b", TimeWindow(10, 5)))
+    with_c = plan(*(one.query for one in with_b.queries), query("c", TimeWindow(30, 10)))
     carried = carry(carry(state, OLD, with_b), with_b, with_c)
     assert carried.fresh == {"b", "c"}
     assert carried.since["b"] == 60
@@ -132,7 +132,7 @@ def test_two_changes_between_rounds_leave_a_new_query_new() -> None:
 
 def test_a_fresh_query_answers_from_history_in_its_first_round_and_once() -> None:
     state = ran(OLD, range(60), 45, history_ticks=1000)
-    new = query("b", Window(30, 10))
+    new = query("b", TimeWindow(30, 10))
     both = plan(*(one.query for one in OLD.queries), new)
     state, answers, _ = step(carry(state, OLD, both), RoundInput(frontiers={"s": 45}), both)
     assert [row["window_start"] for row in rows_of(answers.blocks(), new)] == [-20, -10, 0, 10]
@@ -142,7 +142,7 @@ def test_a_fresh_query_answers_from_history_in_its_first_round_and_once() -> Non
 
 def test_since_is_forgotten_when_it_holds_nothing_back_any_more() -> None:
     state = ran(OLD, range(60), 45)
-    new = query("b", Window(20, 10), where="b")
+    new = query("b", TimeWindow(20, 10), where="b")
     both = plan(*(one.query for one in OLD.queries), new)
     state = carry(state, OLD, both)
     assert state.since == {"b": 60}
@@ -157,7 +157,7 @@ def test_only_so_many_slicings_are_remembered(monkeypatch: pytest.MonkeyPatch) -
     primes = [one for one in range(11, 100) if all(one % factor for factor in range(2, int(one**0.5) + 1))]
     for number, prime in enumerate(primes, 1):
         # Of no two of these slicings is one coarser than the other: then the finer one would be forgotten by itself.
-        new = plan(query("a", Window(20, 10)), query("b", Window(prime, prime)))
+        new = plan(query("a", TimeWindow(20, 10)), query("b", TimeWindow(prime, prime)))
         state = carry(state, at, new)
         state, at = ran(new, range(10 * number, 10 * number + 10), 10 * number, state, 10**9), new
     (history,) = state.history.values()
@@ -168,7 +168,7 @@ def test_only_so_many_slicings_are_remembered(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("seed", range(30))
 def test_the_first_exact_window_is_the_one_found_by_looking_at_each(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    window = Window(int(rng.integers(1, 20)), int(rng.integers(1, 12)), int(rng.integers(0, 12)))
+    window = TimeWindow(int(rng.integers(1, 20)), int(rng.integers(1, 12)), int(rng.integers(0, 12)))
     (one,) = plan(query("q", window)).sets
     (planned,) = one.queries
     until, cuts = 0, []
@@ -193,7 +193,7 @@ def test_the_first_exact_window_is_the_one_found_by_looking_at_each(seed: int) -
 
 
 def test_edges_that_only_many_classes_hold_together_are_not_looked_for_for_ever() -> None:
-    (one,) = plan(query("q", Window(1, 1))).sets
+    (one,) = plan(query("q", TimeWindow(1, 1))).sets
     (planned,) = one.queries
     until, seen = 10**12, 10**13
     every = EdgeSet.of([EdgeClass(2), EdgeClass(6, 1), EdgeClass(6, 3), EdgeClass(6, 5)])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from support.catalogs import STREAM, TYPES, make_query
-from windloom.model import Aggregate, Expression, Window
+from windloom.model import Aggregate, Expression, TimeWindow
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan.scans import NativeScan
 from windloom.rounds.cells import Cells, coarsen, keep_from, merge_cells, read_partials, running
@@ -21,7 +21,7 @@ SUM = Aggregate("sum", Expression.of_column("i"))
 
 def planned(grouping: tuple[str, ...] = ("k",)) -> NativeScan:
     """Sums by key over slices of ten ticks."""
-    query = make_query("q", Window(30, 10), [SUM], grouping)
+    query = make_query("q", TimeWindow(30, 10), [SUM], grouping)
     (one,) = make_plan({"s": STREAM}, [query], TYPES, PlanOptions(intake="native")).scans
     assert isinstance(one, NativeScan)
     return one
@@ -96,7 +96,7 @@ def test_cells_behind_a_tick_go_and_groups_without_cells_with_them() -> None:
 
 def test_coarser_slices_hold_the_sums_of_finer_ones_and_tell_which() -> None:
     cells = read_partials(planned(), partials((-10, "a", 1, 1), (0, "a", 1, 2), (10, "a", 1, 3), (0, "b", 1, 4)))
-    coarse, runs = coarsen(cells, EdgeSet.of(SLICINGS["panes"].edges(Window(20, 20))))
+    coarse, runs = coarsen(cells, EdgeSet.of(SLICINGS["panes"].edges(TimeWindow(20, 20))))
     assert seen(coarse) == {("a",): [(-20, 1, 1), (0, 2, 5)], ("b",): [(0, 1, 4)]}
     assert runs.tolist() == [0, 1, 3, 4]
     accumulated = running(cells.lifted[1], runs).parts[0]

@@ -7,7 +7,7 @@ import pytest
 from support.catalogs import STREAMS, TYPES, make_query
 from support.compare import rows_of
 from support.native import taken_of_plan
-from windloom.model import Aggregate, Query, Window
+from windloom.model import Aggregate, LandmarkWindow, Query, TimeWindow, Window
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
@@ -24,7 +24,7 @@ def plan_of(*queries: Query) -> Plan:
     return make_plan(STREAMS, queries, TYPES, PlanOptions())
 
 
-TRADES, QUOTES = counting("trades", "s", Window(10, 10)), counting("quotes", "t", Window(10, 10))
+TRADES, QUOTES = counting("trades", "s", TimeWindow(10, 10)), counting("quotes", "t", TimeWindow(10, 10))
 BOTH = plan_of(TRADES, QUOTES)
 
 
@@ -81,7 +81,7 @@ def test_what_is_kept_depends_on_the_streams_own_frontier() -> None:
 
 
 def test_landmarks_settle_and_end_by_their_own_stream() -> None:
-    queries = [make_query(one, Window.landmark(10), [Aggregate("count")], stream=one) for one in ("s", "t")]
+    queries = [make_query(one, LandmarkWindow(10), [Aggregate("count")], stream=one) for one in ("s", "t")]
     plan = plan_of(*queries)
     state, answers, _ = step(State(), given(plan, {"s": 25, "t": -12}, s=[14, 25], t=[8]), plan)
     assert [ends(answers, one) for one in queries] == [[20], []]
@@ -105,7 +105,7 @@ def test_a_query_that_comes_later_begins_at_the_frontier_of_its_own_stream() -> 
 def test_a_question_is_answered_up_to_the_frontier_of_its_stream() -> None:
     state, _, _ = step(State(), given(BOTH, {"s": 25, "t": 12}, s=[3, 14, 25], t=[3, 12]), BOTH, history_ticks=100)
     for stream, expected in (("s", [10, 20]), ("t", [10])):
-        question = counting("ask", stream, Window(10, 10))
+        question = counting("ask", stream, TimeWindow(10, 10))
         answers, since = ask(state, BOTH, plan_of(question))
         assert ends(answers, question) == expected
         assert since is None

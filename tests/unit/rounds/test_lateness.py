@@ -7,19 +7,19 @@ import pytest
 from support.catalogs import make_query
 from support.native import taken_of_plan
 from support.rounds import plan_of
-from windloom.model import Aggregate, Query, Window
+from windloom.model import Aggregate, Query, RowsWindow, TimeWindow
 from windloom.optimizer import PlanOptions
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, carry, step
+from windloom.rounds.behind import Before
 from windloom.rounds.lateness import Late, Lateness, before_round
 from windloom.rounds.positions import Counting, Counts, Positions
-from windloom.rounds.taken import Before
 
 COUNT = [Aggregate("count")]
-SHORT = make_query("short", Window(10, 10), COUNT)
-LONG = make_query("long", Window(40, 20), COUNT)
-ONLY_B = make_query("only_b", Window(10, 10), COUNT, where="b")
-FIVE = make_query("five", Window.rows(5, 5), COUNT)
+SHORT = make_query("short", TimeWindow(10, 10), COUNT)
+LONG = make_query("long", TimeWindow(40, 20), COUNT)
+ONLY_B = make_query("only_b", TimeWindow(10, 10), COUNT, where="b")
+FIVE = make_query("five", RowsWindow(5, 5), COUNT)
 
 both = pytest.mark.parametrize("intake", ["woven", "native"])
 
@@ -58,7 +58,7 @@ def test_a_tuple_that_no_query_wants_is_never_late(intake: str) -> None:
 
 @both
 def test_queries_of_different_groupings_count_a_tuple_once_for_their_stream(intake: str) -> None:
-    by_b = make_query("by_b", Window(40, 20), COUNT, ("b",))
+    by_b = make_query("by_b", TimeWindow(40, 20), COUNT, ("b",))
     found = late(planned(SHORT, by_b, intake=intake), 55, 45, 25, 15, 15, -90)
     assert found == Lateness({"s": Late(partly=2, dropped=3)}, {"short": Late(0, 5), "by_b": Late(1, 3)})
 
@@ -70,7 +70,7 @@ def test_a_tuple_behind_the_frontier_is_late_for_windows_of_rows_and_may_still_c
 
 @pytest.mark.parametrize("intake", ["auto", "woven"])
 def test_late_tuples_of_windows_of_rows_are_counted_where_no_query_has_windows_of_time(intake: str) -> None:
-    only = make_query("only", Window.rows(5, 5), COUNT, where="b")
+    only = make_query("only", RowsWindow(5, 5), COUNT, where="b")
     found = late(planned(FIVE, only, intake=intake), 55, 45, 44, 42)
     assert found == Lateness({"s": Late(0, 3)}, {"five": Late(0, 3), "only": Late(0, 2)})
 
@@ -85,7 +85,7 @@ def test_tuples_from_before_anybody_counted_are_not_late_for_windows_of_rows() -
 
 @both
 def test_windows_that_a_new_query_is_about_to_report_are_open_for_it(intake: str) -> None:
-    even = make_query("even", Window(20, 20), COUNT)
+    even = make_query("even", TimeWindow(20, 20), COUNT)
     old, new = planned(LONG, intake=intake), planned(LONG, even, intake=intake)
     state, _, _ = step(
         State(), RoundInput(taken_of_plan(old, rows(0, 59)), {"s": 50}, seen={"s": 59}), old, history_ticks=1000

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from windloom.errors import WindloomError
-from windloom.model import Window
+from windloom.model import TimeWindow
 from windloom.slicing import SLICINGS, EdgeClass, EdgeSet, GreatestSlice, PaneSlice, choose_slice_id, find_slicing
 from windloom.slicing.edges import weaveability
 
@@ -13,7 +13,7 @@ SECOND = 1_000_000
 
 
 def test_example_2_of_weave_share_has_8_edges_in_18_seconds_and_weaveability_a_quarter() -> None:
-    a, b = (EdgeSet.of(PAIRS.edges(Window(r, s))) for r, s in ((12, 9), (10, 6)))
+    a, b = (EdgeSet.of(PAIRS.edges(TimeWindow(r, s))) for r, s in ((12, 9), (10, 6)))
     both = a.union(b)
     assert both.composite_slide == 18
     assert both.count_per_composite == 8
@@ -22,7 +22,7 @@ def test_example_2_of_weave_share_has_8_edges_in_18_seconds_and_weaveability_a_q
 
 
 def test_equal_edges_are_perfectly_weaveable() -> None:
-    a, b = (EdgeSet.of(PAIRS.edges(Window(r, 4))) for r in (16, 8))
+    a, b = (EdgeSet.of(PAIRS.edges(TimeWindow(r, 4))) for r in (16, 8))
     assert weaveability(a, b) == 1.0
 
 

@@ -9,7 +9,7 @@ from support.catalogs import make_query
 from support.native import taken_of_plan, tuples_table
 from support.rounds import plan_of
 from windloom.durable.shards.split import join_cells
-from windloom.model import Aggregate, Window
+from windloom.model import Aggregate, RowsWindow, TimeWindow
 from windloom.optimizer import PlanOptions
 from windloom.plan import Plan
 from windloom.rounds import State
@@ -21,10 +21,10 @@ from windloom.spark.intake.take import Ticks
 WOVEN = PlanOptions(intake="woven")
 COUNT = [Aggregate("count")]
 CATALOG = {
-    "all": make_query("all", Window(10, 10), COUNT, ("k",)),
-    "only_b": make_query("only_b", Window(7, 5), COUNT, where="b"),
-    "by_both": make_query("by_both", Window(12, 4), COUNT, ("k", "i"), "b"),
-    "of_rows": make_query("of_rows", Window.rows(3, 1), COUNT),
+    "all": make_query("all", TimeWindow(10, 10), COUNT, ("k",)),
+    "only_b": make_query("only_b", TimeWindow(7, 5), COUNT, where="b"),
+    "by_both": make_query("by_both", TimeWindow(12, 4), COUNT, ("k", "i"), "b"),
+    "of_rows": make_query("of_rows", RowsWindow(3, 1), COUNT),
 }
 ROWS = [{"tick": tick, "k": "xy"[tick % 2], "i": tick % 5, "b": tick % 3 == 0} for tick in range(-20, 61)]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from windloom.durable import PlanRecord
 from windloom.engine.notebook import AnswerViews, facts_table, rows_table
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
-from windloom.engine.streaming.placement.placement import refuse_rows
+from windloom.engine.streaming.placement.placement import refuse_unsharded
 from windloom.engine.streaming.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.streaming.round_loop import RoundLoop
 from windloom.engine.streaming.sinks.sink import Sink
@@ -227,7 +227,7 @@ class Handle(AnswerViews):
         with self._changes:
             name = unused_name(self._newest.queries)
             if not loop.placement.counts_rows:
-                refuse_rows([loop.queries.bind(name, text)])
+                refuse_unsharded([loop.queries.bind(name, text)])
             before, after = self.plan, loop.queries.plan_with(self._newest, name, text)
             with loop.lock:
                 since = loop.carried(after).since.get(name)
@@ -264,7 +264,7 @@ class Handle(AnswerViews):
             if text is not None:
                 bound = loop.queries.bind(name, text)  # what is wrong with it is said before anything changes
                 if not loop.placement.counts_rows:
-                    refuse_rows([bound])
+                    refuse_unsharded([bound])
             put, remove = ({}, [name]) if text is None else ({name: text}, [])
             # Planned outside the lock: a round that runs meanwhile does not wait for the optimizer.
             planned = loop.queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
@@ -359,4 +359,4 @@ class Handle(AnswerViews):
 
 def _told(query: Query, since: int) -> str | None:
     """The start of a window: an instant, or a position."""
-    return f"row {since}" if query.window.is_rows else instant(since)
+    return f"row {since}" if query.window.is_of_positions else instant(since)

@@ -21,7 +21,7 @@ from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
 from windloom.engine.streaming.placement.driver import DriverPlacement
 from windloom.engine.streaming.placement.executors import ExecutorPlacement
-from windloom.engine.streaming.placement.placement import Placement, refuse_rows
+from windloom.engine.streaming.placement.placement import Placement, refuse_unsharded
 from windloom.engine.streaming.progress import RoundProgress
 from windloom.engine.streaming.round_loop import RoundLoop
 from windloom.engine.streaming.sinks.callback import CallbackSink
@@ -63,7 +63,7 @@ def start_stream(
 ) -> Handle:
     frames = registry.streaming_frames()
     if options.placement == "executors":
-        refuse_rows(registry.queries.values())
+        refuse_unsharded(registry.queries.values())
     choices = _sink_choices(sink, path, checkpoint)
     before = _history_frames(spark, registry, frames, history)
     with ExitStack() as undo, as_windloom_errors("the streams"):

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from windloom.kernels.families.algebra import Family
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.model.window import Window
+from windloom.model.windows import Window
 
 Floats = NDArray[np.float64]
 

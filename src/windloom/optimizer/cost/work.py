@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.optimizer.cost.omega import Load
 from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet

@@ -53,7 +53,9 @@ def choose_scans(
             chosen = way if given is None else given.get(stream.name, "woven")
             found.append(_timed(len(found), stream, timed, watched, chosen, constants))
         for members in counted.values():
-            found.append(woven_scan(len(found), members, why="windows of rows need the positions of tuples"))
+            found.append(
+                woven_scan(len(found), members, why=f"{members[0].window.plural} need the positions of tuples")
+            )
     return tuple(found)
 
 
@@ -104,8 +106,10 @@ def _told(cost: float, other: str, other_cost: float) -> str:
 def _obstacle(sets: Sequence[PartialSet], watched: Sequence[PartialSet]) -> str | None:
     """Why Spark's own aggregation cannot make the partials of these sets."""
     if watched:
-        return f"query '{next(watched[0].queries).name}' has windows of rows"
+        return f"query '{next(watched[0].queries).name}' {watched[0].window.native_obstacle}"
     for one in sets:
+        if one.window.native_obstacle is not None:
+            return f"query '{next(one.queries).name}' {one.window.native_obstacle}"
         for part in one.components:
             if not part.card.is_native:
                 return f"'{part.component}' has no partials that Spark can aggregate"

@@ -109,7 +109,7 @@ def _with_finer(feeds: Sequence[WovenSet], sets: Mapping[int, PartialSet]) -> tu
 
 
 def _can_feed(finer: WovenSet, fed: WovenSet, sets: Mapping[int, PartialSet]) -> bool:
-    if not set(fed.groups) < set(finer.groups):
+    if not set(fed.groups) < set(finer.groups) or not sets[fed.number].window.rolls_up:
         return False
     kept = set(zip(sets[finer.number].components, finer.components, strict=True))
     edges = sets[finer.number].edges

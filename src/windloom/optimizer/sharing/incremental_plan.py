@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.errors import WindloomError
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.optimizer.cost.model import CostModel
 from windloom.optimizer.cost.omega import Load
 from windloom.optimizer.sharing.changes import keep_numbers

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.model.window import Window
+from windloom.model.windows import Window
 from windloom.optimizer.cost.omega import EXACT_PAIRS, Load
 
 Floats = NDArray[np.float64]

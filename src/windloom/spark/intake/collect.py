@@ -7,7 +7,7 @@ jobs, each over a few partitions of the same plan; nothing is computed twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,10 @@ PORTION_BYTES = 256 << 20
 
 _LIMIT = "spark.driver.maxResultSize"
 
+#: Rows of an Arrow batch: the setting, what it is where nobody set it, and what suits results that are taken whole.
+_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_USUAL_BATCH, _LARGE_BATCH = "10000", "131072"
+
 
 @dataclass(slots=True)
 class Fetched:
@@ -41,7 +45,8 @@ def collected(frame: DataFrame, what: str, fetched: Fetched | None = None) -> It
     size = _estimated_bytes(frame)
     if size is not None and size <= SMALL_BYTES:
         try:
-            table = frame.toArrow()
+            with _large_batches(frame):
+                table = frame.toArrow()
         except (PySparkException, Py4JJavaError) as error:
             if not _is_too_large(error):
                 raise
@@ -62,7 +67,8 @@ class _Portions:
         large = str(frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false")) == "true"
         self._schema = to_arrow_schema(frame.schema, timezone="UTC", prefers_large_types=large)
         plan = frame._jdf.queryExecution().executedPlan()
-        batches = frame._jdf.toArrowBatchRdd(plan)
+        with _large_batches(frame):
+            batches = frame._jdf.toArrowBatchRdd(plan)
         self._count: int = batches.getNumPartitions()
         self._batches = batches.toJavaRDD()
         self._limit = _limit_bytes(frame)
@@ -106,6 +112,20 @@ class _Portions:
             f"partition {partition} of {self._count:,} alone is larger than {limit} ({_LIMIT})",
             f"repartition the data into more partitions or raise {_LIMIT}, or use placement='executors'",
         )
+
+
+@contextmanager
+def _large_batches(frame: DataFrame) -> Iterator[None]:
+    """Arrow batches of more rows than Spark's default, which costs a third more time; a user's own number stays."""
+    conf = frame.sparkSession.conf
+    if conf.get(_BATCH, _USUAL_BATCH) != _USUAL_BATCH:
+        yield
+        return
+    conf.set(_BATCH, _LARGE_BATCH)
+    try:
+        yield
+    finally:
+        conf.set(_BATCH, _USUAL_BATCH)
 
 
 def _estimated_bytes(frame: DataFrame) -> int | None:

@@ -21,7 +21,8 @@ from windloom.model.stream import Stream
 from windloom.optimizer.intake.woven import woven_scan
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
-from windloom.rounds.taken import ON_TIME, Before, Behind, Taken, join_behind, take_partials, take_together, take_tuples
+from windloom.rounds.behind import ON_TIME, Before, Behind, join_behind
+from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.positions import with_positions
 from windloom.spark.intake.projection import projected

@@ -14,7 +14,8 @@ from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
-from windloom.rounds.taken import ON_TIME, Before, Taken, take_partials, take_together, take_tuples
+from windloom.rounds.behind import ON_TIME, Before
+from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.spark.intake.collect import Fetched, collected
 from windloom.spark.intake.native import tick_sql
 from windloom.spark.intake.partials import partials_frame

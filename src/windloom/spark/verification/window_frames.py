@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -25,11 +26,7 @@ class Windowed:
 
 def windowed(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     """The tuples of the query with their windows."""
-    if query.window.is_landmark:
-        return _from_landmark(query, stream, frame)
-    if query.window.is_rows:
-        return _by_position(query, stream, frame)
-    return _by_time(query, stream, _passing(query, frame))
+    return _KINDS[query.window.kind](query, stream, frame)
 
 
 def _passing(query: Query, frame: DataFrame) -> DataFrame:
@@ -37,8 +34,8 @@ def _passing(query: Query, frame: DataFrame) -> DataFrame:
     return frame if query.where is None else frame.where(f"CAST({query.where.sql} AS BOOLEAN)")
 
 
-def _by_time(query: Query, stream: Stream, source: DataFrame) -> Windowed:
-    window = query.window
+def _by_time(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
+    window, source = query.window, _passing(query, frame)
     length, slide, offset = (
         f"{ticks} microseconds" for ticks in (window.range_ticks, window.slide_ticks, window.offset_ticks)
     )
@@ -54,7 +51,7 @@ def _by_time(query: Query, stream: Stream, source: DataFrame) -> Windowed:
 def _by_position(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     """A tuple at position p lies in the windows that begin at most their number of rows before it."""
     window = query.window
-    source = _passing(query, with_positions(frame, stream, window.partition_by)).where(f"{POSITION} IS NOT NULL")
+    source = _passing(query, with_positions(frame, stream, window.counted_by or ())).where(f"{POSITION} IS NOT NULL")
     slide, count = f"{window.slide_ticks}L", window.range_ticks
     last = f"{POSITION} - pmod({POSITION} - {window.offset_ticks}L, {slide})"
     starts = f"transform(sequence(0L, {count // window.slide_ticks}L), i -> {last} - i * {slide})"
@@ -77,3 +74,11 @@ def _from_landmark(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     source = source.withColumn("__e", F.expr(f"explode(sequence({own_end}, {last_end}L, {slide}))"))
     start = F.expr(instant_sql(f"{window.last_start(first)}L", stream.window_type))
     return Windowed(source, F.col("__e").alias("__w"), start, F.expr(instant_sql("__w", stream.window_type)))
+
+
+#: By kind of window.
+_KINDS: dict[str, Callable[[Query, Stream, DataFrame], Windowed]] = {
+    "range": _by_time,
+    "landmark": _from_landmark,
+    "rows": _by_position,
+}

@@ -70,13 +70,14 @@ class Stopwatch:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + perf_counter() - begun
 
 
-def refuse_rows(queries: Iterable[Query]) -> None:
-    """Where positions cannot be kept: they are of all tuples, not of the groups of a shard."""
+def refuse_unsharded(queries: Iterable[Query]) -> None:
+    """Refuse windows that shards, each with the tuples of its own groups, cannot answer."""
     for query in queries:
-        if query.window.is_rows:
+        obstacle = query.window.shard_obstacle
+        if obstacle is not None:
             raise WindloomError(
-                f"query '{query.name}' has windows of rows, which are not answered on executors in a stream",
-                f"{query.window}: positions are counted over all tuples, and a shard has only those of its groups",
+                f"query '{query.name}' has {query.window.plural}, which are not answered on executors in a stream",
+                f"{query.window}: {obstacle}",
                 "use placement='driver', or windows of time",
             )
 

@@ -8,22 +8,33 @@ when earlier tuples are no longer kept, begins where it is exact (`since`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from windloom.model.stream import Stream
 from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.model.windows import LandmarkWindow, Window
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery
-from windloom.rounds.cells import Cells, keep_from, move_cells
+from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.state import State
+from windloom.rounds.windows.life import Landmark
+from windloom.rounds.windows.time import TimeLife, reported
 
 
-@dataclass(frozen=True, slots=True)
-class Landmark:
-    """Windows of one query from `start` to every end up to `until`."""
+class LandmarkLife(TimeLife):
+    def lost(
+        self, one: PartialSet, planned: PlannedQuery, held: Behind, state: State, landmarks: Mapping[str, Landmark]
+    ) -> tuple[Mask, Mask]:
+        # A tuple is in every window from its own stretch on; one before a settled landmark would have moved it.
+        window, starts, closed = planned.query.window, held.starts, state.closed_of(one)
+        closed_until, _ = reported(window, planned.name, state, closed)
+        is_held = starts >= landmarks[planned.name].start
+        own = (starts - window.offset_ticks) // window.slide_ticks
+        missed = np.where(is_held, own <= closed_until, planned.name not in state.since)
+        return missed, is_held & (closed < TICK_MAX)
 
-    start: int = TICK_MIN
-    until: int = TICK_MIN  # no tuple yet: nothing to report
+    def holds_back(self, window: Window, since: int, closed: int) -> bool:
+        return True  # the landmark of a query that came later is where it is exact: that holds for good
 
 
 def landmarks_of(
@@ -64,24 +75,10 @@ def first_ticks(
 
 
 def landmark_queries(one: PartialSet) -> Iterable[PlannedQuery]:
-    return (planned for planned in one.queries if planned.query.window.is_landmark)
+    return (planned for planned in one.queries if isinstance(planned.query.window, LandmarkWindow))
 
 
 def landmark_streams(plan: Plan) -> list[Stream]:
     """Streams whose first and last tick a batch run must know."""
-    names = {planned.query.stream for planned in plan.queries if planned.query.window.is_landmark}
+    names = {planned.query.stream for one in plan.sets for planned in landmark_queries(one)}
     return [stream for stream in plan.streams if stream.name in names]
-
-
-def fold_behind(cells: Cells, tick: int, starts: Iterable[int]) -> Cells:
-    """Cells before `tick` become one cell a group from each landmark to the next; those before every one are dropped.
-
-    Every open window of a landmark query covers all cells behind the watermark, from its landmark on. So they need not
-    be told apart, and the state does not grow with the stream.
-    """
-    edges = np.unique(np.array(list(starts), np.int64))
-    folded = cells.starts < tick
-    place = np.searchsorted(edges, cells.starts, side="right") - 1
-    moved = np.where(folded & (place >= 0), edges[place], cells.starts)
-    kept = cells if (moved == cells.starts).all() else move_cells(cells, moved)
-    return keep_from(kept, min(int(edges[0]), tick))

@@ -1,0 +1,9 @@
+"""Window kinds: which intervals, of time or of tuple positions, a query reports on; one file per kind."""
+
+from windloom.model.windows.landmark import LandmarkWindow
+from windloom.model.windows.registry import KINDS
+from windloom.model.windows.rows import RowsWindow
+from windloom.model.windows.time import TimeWindow
+from windloom.model.windows.window import MAX_TICKS, Window
+
+__all__ = ["KINDS", "MAX_TICKS", "LandmarkWindow", "RowsWindow", "TimeWindow", "Window"]

@@ -1,0 +1,96 @@
+"""Windows of rows: `[ROWS 1000 SLIDE 100]`, a number of tuples in order of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windloom.model.expression import Expression
+from windloom.model.stream import Stream
+from windloom.model.types import BIGINT, DataType
+from windloom.model.windows.time import sliding_tuple_text
+from windloom.model.windows.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWindow(Window):
+    """Windows `[k·slide + offset, k·slide + offset + range)` of positions of tuples.
+
+    Positions are counted separately for every value of `partition_by`, which has no order: `PARTITION BY a, b` counts
+    as `PARTITION BY b, a` does.
+
+    >>> RowsWindow(1000, 10).short
+    '1000 rows / 10'
+    """
+
+    range_ticks: int
+    slide_ticks: int
+    offset_ticks: int = 0
+    partition_by: tuple[Expression, ...] = ()
+
+    kind = "rows"
+    example = "[ROWS 1000 SLIDE 100]"
+    plural = "windows of rows"
+    is_of_positions = True
+
+    def __post_init__(self) -> None:
+        self._check([("number of rows", self.range_ticks), ("slide", self.slide_ticks)])
+        object.__setattr__(self, "offset_ticks", self.offset_ticks % self.slide_ticks)
+        object.__setattr__(self, "partition_by", tuple(sorted(set(self.partition_by))))
+
+    def with_slide(self, slide_ticks: int) -> RowsWindow:
+        return RowsWindow(self._range_at(slide_ticks), slide_ticks, self.offset_ticks, self.partition_by)
+
+    @property
+    def set_identity(self) -> tuple[str, ...]:
+        return ("rows", *(one.sql for one in self.partition_by))
+
+    @property
+    def counted_by(self) -> tuple[Expression, ...] | None:
+        return self.partition_by
+
+    @property
+    def native_obstacle(self) -> str | None:
+        return "has windows of rows"
+
+    @property
+    def shard_obstacle(self) -> str | None:
+        return "positions are counted over all tuples, and a shard has only those of its groups"
+
+    @property
+    def wide_obstacle(self) -> str | None:
+        return "its windows end at positions, which no watermark tells"
+
+    def edge_type(self, stream: Stream) -> DataType:
+        return BIGINT
+
+    @property
+    def _sort_key(self) -> tuple[object, ...]:
+        return self.range_ticks, self.slide_ticks, self.offset_ticks, self.kind, self.partition_by
+
+    def length_text(self, ticks: int) -> str:
+        return str(ticks)
+
+    def short_length(self, ticks: int) -> str:
+        return str(ticks)
+
+    def edge_text(self, tick: int) -> str:
+        return str(tick)
+
+    def _written(self) -> str:
+        keys = ", ".join(str(one) for one in self.partition_by)
+        counted = f"PARTITION BY {keys} " if keys else ""
+        return f"{counted}ROWS {self.range_ticks} SLIDE {self.slide_ticks}"
+
+    def _short_lengths(self) -> str:
+        return f"{self.range_ticks} rows" + (" tumbling" if self.is_tumbling else f" / {self.slide_ticks}")
+
+    def intervals_text(self) -> str:
+        of = f" of each {', '.join(map(str, self.partition_by))}" if self.partition_by else ""
+        return f"positions [p, p + {self.range_ticks}){of} for every p = {self._multiples()}"
+
+    def tuple_text(self) -> str:
+        return sliding_tuple_text(self)
+
+    @property
+    def passed_text(self) -> str:
+        return "its last tuple"

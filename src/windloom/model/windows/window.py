@@ -1,0 +1,191 @@
+"""What every kind of window says of itself; nobody else asks which kind a window is of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from windloom.errors import WindloomError
+from windloom.model.expression import Expression
+from windloom.model.stream import Stream
+from windloom.model.time import format_duration, format_instant
+from windloom.model.types import DataType
+from windloom.model.words import short_duration
+
+#: Longest range, slide or offset accepted (about 10,000 years): keeps window arithmetic inside 64 bits.
+MAX_TICKS = 2**58
+
+
+class Window(ABC):
+    """The windows of a query. To slicings and costs they are `[k·slide + offset, k·slide + offset + range)`.
+
+    Those are the windows themselves where they are of time or of rows. A kind that has other windows says which
+    stretches of this form they are made of.
+    """
+
+    __slots__ = ()
+
+    #: The name of the kind, in JSON and in registries.
+    kind: ClassVar[str]
+    #: How a window of the kind is written.
+    example: ClassVar[str]
+    #: The kind in a few words: `windows of time`.
+    plural: ClassVar[str]
+    #: Its ticks are positions of tuples, and not of time.
+    is_of_positions: ClassVar[bool] = False
+    #: Slices stay as they are cut for as long as a window needs them: what is told by slice can be asked of it.
+    keeps_slices: ClassVar[bool] = True
+    #: The cells of a coarse grouping can be made from those of a finer one.
+    rolls_up: ClassVar[bool] = True
+
+    if TYPE_CHECKING:
+
+        @property
+        def range_ticks(self) -> int: ...
+
+        @property
+        def slide_ticks(self) -> int: ...
+
+        @property
+        def offset_ticks(self) -> int: ...
+
+    # ---- lengths ------------------------------------------------------------------------------------------------
+
+    def _check(self, lengths: Iterable[tuple[str, int]]) -> None:
+        """Refuse lengths (what they are, ticks) of which no window can be made."""
+        for what, ticks in lengths:
+            if ticks <= 0:
+                raise WindloomError(
+                    f"the {what} of a window must be positive, not {self.length_text(ticks)}",
+                    hint=f"for example {self.example}",
+                )
+            if ticks > MAX_TICKS:
+                raise WindloomError(
+                    f"the {what} {self.length_text(ticks)} is too long", hint=f"at most {self.length_text(MAX_TICKS)}"
+                )
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Every tuple lies in exactly one window."""
+        return self.range_ticks == self.slide_ticks
+
+    @property
+    def overlap(self) -> float:
+        """How many of the stretches hold one tuple, on average: range / slide."""
+        return self.range_ticks / self.slide_ticks
+
+    @property
+    def windows_per_tuple(self) -> float | None:
+        """How many windows hold one tuple, on average; None: every one that ends after it."""
+        return self.overlap
+
+    @property
+    def extent_ticks(self) -> int | None:
+        """How far before its end a window may begin; None: it grows without end."""
+        return self.range_ticks
+
+    def last_start(self, tick: int) -> int:
+        """The latest `k·slide + offset` at or before the tick."""
+        return tick - (tick - self.offset_ticks) % self.slide_ticks
+
+    @abstractmethod
+    def with_slide(self, slide_ticks: int) -> Window:
+        """Windows of the same kind at another slide; a range of whole slides stays one, as near as it can."""
+
+    def _range_at(self, slide_ticks: int) -> int:
+        length = self.range_ticks
+        if length % self.slide_ticks == 0:
+            length = max(1, round(length / slide_ticks)) * slide_ticks
+        return length
+
+    # ---- sets and scans -----------------------------------------------------------------------------------------
+
+    @property
+    def set_identity(self) -> tuple[str, ...]:
+        """What the kind adds to the identity of a set: windows with the same are answered from the same cells."""
+        return ()
+
+    @property
+    def counted_by(self) -> tuple[Expression, ...] | None:
+        """By what tuples are counted whose positions are sliced (nothing: all together); None: slices are of time."""
+        return None
+
+    @property
+    def native_obstacle(self) -> str | None:
+        """Why Spark's own aggregation cannot make its partials, of a query: `has windows of rows`."""
+        return None
+
+    @property
+    def shard_obstacle(self) -> str | None:
+        """Why the shards of a stream, each with its own groups, cannot answer it."""
+        return None
+
+    @property
+    def wide_obstacle(self) -> str | None:
+        """Why no watermark tells which window is the last complete one of every group."""
+        return None
+
+    def edge_type(self, stream: Stream) -> DataType:
+        """The type of `window_start` and `window_end`."""
+        return stream.window_type
+
+    # ---- words --------------------------------------------------------------------------------------------------
+
+    @property
+    def _sort_key(self) -> tuple[object, ...]:
+        return self.range_ticks, self.slide_ticks, self.offset_ticks, self.kind
+
+    def __lt__(self, other: Window) -> bool:
+        return self._sort_key < other._sort_key
+
+    def length_text(self, ticks: int) -> str:
+        """A length as people write it: a duration, or a number of rows."""
+        return format_duration(ticks)
+
+    def short_length(self, ticks: int) -> str:
+        """The same in few letters."""
+        return short_duration(ticks)
+
+    def edge_text(self, tick: int) -> str:
+        """Where a window begins or ends: an instant, or a position."""
+        return format_instant(tick)
+
+    def __str__(self) -> str:
+        offset = f" OFFSET {self.length_text(self.offset_ticks)}" if self.offset_ticks else ""
+        return f"[{self._written()}{offset}]"
+
+    @abstractmethod
+    def _written(self) -> str:
+        """What stands in the bracket, without an offset."""
+
+    @property
+    def short(self) -> str:
+        """A label of few letters: `1 h / 1 min`."""
+        offset = f" + {self.short_length(self.offset_ticks)}" if self.offset_ticks else ""
+        return self._short_lengths() + offset
+
+    def _short_lengths(self) -> str:
+        rhythm = " tumbling" if self.is_tumbling else f" / {self.short_length(self.slide_ticks)}"
+        return self.short_length(self.range_ticks) + rhythm
+
+    def _multiples(self) -> str:
+        offset = f" + {self.short_length(self.offset_ticks)}" if self.offset_ticks else ""
+        return f"k · {self.short_length(self.slide_ticks)}{offset}"
+
+    @abstractmethod
+    def intervals_text(self) -> str:
+        """Which intervals the windows are, as a phrase."""
+
+    @abstractmethod
+    def tuple_text(self) -> str:
+        """In which windows a tuple lies, as a phrase without its subject."""
+
+    def slices_text(self, slices: str) -> str:
+        """How many slices a window has, as a phrase without its subject."""
+        return f"spans {slices}"
+
+    @property
+    def passed_text(self) -> str:
+        """What the watermark must pass before a window is reported."""
+        return "its end"

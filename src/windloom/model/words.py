@@ -1,0 +1,65 @@
+"""Numbers and durations as people read them: what windows say of themselves, and every explanation."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from windloom.model.time import format_duration
+
+_SHORT_UNITS = {
+    "week": "w",
+    "day": "d",
+    "hour": "h",
+    "minute": "min",
+    "second": "s",
+    "millisecond": "ms",
+    "microsecond": "µs",
+}
+
+
+def number(value: float) -> str:
+    """Three significant digits below a thousand, whole numbers with separators above.
+
+    >>> number(1234567), number(12.345), number(0.000123456), number(40.0), number(3.2e18)
+    ('1,234,567', '12.3', '0.000123', '40', '3.2e+18')
+    """
+    if not isfinite(value):
+        return "∞" if value > 0 else ("−∞" if value < 0 else "not a number")
+    if abs(value) >= 1e15 or 0 < abs(value) < 1e-6:
+        return f"{value:.3g}"
+    if abs(value) >= 999.5:
+        return f"{value:,.0f}"
+    text = f"{value:.3g}"
+    if "e" in text:  # Python leaves fixed notation below 1e-4
+        text = f"{value:.9f}".rstrip("0")
+    return text
+
+
+def count(how_many: int, one: str, many: str | None = None) -> str:
+    """
+    >>> count(1, "query", "queries"), count(1200, "query", "queries"), count(0, "tree")
+    ('1 query', '1,200 queries', '0 trees')
+    """
+    return f"{how_many:,} {one if how_many == 1 else (many or one + 's')}"
+
+
+def share(part: float) -> str:
+    """
+    >>> share(0.5), share(0.9999), share(0.0004), share(0.0), share(1.0)
+    ('50 %', '>99 %', '<1 %', '0 %', '100 %')
+    """
+    percent = round(100 * part)
+    if percent == 100 and part < 1:
+        return ">99 %"
+    if percent == 0 and part > 0:
+        return "<1 %"
+    return f"{percent} %"
+
+
+def short_duration(ticks: int) -> str:
+    """
+    >>> short_duration(3_600_000_000), short_duration(1_000_000_000), short_duration(1_500_000)
+    ('1 h', '1000 s', '1500 ms')
+    """
+    how_many, unit = format_duration(ticks).split()
+    return f"{how_many} {_SHORT_UNITS[unit.removesuffix('s')]}"

@@ -1,0 +1,81 @@
+"""Tuples behind a frontier, and what decides which ones are late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.model.time import TICK_MIN
+from windloom.weave.tuples import SIGNATURE_BITS
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Tuples behind a frontier, counted by finest slice (where it begins) and signature.
+
+    All tuples of an entry are in the same windows of the same queries: late tuples are counted exactly.
+    """
+
+    starts: Ints
+    words: tuple[Ints, ...]
+    tuples: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def holds(self, bit: int | None) -> Mask:
+        """Entries whose tuples satisfy a predicate; None: every one."""
+        if bit is None:
+            return np.ones(len(self), np.bool_)
+        return np.asarray((self.words[bit // SIGNATURE_BITS] >> (bit % SIGNATURE_BITS)) & 1, np.bool_)
+
+    def to_table(self) -> pa.Table:
+        columns = [self.starts, self.tuples, *self.words]
+        return pa.Table.from_arrays([pa.array(one) for one in columns], names=[str(i) for i in range(len(columns))])
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Behind:
+        starts, tuples, *words = (np.array(column.to_numpy(), np.int64) for column in table.columns)
+        return cls(starts, tuple(words), tuples)
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What decides which tuples of a stream are late: the frontier before the round.
+
+    `since` are ticks from which on tuples are counted for some windows of rows: slices are told apart there as well.
+    """
+
+    closed: int = TICK_MIN
+    since: tuple[int, ...] = ()
+
+
+#: Nothing is closed yet, and so no tuple is late.
+ON_TIME = Before()
+
+
+def count_behind(starts: Ints, words: Sequence[Ints], tuples: Ints) -> Behind:
+    """Entries of equal slice and signature are one."""
+    columns = [np.asarray(one, np.int64) for one in (starts, *words)]
+    order = np.lexsort(columns)
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = np.any([np.diff(one[order]) != 0 for one in columns], axis=0)
+    first = np.flatnonzero(is_new)
+    total = np.add.reduceat(tuples[order], first)
+    distinct = [one[order][first] for one in columns]
+    return Behind(distinct[0], tuple(distinct[1:]), total)
+
+
+def join_behind(parts: Iterable[Behind]) -> Behind:
+    """Tuples that several parts counted."""
+    found = list(parts)
+    words = [np.concatenate(each) for each in zip(*(one.words for one in found), strict=True)]
+    starts, tuples = (np.concatenate(each) for each in zip(*((one.starts, one.tuples) for one in found), strict=True))
+    return count_behind(starts, words, tuples)

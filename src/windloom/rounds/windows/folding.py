@@ -1,0 +1,23 @@
+"""Folding: cells behind the watermark that every open window of a landmark query covers become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from windloom.rounds.cells import Cells, keep_from, move_cells
+
+
+def fold_behind(cells: Cells, tick: int, starts: Iterable[int]) -> Cells:
+    """Cells before `tick` become one cell a group from each landmark to the next; those before every one are dropped.
+
+    Every open window of a landmark query covers all cells behind the watermark, from its landmark on. So they need not
+    be told apart, and the state does not grow with the stream.
+    """
+    edges = np.unique(np.array(list(starts), np.int64))
+    folded = cells.starts < tick
+    place = np.searchsorted(edges, cells.starts, side="right") - 1
+    moved = np.where(folded & (place >= 0), edges[place], cells.starts)
+    kept = cells if (moved == cells.starts).all() else move_cells(cells, moved)
+    return keep_from(kept, min(int(edges[0]), tick))

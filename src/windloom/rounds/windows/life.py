@@ -1,0 +1,144 @@
+"""What a kind of window decides in a round; the step and its parts ask it, and never which kind it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.cells.lanes import shift_queries
+from windloom.kernels.cells.locate import Lanes, locate
+from windloom.kernels.compiling.memory import new_array
+from windloom.model.time import TICK_MIN
+from windloom.model.windows import Window
+from windloom.plan.physical import PartialSet, PlannedQuery
+from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.cells import Cells
+from windloom.rounds.positions import Positions
+from windloom.rounds.state import History, State
+
+if TYPE_CHECKING:
+    from windloom.rounds.parts import Part
+
+#: Of every group of a set, `(after, until]` for the ends of its windows: where groups close by themselves.
+Span = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+#: Starts of marked cells, bounds of their groups, and the cell that each lies in; three empty arrays without marks.
+Marks = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+
+
+@dataclass(frozen=True, slots=True)
+class Landmark:
+    """Windows of one query from `start` to every end up to `until`."""
+
+    start: int = TICK_MIN
+    until: int = TICK_MIN  # no tuple yet: nothing to report
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One round as windows see it: the state before it, and what it has moved.
+
+    `closed` says, by number of the set, up to where windows are closed after the round.
+    """
+
+    before: State
+    closed: Mapping[int, int]
+    positions: Positions
+    landmarks: Mapping[str, Landmark] = field(default_factory=dict)
+    history_ticks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a round leaves of the cells of a set; `span` where groups close their windows by themselves."""
+
+    cells: Cells
+    history: History
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Rows to answer, and where the window of each ends."""
+
+    lanes: Lanes
+    window_end: NDArray[np.int64]
+
+
+class Life(ABC):
+    """Windows of one kind, from round to round. Kinds that share sets agree in everything that is asked of a set."""
+
+    #: Cells of a set that nobody asked for can be made from the tuples of past rounds.
+    weaves_again = True
+
+    # ---- of a set -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
+        """What is kept of the cells of a set when a round has reported its windows."""
+
+    def interval(self, after: int, until: int) -> tuple[int, int]:
+        """`(after, until]` for the ends of the windows that a round reports, where the set is closed at these ticks."""
+        return after, until
+
+    def told_apart(self, one: PartialSet, state: State) -> tuple[int, ...]:
+        """Ticks at which tuples of one slice differ in being late."""
+        return ()
+
+    def held_from(self, window: Window, seen: int | None) -> int | None:
+        """From where on a set that is new holds what its windows need, behind tuples up to `seen`; None: everything."""
+        return None if seen is None else seen + 1
+
+    def located(self, cells: Cells, groups: slice, part: Part, marks: Marks, span: Span | None) -> Located:
+        """Which cells each window of the part covers, for some groups."""
+        bounds = cells.group_bounds[groups.start : groups.stop + 1]
+        lanes = locate(cells.starts, bounds, part.windows, part.after, part.until, marks, span)
+        window_end = new_array(len(lanes), np.int64)
+        shift_queries(lanes.window_start, lanes.bounds, part.windows.ranges, window_end)
+        count = groups.stop - groups.start
+        for query in part.windows.landmark_queries:
+            rows = slice(int(lanes.bounds[query * count]), int(lanes.bounds[(query + 1) * count]))
+            lanes.window_start[rows] = part.windows.every_landmark[query]
+        return Located(lanes, window_end)
+
+    # ---- of a query ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def lost(
+        self, one: PartialSet, planned: PlannedQuery, held: Behind, state: State, landmarks: Mapping[str, Landmark]
+    ) -> tuple[Mask, Mask]:
+        """Which late entries find a window of the query closed, and which one that is still open."""
+
+    def own_after(self, planned: PlannedQuery, state: State, closed: int) -> int:
+        """The end after which a query reports its windows, where that is not where its set was closed."""
+        after = TICK_MIN if planned.name in state.fresh else closed
+        since = state.since.get(planned.name)
+        return after if since is None else max(after, self.after_since(planned.query.window, since))
+
+    def after_since(self, window: Window, since: int) -> int:
+        """The end behind which all windows begin at or after `since`."""
+        return since + window.range_ticks - 1
+
+    @abstractmethod
+    def holds_back(self, window: Window, since: int, closed: int) -> bool:
+        """Does it still matter that only windows which begin at or after `since` are reported?"""
+
+    @abstractmethod
+    def first_exact(
+        self, one: PartialSet, planned: PlannedQuery, history: History, state: State, positions: Positions
+    ) -> int | None:
+        """Start of the first window from which on every window of a new query is exact; None if all of them are."""
+
+    def question_obstacle(self, window: Window) -> tuple[str, str] | None:
+        """Why a question cannot be answered from what is kept, and what to do."""
+        return None
+
+    def last_start(self, window: Window, closed: int) -> int:
+        """Start of the last window that is closed."""
+        last = (closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
+        return last * window.slide_ticks + window.offset_ticks

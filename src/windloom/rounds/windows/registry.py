@@ -1,0 +1,20 @@
+"""The life of every kind of window in rounds, by the name of the kind."""
+
+from __future__ import annotations
+
+from windloom.model.windows import LandmarkWindow, RowsWindow, TimeWindow, Window
+from windloom.rounds.windows.landmark import LandmarkLife
+from windloom.rounds.windows.life import Life
+from windloom.rounds.windows.rows import RowsLife
+from windloom.rounds.windows.time import TimeLife
+
+LIVES: dict[str, Life] = {
+    TimeWindow.kind: TimeLife(),
+    LandmarkWindow.kind: LandmarkLife(),
+    RowsWindow.kind: RowsLife(),
+}
+
+
+def life_of(window: Window) -> Life:
+    """The life of a query's windows; of a set, that of any of its windows."""
+    return LIVES[window.kind]

@@ -1,0 +1,89 @@
+"""Windows of rows in rounds: a window closes when all its positions have a tuple, for every key by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.model.windows import Window
+from windloom.plan.physical import PartialSet, PlannedQuery
+from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.cells import Cells, keep_from
+from windloom.rounds.positions import Counts, Positions
+from windloom.rounds.state import History, State
+from windloom.rounds.windows.life import Landmark, Left, Life, Span, Turn
+
+
+class RowsLife(Life):
+    weaves_again = False  # positions alone tell what a query that comes later can count on
+
+    def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
+        closed, after = turn.closed[one.number], turn.positions
+        span = _passed(one, cells, turn.before.positions, after, closed)
+        return Left(_still_open(one, cells, after, closed), history, span)
+
+    def interval(self, after: int, until: int) -> tuple[int, int]:
+        return TICK_MIN, TICK_MAX  # ends are positions, which spans narrow group by group
+
+    def told_apart(self, one: PartialSet, state: State) -> tuple[int, ...]:
+        after = state.positions.counts_of(one).after
+        return (after + 1,) if after > TICK_MIN else ()
+
+    def held_from(self, window: Window, seen: int | None) -> int | None:
+        return None
+
+    def lost(
+        self, one: PartialSet, planned: PlannedQuery, held: Behind, state: State, landmarks: Mapping[str, Landmark]
+    ) -> tuple[Mask, Mask]:
+        # A tuple that comes behind the frontier has no position; those from before anybody asked were not to have one.
+        # Where nobody came later every such tuple was: also in a scan without slices of time, where none has a start.
+        after = state.positions.counts_of(one).after
+        missed = np.ones(len(held), np.bool_) if after == TICK_MIN else held.starts > after
+        return missed, np.zeros(len(held), np.bool_)
+
+    def own_after(self, planned: PlannedQuery, state: State, closed: int) -> int:
+        # What has been reported is told by positions.
+        since = state.since.get(planned.name)
+        return TICK_MIN if since is None else self.after_since(planned.query.window, since)
+
+    def holds_back(self, window: Window, since: int, closed: int) -> bool:
+        return True
+
+    def first_exact(
+        self, one: PartialSet, planned: PlannedQuery, history: History, state: State, positions: Positions
+    ) -> int | None:
+        """Start of the first window of which no tuple had a position yet; None if none has."""
+        most, window = positions.counts_of(one).most, planned.query.window
+        if most == 0:
+            return None
+        return -((window.offset_ticks - most) // window.slide_ticks) * window.slide_ticks + window.offset_ticks
+
+    def question_obstacle(self, window: Window) -> tuple[str, str] | None:
+        fact = f"its windows {window} are of rows, whose positions are not kept for questions"
+        return fact, "add it as a query: it counts from the next round on"
+
+
+def _next_positions(one: PartialSet, counts: Counts, cells: Cells) -> NDArray[np.int64]:
+    """Of every group of a set's cells: the position that the next tuple of its key will have."""
+    keys = [cells.keys[one.group_by.index(key)] for key in one.counted_by or ()]
+    return counts.of(keys, cells.groups)
+
+
+def _passed(one: PartialSet, cells: Cells, before: Positions, after: Positions, closed: int) -> Span:
+    """Of every group, the positions in which its windows that a round reports end; all of them when all is closed."""
+    first = _next_positions(one, before.counts_of(one), cells)
+    if closed >= TICK_MAX:
+        return first, np.full(cells.groups, TICK_MAX)
+    return first, _next_positions(one, after.counts_of(one), cells)
+
+
+def _still_open(one: PartialSet, cells: Cells, after: Positions, closed: int) -> Cells:
+    """Cells that windows which are not complete may cover."""
+    if closed >= TICK_MAX:
+        return keep_from(cells, TICK_MAX)
+    longest = max(planned.query.window.range_ticks for planned in one.queries)
+    needed_from = _next_positions(one, after.counts_of(one), cells) - longest + 1
+    return keep_from(cells, np.repeat(needed_from, np.diff(cells.group_bounds)))
