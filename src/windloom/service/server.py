@@ -122,6 +122,10 @@ class HttpServer:
         self._server, self._socket = uvicorn.Server(config), listening
         self._thread = threading.Thread(target=self._run, name="windloom-http", daemon=True)
 
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
     def start(self) -> None:
         self._thread.start()
 

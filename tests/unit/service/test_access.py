@@ -158,7 +158,6 @@ def test_a_request_that_takes_too_long_is_answered_while_it_still_works() -> Non
         answer = client.get("/api/v1/queries/flow/answers")
         assert (answer.status_code, answer.json()["error"]["message"]) == (503, "this takes too long")
         loom.may_go_on.set()
-        assert client.get("/healthz").status_code == 200
 
 
 def test_only_so_much_is_worked_on_at_once() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -150,6 +152,12 @@ def test_metrics_are_those_of_the_rounds(client: Client) -> None:
     assert 'windloom_lag_seconds{stream="trades"} 3.5' in lines
     assert "windloom_up 1.0" in lines
     assert any(line.startswith('windloom_query_cost_seconds{query="flow"} ') for line in lines)
+
+
+def test_every_figure_of_the_dashboard_is_one_of_the_metrics(client: Client) -> None:
+    dashboard = (Path(__file__).resolve().parents[3] / "docs" / "grafana.json").read_text()
+    known = set(re.findall(r"^(windloom_\w+)", client.get("/metrics").text, re.MULTILINE))
+    assert set(re.findall(r"windloom_\w+", dashboard)) <= known
 
 
 def test_a_query_above_the_largest_cost_is_refused_with_the_figure(loom: FakeLoom) -> None:
