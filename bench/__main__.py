@@ -25,11 +25,19 @@ def main() -> int:
     # Imported here: the parent only starts processes, and --help needs no Spark.
     from bench.cold import COLD_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
+    from bench.service import SERVICE_WORKLOADS
     from bench.streams import STREAM_WORKLOADS
     from bench.unlike import UNLIKE_WORKLOADS
     from bench.workloads import WORKLOADS as BATCH_WORKLOADS
 
-    workloads = {**BATCH_WORKLOADS, **SCAN_WORKLOADS, **STREAM_WORKLOADS, **UNLIKE_WORKLOADS, **COLD_WORKLOADS}
+    workloads = {
+        **BATCH_WORKLOADS,
+        **SCAN_WORKLOADS,
+        **STREAM_WORKLOADS,
+        **UNLIKE_WORKLOADS,
+        **COLD_WORKLOADS,
+        **SERVICE_WORKLOADS,
+    }
 
     chosen = {asked: meant_by(asked, workloads) for asked in arguments.names}
     unknown = [asked for asked, found in chosen.items() if not found]

@@ -96,10 +96,8 @@ export function lines(place, series, label) {
   const x = (at) => MARGIN.left + (x1 === x0 ? 0.5 : (at - x0) / (x1 - x0)) * (width - MARGIN.left - MARGIN.right);
   const y = (value) => height - MARGIN.bottom - (y1 === y0 ? 0.5 : (value - y0) / (y1 - y0)) * (height - MARGIN.top - MARGIN.bottom);
   rows(svg, width, y, marks, number);
-  const shown = width > 560 ? 4 : 2;
-  for (let i = 0; i <= (x1 === x0 ? 0 : shown); i++) {
-    const at = x0 + ((x1 - x0) * i) / shown;
-    const anchor = i === 0 ? "start" : i === shown ? "end" : "middle";
+  for (const at of instants(x0, x1, width > 560 ? 6 : 3)) {
+    const anchor = x(at) < MARGIN.left + 24 ? "start" : x(at) > width - MARGIN.right - 24 ? "end" : "middle";
     svg.append(s("text", { x: x(at), y: height - 6, "text-anchor": anchor }, timeText(at)));
   }
   series.forEach((one, k) => {
@@ -107,6 +105,18 @@ export function lines(place, series, label) {
     else svg.append(s("path", { class: `series l${k % 8}`, d: path(one.points, x, y) }));
   });
   put(place, svg, pointer(place, svg, series, { x, y, width, height }));
+}
+
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400].map((one) => one * 1000);
+
+/** Round instants, or of windows of rows round positions. */
+function instants(least, most, count) {
+  if (most === least) return [least];
+  if (most < 1e11) return ticks(least, most, count);
+  const step = STEPS.find((one) => (most - least) / one <= count) || Math.ceil((most - least) / count / 864e5) * 864e5;
+  const found = [];
+  for (let at = Math.ceil(least / step) * step; at <= most; at += step) found.push(at);
+  return found;
 }
 
 const timeText = (at) => (at > 1e11 ? clock(new Date(at).toISOString()) : number(at));
@@ -117,11 +127,11 @@ function pointer(place, svg, series, { x, width, height }) {
   const tip = h("div", { class: "tip", hidden: true });
   const cursor = s("line", { class: "cursor", y1: MARGIN.top, y2: height - MARGIN.bottom, visibility: "hidden" });
   svg.append(cursor);
-  const instants = [...new Set(series.flatMap((one) => one.points.map(([at]) => at)))].sort((a, b) => a - b);
+  const known = [...new Set(series.flatMap((one) => one.points.map(([at]) => at)))].sort((a, b) => a - b);
   svg.addEventListener("pointermove", (event) => {
     const box = svg.getBoundingClientRect();
     const where = ((event.clientX - box.left) / box.width) * width;
-    const at = instants.reduce((best, one) => (Math.abs(x(one) - where) < Math.abs(x(best) - where) ? one : best), instants[0]);
+    const at = known.reduce((best, one) => (Math.abs(x(one) - where) < Math.abs(x(best) - where) ? one : best), known[0]);
     cursor.setAttribute("x1", x(at));
     cursor.setAttribute("x2", x(at));
     cursor.setAttribute("visibility", "visible");
