@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -81,6 +82,7 @@ class ServedHandle:
     ) -> None:
         self._handle, self._stored = handle, stored
         self.streams, self.rejected = dict(streams), tuple(rejected)
+        self._making = threading.Lock()  # many who watch ask for the same plan at once
         self._planned: tuple[Plan, Mapping[str, Any]] | None = None
         self._costed: tuple[Plan, Mapping[str, Any]] | None = None
 
@@ -119,22 +121,24 @@ class ServedHandle:
         return self._handle.explain(query=query)
 
     def plan(self) -> Mapping[str, Any]:
-        plan, known = self._handle.plan, self._planned
-        if known is None or known[0] is not plan:
-            # Through JSON, so that callers cannot change what is kept and everything in it can be sent.
-            self._planned = known = (plan, json.loads(json.dumps(explain_json(plan))))
-        return known[1]
+        plan = self._handle.plan
+        with self._making:
+            if self._planned is None or self._planned[0] is not plan:
+                # Through JSON, so that everything in it can be sent.
+                self._planned = (plan, json.loads(json.dumps(explain_json(plan))))
+            return self._planned[1]
 
     def picture(self) -> str:
         return explain_svg(self._handle.plan)
 
     def costs(self) -> Mapping[str, Any]:
         """The sharing report; made once per plan, since it compares every query with every other."""
-        plan, known = self._handle.plan, self._costed
-        if known is None or known[0] is not plan:
-            report = report_sharing(plan, Known().in_force())
-            self._costed = known = (plan, json.loads(json.dumps(sharing_json(plan, report))))
-        return known[1]
+        plan = self._handle.plan
+        with self._making:
+            if self._costed is None or self._costed[0] is not plan:
+                report = report_sharing(plan, Known().in_force())
+                self._costed = (plan, json.loads(json.dumps(sharing_json(plan, report))))
+            return self._costed[1]
 
     def groupings(self) -> Mapping[str, Sequence[str]]:
         """Grouping columns by query, as they are called in its answers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -15,6 +15,7 @@ from windloom.service.access import Gate, Level
 from windloom.service.faults import RefusedError
 from windloom.service.feed import RoundFeed
 from windloom.service.metrics import Metrics
+from windloom.service.models import Latest
 from windloom.service.running import RunningLoom
 from windloom.service.totals import Totals
 
@@ -28,8 +29,16 @@ class Limits:
 
     body_bytes: int = 64 << 10
     seconds: float = 30.0
+    patience: float = 5.0  # seconds that a request waits for others to be done
     rows: int = 100_000
     max_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Answers that are the same for everyone until the next round, or until queries change."""
+
+    latest: dict[str, Latest] = field(default_factory=dict)
 
 
 class Service:
@@ -49,18 +58,24 @@ class Service:
         self.feed = feed or RoundFeed()
         self.totals = Totals()
         self.metrics = Metrics(self._costs, lambda: self.feed.watchers)
+        self.kept = Kept()
         self._working = threading.BoundedSemaphore(_AT_ONCE)
 
     def round_done(self, done: RoundProgress) -> None:
         """Called by the thread of a round."""
         self.totals.add(done)
         self.metrics.add(done)
+        self.kept = Kept()
         self.feed.publish(done)
+
+    def queries_changed(self) -> None:
+        self.kept = Kept()
+        self.feed.announce("queries")
 
     @contextmanager
     def working(self) -> Iterator[None]:
         """For requests that take more than a moment."""
-        if not self._working.acquire(blocking=False):
+        if not self._working.acquire(timeout=self.limits.patience):
             raise RefusedError(
                 429, "too much is asked at once", f"{_AT_ONCE} plans and questions are being worked on", "try again"
             )

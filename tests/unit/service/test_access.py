@@ -161,7 +161,7 @@ def test_a_request_that_takes_too_long_is_answered_while_it_still_works() -> Non
 
 
 def test_only_so_much_is_worked_on_at_once() -> None:
-    service = Service(FakeLoom())
+    service = Service(FakeLoom(), limits=Limits(patience=0))
     with Client(make_app(service)) as client, ExitStack() as busy:
         for _ in range(8):
             busy.enter_context(service.working())

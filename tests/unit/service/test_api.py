@@ -113,6 +113,20 @@ def test_the_latest_answers_are_a_row_and_the_points_of_its_group(client: Client
     assert [value for _, value in found["flow"]["points"]] == [float(v) for v in range(101, 130, 2)]
 
 
+def test_the_latest_answers_are_read_once_per_round(client: Client, loom: FakeLoom, service: Service) -> None:
+    read: list[str] = []
+    rows = loom.answers
+    loom.answers = lambda name, *given: (read.append(name), rows(name, *given))[1]  # type: ignore[method-assign]
+    for _ in range(3):
+        client.get("/api/v1/latest", params={"query": "flow"})
+    assert read == ["flow"]
+    service.round_done(made_round(2))
+    client.get("/api/v1/latest", params={"query": "flow"})
+    client.put("/api/v1/queries/flow", json={"text": AVERAGE})
+    client.get("/api/v1/latest", params={"query": "flow"})
+    assert read == ["flow"] * 3
+
+
 def test_the_plan_is_data_and_a_picture(client: Client) -> None:
     assert client.get("/api/v1/plan").json()["counts"]["queries"] == 2
     picture = client.get("/api/v1/plan.svg")

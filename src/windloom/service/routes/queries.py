@@ -133,7 +133,7 @@ def _text(service: Service, name: str) -> str:
 
 
 def _changed(service: Service, change: Change) -> Changed:
-    service.feed.announce("queries")
+    service.queries_changed()
     return Changed(query=change.query, round=change.round, complete_from=change.complete_from)
 
 
