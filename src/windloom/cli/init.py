@@ -56,7 +56,7 @@ def init(file: str, out: str | None, name: str | None) -> None:
     time = guess_time(rows)
     stream = name or re.sub(r"\W+", "_", Path(file).stem.partition(".")[0]).strip("_").lower() or "events"
     target = Path(out or f"{stream}.cql")
-    text = catalog_text(stream, rows, time, file)
+    text = catalog_text(stream, rows, time, file, target)
     try:
         with target.open("x", encoding="utf-8") as writer:
             writer.write(text)
@@ -91,7 +91,7 @@ def guess_time(rows: pa.Table) -> Time:
     )
 
 
-def catalog_text(stream: str, rows: pa.Table, time: Time, file: str) -> str:
+def catalog_text(stream: str, rows: pa.Table, time: Time, file: str, target: Path) -> str:
     """A stream, and two queries that any data can answer."""
     import pyarrow as pa
 
@@ -106,8 +106,8 @@ def catalog_text(stream: str, rows: pa.Table, time: Time, file: str) -> str:
     head, tail = ("", "") if key is None else (f"{_quoted(key)}, ", f" GROUP BY {_quoted(key)}")
     unit = "" if time.unit is None else f" UNIT {time.unit}"
     return f"""-- Made by `windloom init {file}`: read it, change it, run it.
---   windloom explain {stream}.cql                          the plan; needs no data
---   windloom run {stream}.cql --stream {stream}={file}     the answers
+--   windloom explain {target}    shows the plan, without data
+--   windloom run {target} --stream {stream}={file}    answers the queries
 
 -- TIME is the event time: {time.column}, {time.why}.
 -- DELAY says how late a tuple may come and still count; it matters for streams only.
@@ -115,7 +115,7 @@ CREATE STREAM {source} (
 {columns}
 ) TIME {_quoted(time.column)}{unit} DELAY 10 seconds;
 
--- A window of one minute, ten times per window: every six seconds the last minute is counted.
+-- A window of one minute that moves on by six seconds: every six seconds the last minute is counted.
 CREATE QUERY per_minute AS
   SELECT count(*) AS n FROM {source} [RANGE 1 minute SLIDE 6 seconds];
 
