@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from bench.measure import Outcome, resident_bytes
 from windloom import Loom
-from windloom.engine.streaming.progress import RoundProgress
+from windloom.engine.running.progress import RoundProgress
 from windloom.spark.session.local import local_session
 
 #: Rounds for each of the repeats that are asked for: a thousand by default.

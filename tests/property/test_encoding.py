@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, catalogs
 from support.compare import rows_of
+from support.frames_on_disk import of_version
 from support.native import taken_of_plan
-from windloom.durable.encoding import VERSION, decode, encode
+from windloom.durable.encoding import decode, encode
+from windloom.durable.framing import VERSIONS
 from windloom.errors import WindloomError
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
@@ -19,6 +21,7 @@ from windloom.optimizer import PlanOptions, make_plan
 from windloom.rounds import RoundInput, State, step
 
 Row = dict[str, Any]
+VERSION = VERSIONS["state"]
 
 
 @settings(max_examples=40, deadline=None)
@@ -52,10 +55,9 @@ def test_damaged_bytes_are_refused_with_what_would_work(data: st.DataObject) -> 
     assert error.value.hint
 
 
-@pytest.mark.parametrize("version", [1, VERSION - 1, VERSION + 1])
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
 def test_bytes_of_another_version_are_refused_with_the_one_that_can_be_read(version: int) -> None:
-    whole = encode(State({}, {"s": 7}))
-    other = whole[:8] + version.to_bytes(4, "little") + whole[12:]
+    other = of_version(encode(State({}, {"s": 7})), version)
     with pytest.raises(WindloomError, match=f"the state is of version {version}") as error:
         decode(other)
     assert error.value.detail == f"this Windloom reads version {VERSION} only"

@@ -17,7 +17,7 @@ from support.rounds import first_of, plan_of
 from windloom.durable.shards.blocks import joined, read_blocks
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import counts_of, kept_from_of
-from windloom.durable.shards.run import ShardRound, shard_state
+from windloom.durable.shards.run import ShardPlaces, ShardRound, shard_state
 from windloom.durable.shards.split import split_cells
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
@@ -64,12 +64,14 @@ def test_shards_together_are_one_step(
             other = previous if previous is not None and previous != plan else None
             smallest = first_of(rows)
             given = RoundInput(frontiers={"s": watermark}, seen=seen, first=smallest)
-            told = ShardRound(number, plan, given, history_ticks, facts, other, states, files)
+            told = ShardRound(number, plan, given, history_ticks, facts, other)
+            places = ShardPlaces(files, states)
             if other is not None:
                 whole, facts = carry(whole, other, plan), carry(facts, other, plan)
                 assert (facts.since, facts.fresh, facts.history) == (whole.since, whole.fresh, whole.history)
             taken = taken_of_plan(plan, rows, facts)
-            notes = RowJobs().run_shards(told, Gathered(dict(split_cells(taken.cells, shards)), Told()), shards)
+            gathered = Gathered(dict(split_cells(taken.cells, shards)), Told())
+            notes = RowJobs().run_shards(told, places, gathered, shards)
             whole, answers, counts = step(whole, given.taking(taken), plan, history_ticks=history_ticks)
             late = Taken(behind=taken.behind)
             facts, _, counted = step(facts, given.taking(late), plan, history_ticks=history_ticks)

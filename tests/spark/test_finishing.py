@@ -12,7 +12,7 @@ import pytest
 from support.files import follow, put
 from support.trades import ROWS, WINDOW, settings, trades
 from windloom import Loom, WindloomError
-from windloom.engine import finishing
+from windloom.engine.sinks import finishing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,11 +14,12 @@ import pyarrow as pa
 from support.trades import STREAM, WINDOW
 from windloom.engine import Loom
 from windloom.engine.results import unknown_query
+from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming.handle import Answer, Change
-from windloom.engine.streaming.progress import RoundProgress
 from windloom.engine.what_if import WhatIf
 from windloom.errors import WindloomError
 from windloom.model import Stream
+from windloom.service.plan_views import plan_costs, plan_json, plan_picture, query_text
 from windloom.service.running import Rejected
 
 FLOW = f"SELECT symbol, sum(volume) AS v {WINDOW} GROUP BY symbol"
@@ -111,16 +111,16 @@ class FakeLoom:
         return Answer(self._rows(3), "2026-01-05T00:01:00+00:00", None)
 
     def explain(self, query: str) -> str:
-        return self._loom().explain(query=query)
+        return query_text(self._loom().plan(), query)
 
     def plan(self) -> Mapping[str, Any]:
-        return dict(json.loads(self._loom().explain("json")))
+        return plan_json(self._loom().plan())
 
     def picture(self) -> str:
-        return self._loom().explain("svg")
+        return plan_picture(self._loom().plan())
 
     def costs(self) -> Mapping[str, Any]:
-        return dict(json.loads(self._loom().explain("json", sharing=True))["sharing"])
+        return plan_costs(self._loom().plan())
 
     def groupings(self) -> Mapping[str, Sequence[str]]:
         return {name: [one.name for one in query.group_by] for name, query in self._loom().queries.items()}

@@ -21,22 +21,21 @@ import pyarrow.parquet as pq
 from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
-from windloom.durable import Checkpoint, LocalStorage, PlanRecord
+from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
 from windloom.durable.faults import watched
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
-from windloom.durable.shards.run import ShardRound, run_shard
+from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
 from windloom.durable.shards.split import join_cells, split_cells
-from windloom.engine.streaming.options import StreamOptions
-from windloom.engine.streaming.placement.driver import DriverPlacement
-from windloom.engine.streaming.placement.executors import ExecutorPlacement
-from windloom.engine.streaming.placement.placement import Placement
-from windloom.engine.streaming.progress import RoundProgress
-from windloom.engine.streaming.round_loop import RoundLoop
-from windloom.engine.streaming.sinks.parquet import ParquetSink
-from windloom.engine.streaming.sinks.sink import Sink
-from windloom.engine.streaming.watermark import Watermarks
-from windloom.engine.tables import AnswerTables
+from windloom.engine.running.driver import DriverPlacement
+from windloom.engine.running.executors import ExecutorPlacement
+from windloom.engine.running.loop import Listeners, RoundLoop
+from windloom.engine.running.placement import Placement
+from windloom.engine.running.progress import RoundProgress
+from windloom.engine.running.watermark import Watermarks
+from windloom.engine.sinks.parquet import ParquetSink
+from windloom.engine.sinks.sink import Sink
+from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import Query, Stream
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
@@ -91,11 +90,13 @@ class RowJobs:
         told = Told(found.largest_ticks, found.smallest_ticks, {}, found.taken.behind)
         yield Gathered(dict(split_cells(found.taken.cells, shards)), told)
 
-    def run_shards(self, round: ShardRound, taken: Gathered | None, shards: int) -> list[ShardNote]:
+    def run_shards(
+        self, round: ShardRound, places: ShardPlaces, taken: Gathered | None, shards: int
+    ) -> list[ShardNote]:
         """Every shard, and the first one twice: what another attempt wrote does not matter."""
         cells = {} if taken is None else taken.frame
         own = [join_cells([cells[shard]] if shard in cells else [], round.plan) for shard in range(shards)]
-        notes = [run_shard(round, shard, own[shard]) for shard in (0, *range(shards))]
+        notes = [run_shard(round, places, shard, own[shard]) for shard in (0, *range(shards))]
         return [ShardNote.from_json(note.to_json()) for note in notes[1:]]
 
 
@@ -151,9 +152,15 @@ class MicroBatches:
                 else ExecutorPlacement(self.jobs, self.checkpoint, ShardFiles(str(storage.root)), shards, watermarks)
             )
             queries = RecordedQueries(streams, intake)
-            options = StreamOptions(snapshot_rounds=snapshot_rounds)
             self.loop = RoundLoop(
-                queries, self.checkpoint, placed, [kept, *sinks], AnswerTables(None), options, self.done.append
+                queries.plan_of,
+                self.checkpoint,
+                recover(self.checkpoint, queries.plan_of),
+                placed,
+                [kept, *sinks],
+                AnswerTables(None),
+                snapshot_rounds=snapshot_rounds,
+                listeners=Listeners(done=self.done.append),
             )
         except BaseException:
             self.checkpoint.close()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from support.files import follow
 from windloom import Loom
+from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming import Handle
-from windloom.engine.streaming.progress import RoundProgress
 from windloom.spark.session.local import local_session
 
 if TYPE_CHECKING:

@@ -22,9 +22,10 @@ from typing import Any
 from uuid import uuid4
 
 from windloom.durable.faults import fault
+from windloom.durable.framing import DamagedError
 from windloom.durable.identity import differences, identity_of
 from windloom.durable.logs import RoundLog
-from windloom.durable.records import DamagedError, PlanRecord, read_record, write_record
+from windloom.durable.records import PlanRecord, read_record, write_record
 from windloom.durable.snapshots import Snapshot
 from windloom.durable.storage import Storage, this_process
 from windloom.errors import WindloomError

@@ -1,50 +1,21 @@
-"""Small files of a checkpoint: JSON with a kind, a version and a checksum, and the plan record among them."""
+"""Small files of a checkpoint, frames without blobs: JSON, and the plan record among them."""
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from windloom.durable.versions import other_version
-from windloom.errors import WindloomError
-
-#: Written by this Windloom, and the only one that it reads.
-VERSION = 2
-
-
-class DamagedError(WindloomError):
-    """A file that was not written whole, or was changed since."""
+from windloom.durable.framing import frame_bytes, read_frame
 
 
 def write_record(kind: str, body: Mapping[str, Any]) -> bytes:
-    whole = {"windloom": kind, "version": VERSION, "checksum": _checksum(body), "body": body}
-    return (json.dumps(whole, ensure_ascii=False, indent=1) + "\n").encode()
+    return frame_bytes(kind, body)
 
 
 def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
     """The body of a record; `hint` says what to do when it is damaged."""
-    try:
-        whole = json.loads(data)
-        found, version = whole["windloom"], whole["version"]
-    except (ValueError, LookupError, TypeError) as error:
-        raise damaged(name, f"{len(data)} bytes that are not a record of Windloom ({error})", hint) from None
-    if version != VERSION:
-        raise other_version(f"the checkpoint's file '{name}'", version, VERSION)
-    body = whole.get("body")
-    if found != kind or not isinstance(body, dict) or whole.get("checksum") != _checksum(body):
-        raise damaged(name, "its checksum does not fit its content", hint)
-    return body
-
-
-def damaged(name: str, why: str, hint: str) -> DamagedError:
-    return DamagedError(f"the checkpoint's file '{name}' is damaged", why, hint)
-
-
-def _checksum(body: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
+    return read_frame(kind, f"the checkpoint's file '{name}'", data, hint).body
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from windloom.durable.checkpoint import Checkpoint
 from windloom.durable.encoding import restored_state
+from windloom.durable.framing import DamagedError
 from windloom.durable.logs import RoundLog
-from windloom.durable.records import DamagedError, PlanRecord
+from windloom.durable.records import PlanRecord
 from windloom.durable.shards.notes import kept_from_of
 from windloom.durable.snapshots import Snapshot
 from windloom.errors import WindloomError
@@ -46,7 +47,7 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
             if old is not None:
                 state = carry(state, old, plan)
         assert plan is not None
-        state, _, _ = step(state, log.complete(plan), plan, history_ticks=record.history_ticks)
+        state, _, _ = step(state, log.complete(plan, state), plan, history_ticks=record.history_ticks)
         state = state.forgetting(kept_from_of(log.shards))
     return Recovered(state, record, plan, last + 1)
 

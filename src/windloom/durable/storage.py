@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import socket
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Any, Protocol
+
+import pyarrow as pa
 
 from windloom.durable.faults import fault
 from windloom.errors import WindloomError
@@ -20,6 +24,27 @@ Names = list[str]
 _locked_here: dict[Path, str] = {}
 
 
+class StorageError(WindloomError):
+    """A file that could not be read, written or deleted, for reasons of the system it is on."""
+
+
+class NewFile(Protocol):
+    """A file that nobody sees until it is finished."""
+
+    @property
+    def stream(self) -> IO[bytes]:
+        """Where its bytes go."""
+
+    def finish(self) -> None:
+        """It is complete: durable when this returns, and in the place of the file of that name, if there was one."""
+
+    def discard(self) -> None:
+        """It is not wanted any more."""
+
+    def failed(self, error: OSError) -> StorageError:
+        """What to raise when its stream takes no more."""
+
+
 class Storage(Protocol):
     """Files by name (`folder/file` or `file`). Names that begin with a dot are unfinished and never listed."""
 
@@ -28,6 +53,9 @@ class Storage(Protocol):
 
     def write(self, name: str, data: bytes) -> None:
         """Durable when it returns, and atomic: a reader sees the old file or the new one, never a part."""
+
+    def create(self, name: str) -> NewFile:
+        """The same for a file that is written piece by piece."""
 
     def list(self, folder: str) -> Names:
         """Names of the files in a folder, sorted; none if there is no such folder."""
@@ -58,8 +86,10 @@ def refuse_second(place: str, owner: str) -> WindloomError:
 class LocalStorage:
     """A directory of this machine. The lock is the operating system's: it ends with the process, however that ends."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, syncs: bool = True) -> None:
+        """`syncs=False` is for files that a crash may take: they are still seen whole or not at all."""
         self.root = root.absolute()
+        self._syncs = syncs
         self._lock: int | None = None
 
     def read(self, name: str) -> bytes | None:
@@ -71,21 +101,16 @@ class LocalStorage:
             raise _failed("read", self.root / name, error) from error
 
     def write(self, name: str, data: bytes) -> None:
-        target = self.root / name
-        # The same name every time: what a crash left behind is overwritten when the write is repeated.
-        unfinished = target.with_name(f".{target.name}.unfinished")
+        file = self.create(name)
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with open(unfinished, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            fault("before rename")
-            unfinished.replace(target)
-            _sync_directory(target.parent)
+            file.stream.write(data)
         except OSError as error:
-            _forget(unfinished)
-            raise _failed("write", target, error) from error
+            file.discard()
+            raise file.failed(error) from error
+        file.finish()
+
+    def create(self, name: str) -> NewFile:
+        return _LocalFile(self.root / name, self._syncs)
 
     def list(self, folder: str) -> Names:
         try:
@@ -130,25 +155,69 @@ class LocalStorage:
             _locked_here.pop(self.root.resolve(), None)
 
 
-def _sync_directory(folder: Path) -> None:
-    """A rename is durable only when the directory is."""
-    handle = os.open(folder, os.O_RDONLY)
+class _LocalFile:
+    def __init__(self, target: Path, syncs: bool) -> None:
+        self._target, self._syncs = target, syncs
+        # The same name every time: what a crash left behind is overwritten when the write is repeated.
+        self._unfinished = target.with_name(f".{target.name}.unfinished")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # Arrow's own file: Parquet is written to it without passing through Python.
+            self.stream: Any = pa.OSFile(str(self._unfinished), mode="wb")
+        except OSError as error:
+            raise _failed("write", target, error) from error
+
+    def finish(self) -> None:
+        try:
+            self.stream.close()
+            if self._syncs:
+                _sync(self._unfinished)
+            fault("before rename")
+            self._unfinished.replace(self._target)
+            if self._syncs:
+                _sync(self._target.parent)  # a rename is durable only when the directory is
+        except OSError as error:
+            self.discard()
+            raise self.failed(error) from error
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            self.stream.close()
+        with suppress(OSError):
+            self._unfinished.unlink(missing_ok=True)
+
+    def failed(self, error: OSError) -> StorageError:
+        return _failed("write", self._target, error)
+
+
+class BufferedFile:
+    """A file that is held in memory until it is finished, for storage that writes whole files only."""
+
+    def __init__(self, storage: Storage, name: str) -> None:
+        self._storage, self._name = storage, name
+        self.stream = io.BytesIO()
+
+    def finish(self) -> None:
+        self._storage.write(self._name, self.stream.getvalue())
+
+    def discard(self) -> None:
+        """Nothing is there yet."""
+
+    def failed(self, error: OSError) -> StorageError:
+        return _failed("write", Path(self._name), error)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-def _forget(unfinished: Path) -> None:
-    try:
-        unfinished.unlink(missing_ok=True)
-    except OSError:
-        return
-
-
-def _failed(what: str, path: Path, error: OSError) -> WindloomError:
-    return WindloomError(
+def _failed(what: str, path: Path, error: OSError) -> StorageError:
+    return StorageError(
         f"cannot {what} '{path}'",
         str(error.strerror or error),
-        "make room or mend access to it, then start again with the same checkpoint: nothing is lost",
+        "make room or restore access to it, then start again with the same checkpoint: nothing is lost",
     )

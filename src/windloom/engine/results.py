@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
-from windloom.engine.finishing import PORTION_ROWS, PORTION_SHAPES, Finishing, plain
 from windloom.engine.notebook import AnswerViews, facts_table
+from windloom.engine.sinks.finishing import PORTION_ROWS, PORTION_SHAPES, Finishing, plain
 from windloom.errors import WindloomError, near_names
 from windloom.model.query import Query
 from windloom.plan.expressions import why_spark

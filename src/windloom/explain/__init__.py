@@ -5,8 +5,5 @@ from windloom.explain.sharing import sharing_text
 from windloom.explain.sharing_json import sharing_json
 from windloom.explain.text import explain_text
 from windloom.explain.to_json import explain_json
-from windloom.plan.physical import Plan
-
-Plan.drawn = explain_svg
 
 __all__ = ["explain_json", "explain_svg", "explain_text", "sharing_json", "sharing_text"]

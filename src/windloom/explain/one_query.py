@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from windloom.errors import WindloomError, near_names
+from windloom.explain.cost_views import CostView
 from windloom.explain.reasons import (
     Sharing,
     apart,
@@ -16,8 +17,8 @@ from windloom.explain.reasons import (
     tree_name,
 )
 from windloom.explain.scans import fed_text
-from windloom.explain.sentences import answer_text, component_name, fact, techniques, tree_cost, wrapped
-from windloom.explain.slices import about, edge_rate, mean_slice, measure_of
+from windloom.explain.sentences import answer_text, component_name, fact, techniques, wrapped
+from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
 from windloom.explain.words import count, listing, number, one_line
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.plan.expressions import why_spark
@@ -27,7 +28,7 @@ _NAMED_PARTNERS = 8
 _SHOWN_APART = 8
 
 
-def one_query_text(plan: Plan, name: str) -> str:
+def one_query_text(plan: Plan, name: str, costs: CostView) -> str:
     try:
         one, tree, planned = plan.find(name)
     except KeyError:
@@ -37,7 +38,7 @@ def one_query_text(plan: Plan, name: str) -> str:
     lines += ["", *_path(plan, one, tree, planned)]
     lines += ["", *_windows(plan, tree, planned)]
     lines += ["", *_shares(plan, one, tree, planned, sharing(plan)[name])]
-    lines += ["", *_cost(plan, one, tree, planned)]
+    lines += ["", *_cost(plan, one, tree, planned, costs)]
     return "\n".join(lines) + "\n"
 
 
@@ -56,10 +57,9 @@ def _path(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Ite
     where = "every tuple" if one.where is None else f"tuples where {one_line(one.where.sql)}"
     yield from fact("→ scan", fed_text(plan, one))
     yield from fact("→ slices", f"set {one.number}: {where}; grouped by {grouping(one)}")
-    measure = measure_of(one)
-    yield from fact("", f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}")
+    yield from fact("", cut_text(one, one.edges))
     yield from fact("→ tree", f"{tree_name(plan, one, tree)} of {count(len(tree.queries), 'query', 'queries')}")
-    yield from fact("", f"{edge_rate(tree.edges, measure)}; {techniques(one, tree, [planned])}")
+    yield from fact("", f"{rate_text(one, tree.edges)}; {techniques(one, tree, [planned])}")
     yield from fact("→ answer", f"window_start, window_end, {answer_text(planned)}")
     if not planned.query.is_plain:
         yield from fact("", _evaluation(plan, planned))
@@ -82,9 +82,10 @@ def _windows(plan: Plan, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     mean = "" if slices.is_integer() else ", on average"
     spanned = f"{about(tree.edges)}{number(slices)} slices of its tree{mean}"
     yield from fact("a window", window.slices_text(spanned))
-    delay = plan.stream(planned.query.stream).delay_ticks
+    stream = planned.query.source.stream
+    delay = plan.stream(stream).delay_ticks
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
-    watermark = f"the watermark of {one_line(planned.query.stream)} ({latest})"
+    watermark = f"the watermark of {one_line(stream)} ({latest})"
     yield from fact("reported", f"once {watermark} passes {window.passed_text}")
 
 
@@ -120,22 +121,21 @@ def _others(how_many: int) -> str:
     return "nobody" if how_many == 0 else count(how_many, "other query", "other queries")
 
 
-def _cost(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
+def _cost(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery, costs: CostView) -> Iterator[str]:
     window = planned.query.window
     own, rest = own_edges(plan, planned.query), edges_without(plan, tree, planned.query)
     measure = measure_of(one)
     yield "Costs"
-    yield from fact("reading", f"{number(plan.events_per_second(one))} events/s, once for the tree")
     fine = tree.fine_edges
     added = measure.rate(fine) - (measure.rate(rest) if rest.classes else 0.0)
     approx = "" if fine.density.exact and rest.density.exact else "≈ "
     needs = f"needs {edge_rate(own, measure)}"
     if rest.classes:
         needs += "; the others have all of them" if added <= 0 else f"; adds {approx}{number(added)} to the others'"
-    yield from fact("edges", needs)
+    if one.window.is_sliced:
+        yield from fact("edges", needs)
     answers = measure.pace * TICKS_PER_SECOND / window.slide_ticks
-    yield from fact("answers", f"{number(answers)} a second for every group")
-    yield from fact("its tree", tree_cost(tree, measure))
-    if len(tree.queries) > 1:
-        each = f"{about(tree.edges)}{number(measure.pace * tree.cost / len(tree.queries))} operations/s"
-        yield from fact("", f"{each} for each of its {len(tree.queries):,} queries, if split evenly")
+    most = "" if one.window.is_sliced else "at most "
+    yield from fact("answers", f"{most}{number(answers)} per second for every group")
+    for label, text in costs.query_facts(one, tree):
+        yield from fact(label, text)

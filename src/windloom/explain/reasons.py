@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from windloom.explain.words import one_line, share
 from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.model.windows import Window
+from windloom.plan.identity import Difference
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 from windloom.slicing.edges import EdgeSet, weaveability
 from windloom.slicing.registry import find_slicing
@@ -78,6 +81,11 @@ def _used(queries: Iterable[PlannedQuery]) -> Counter[Component]:
     return Counter(part for planned in queries for part in used_components(planned.query))
 
 
+def windows_over(plan: Plan, stream: Stream) -> list[Window]:
+    """The windows of all queries through which a stream is read."""
+    return [window for planned in plan.queries for window in planned.query.source.windows_over(stream.name)]
+
+
 def tree_name(plan: Plan, one: PartialSet, tree: Tree) -> str:
     """Trees are numbered within their set, so the set's number goes before when there are several."""
     return f"tree {tree.number}" if len(plan.sets) == 1 else f"tree {one.number}.{tree.number}"
@@ -101,19 +109,24 @@ def _why_other_tree(strategy: str, tree: Tree, other: Tree) -> str:
 
 
 def _why_other_set(plan: Plan, one: PartialSet, other: PartialSet) -> str:
-    if one.stream != other.stream:
+    differences = one.identity.differences(other.identity)
+    if Difference.STREAM in differences:
         return f"another stream: {one_line(other.stream)}"
-    reasons = []
-    if one.where != other.where:
-        reasons.append("another predicate: " + ("every tuple" if other.where is None else one_line(other.where.sql)))
-    if one.group_by != other.group_by:
-        reasons.append("another grouping: " + grouping(other))
-    if one.window.set_identity != other.window.set_identity:
-        reasons.append(f"other windows: {counting(other) or 'of time'}")
+    kind = str(other.window) if other.window.set_identity else "of time"
+    said = {
+        Difference.PREDICATE: f"another predicate: {predicate_text(other)}",
+        Difference.GROUPING: f"another grouping: {grouping(other)}",
+        Difference.WINDOWS: f"other windows: {counting(other) or kind}",
+    }
+    reasons = [said[difference] for difference in differences]
     both = {one.number, other.number}
     fed = [scan.number for scan in plan.scans if both <= {fed.number for fed in scan.feeds}]
     reasons += [f"though both are fed by scan {number}" for number in fed]
     return ", ".join(reasons)
+
+
+def predicate_text(one: PartialSet) -> str:
+    return "every tuple" if one.where is None else one_line(one.where.sql)
 
 
 def grouping(one: PartialSet) -> str:

@@ -43,15 +43,43 @@ def fed_text(plan: Plan, one: PartialSet) -> str:
     return f"scan {scan.number}, {_how(scan, fed)}"
 
 
+def scan_way(scan: Scan) -> str:
+    return "native" if isinstance(scan, NativeScan) else "woven"
+
+
 def intake_text(scan: Scan) -> str:
     """How tuples become partials, and why in this way."""
-    way = "native: Spark aggregates" if isinstance(scan, NativeScan) else "woven: Spark projects, kernels aggregate"
+    who = "Spark aggregates" if isinstance(scan, NativeScan) else "Spark projects, kernels aggregate"
+    way = f"{scan_way(scan)}: {who}"
     return f"{way} ({scan.why})" if scan.why else way
 
 
-def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
+def scan_title(plan: Plan, scan: Scan) -> list[str]:
+    """What the picture tells of a scan that is pointed at."""
+    lines = [_head(scan), intake_text(scan)]
+    lines += [f"bit {bit}: {one_line(one.sql)}" for bit, one in enumerate(scan.signature.predicates)]
+    feeds: tuple[Fed | WovenSet, ...] = scan.feeds
+    return lines + [_feed(plan, scan, fed) for fed in feeds]
+
+
+def scan_notes(scan: Scan) -> list[str]:
+    """The three lines on its card."""
+    bits = len(scan.signature.predicates)
+    if isinstance(scan, NativeScan):
+        made = "by " + ", ".join(one_line(part.sql) for part in scan.group_by) if scan.group_by else "not grouped"
+    else:
+        made = count(len(scan.columns), "column") if scan.columns else "time alone"
+    fed = f"feeds {count(len(scan.feeds), 'set')}" if scan.feeds else "counts late tuples"
+    return [made, f"signature of {count(bits, 'bit')}" if bits else "no signature", fed]
+
+
+def _head(scan: Scan) -> str:
     what = f"for {count(len(scan.feeds), 'set')}" if scan.feeds else "to count late tuples"
-    yield f"Scan {scan.number}: reads {one_line(scan.stream)} once {what}"
+    return f"Scan {scan.number}: reads {one_line(scan.stream)} once {what}"
+
+
+def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
+    yield _head(scan)
     yield from fact("intake", intake_text(scan))
     signature = scan.signature
     if signature.where is not None:
@@ -105,7 +133,7 @@ def _scan_json(scan: Scan) -> dict[str, Any]:
     about: dict[str, Any] = {
         "number": scan.number,
         "stream": scan.stream,
-        "intake": "native" if isinstance(scan, NativeScan) else "woven",
+        "intake": scan_way(scan),
         "why": scan.why,
         "where": None if signature.where is None else signature.where.sql,
         "predicates": [predicate.sql for predicate in signature.predicates],

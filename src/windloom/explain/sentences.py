@@ -6,8 +6,7 @@ import textwrap
 from collections.abc import Iterable
 
 from windloom.explain.reasons import Sharing, output_text, spelled_out
-from windloom.explain.slices import TIME, Measure, about, edge_rate
-from windloom.explain.words import count, listing, number, one_line, shorten
+from windloom.explain.words import count, listing, one_line, shorten
 from windloom.model.aggregate import Component
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Tree
 
@@ -35,18 +34,14 @@ def strategy_name(plan: Plan) -> str:
 
 def techniques(one: PartialSet, tree: Tree, queries: Iterable[PlannedQuery]) -> str:
     """Which technique answers each component that these queries of the tree ask for."""
+    if not one.window.is_sliced:
+        return "none: a window is one cell"
     wanted = {part for planned in queries for part in planned.query.components}
     by_technique: dict[str, list[str]] = {}
     for part, technique in zip(one.components, tree.techniques, strict=True):
         if part.component in wanted:
             by_technique.setdefault(technique, []).append(component_name(str(part.component)))
     return "; ".join(f"{', '.join(parts)} by {technique}" for technique, parts in by_technique.items())
-
-
-def tree_cost(tree: Tree, measure: Measure = TIME) -> str:
-    """Cost = E·Ω (Weave Share, Eq. 1)."""
-    cost = f"{about(tree.edges)}{number(measure.pace * tree.cost)} operations/s"
-    return f"{cost} = {edge_rate(tree.edges, measure)} × {number(tree.final_operations_per_edge)} operations an edge"
 
 
 def shares_text(shared: Sharing, tree: str) -> str:

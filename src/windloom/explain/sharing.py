@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import gcd
 
+from windloom.explain.cost_views import SecondsView, work
 from windloom.explain.reasons import tree_name
 from windloom.explain.sentences import WIDTH, fact, strategy_name, techniques, wrapped
-from windloom.explain.slices import TIME, Measure, about, edge_rate, measure_of
+from windloom.explain.slices import TIME, Measure, about, measure_of, rate_text
 from windloom.explain.words import count, number, one_line, share, short_duration, shorten
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.plan.costs import Advice, QueryShare, SetSeconds, SharingReport, TreeSeconds
+from windloom.plan.costs import Advice, QueryShare, SetSeconds, SharingReport
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 
 _NAME_WIDTH = 28
@@ -27,7 +28,7 @@ def sharing_text(plan: Plan, report: SharingReport, *, all_queries: bool = False
         lines += ["", *_set_lines(plan, one, costs)]
         shown = one.trees if all_queries else one.trees[:_SHOWN_TREES]
         for tree in shown:
-            lines += ["", *_tree_lines(plan, one, tree, costs.trees[tree.number], report, all_queries)]
+            lines += ["", *_tree_lines(plan, one, tree, report, all_queries)]
         if len(shown) < len(one.trees):
             lines += ["", f"  … and {count(len(one.trees) - len(shown), 'more tree')} {_SHOW_ALL}"]
     return "\n".join(lines) + "\n"
@@ -39,11 +40,11 @@ def _header(plan: Plan, report: SharingReport) -> Iterator[str]:
     yield f"Sharing: {queries}, {count(len(plan.sets), 'set')} of partials, {trees}"
     yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
     total, alone = report.seconds.total, sum(one.alone for one in report.queries.values())
-    yield f"  predicted {work(total)} of work a second of event time (constants: {report.seconds.source})"
+    yield f"  predicted {work(total)} of event time (constants: {report.seconds.source})"
     if alone > 0:
         yield f"  every query alone: {work(alone)}; sharing saves {share(max(0.0, 1 - total / alone))}"
     if report.seconds.job:
-        yield f"  of this {work(report.seconds.job)} to start a Spark job a round"
+        yield f"  of this {work(report.seconds.job)} to start a Spark job per round"
 
 
 #: Regularity from which on it is worth telling.
@@ -61,8 +62,8 @@ def _set_lines(plan: Plan, one: PartialSet, costs: SetSeconds) -> Iterator[str]:
     evenly = ", tuples at even distances (measured)" if known.regularity >= _EVENLY else ""
     yield from fact("", f"a round of {length} ({known.round_source}){evenly}")
     held = known.events_per_second / (one.edges.edges_per_second * known.groups)
-    rate = edge_rate(one.edges, measure_of(one))
-    yield from fact("slices", f"{rate}, {about(one.edges)}{number(held)} tuples a slice and group{_thin(held)}")
+    rate = rate_text(one, one.edges)
+    yield from fact("slices", f"{rate}, {about(one.edges)}{number(held)} tuples per slice and group{_thin(held)}")
     yield from fact("once for all", f"{work(costs.scan)} to scan, {work(costs.partials)} to bring partials over,")
     yield from fact("", f"{work(costs.merge)} to put them in order: {share(costs.shared / costs.total)} of the set")
 
@@ -73,19 +74,15 @@ def _thin(held: float) -> str:
     return ": slicing hardly reduces, so more edges cost little and coarser trees save little"
 
 
-def _tree_lines(
-    plan: Plan, one: PartialSet, tree: Tree, costs: TreeSeconds, report: SharingReport, everything: bool
-) -> Iterator[str]:
+def _tree_lines(plan: Plan, one: PartialSet, tree: Tree, report: SharingReport, everything: bool) -> Iterator[str]:
     yield f"  {tree_name(plan, one, tree).capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
     measure = measure_of(one)
-    yield from fact("slices", edge_rate(tree.edges, measure), 4)
-    if len(tree.queries) > 1:
-        yield from fact(
-            "weaveability", f"{about(tree.edges)}{share(tree.weaveability)} of its queries' edges are common", 4
-        )
-    combine = sum(costs.techniques)
-    parts = f"{work(costs.own)} for slices of its own, {work(combine)} to combine, {work(costs.answers)} to answer"
-    yield from fact("cost", f"{work(costs.total)} = {parts}", 4)
+    yield from fact("slices", rate_text(one, tree.edges), 4)
+    if len(tree.queries) > 1 and one.window.is_sliced:
+        common = share(report.common[one.number, tree.number])
+        yield from fact("weaveability", f"{about(tree.edges)}{common} of its queries' edges are common", 4)
+    for label, text in SecondsView(plan, report.seconds).tree_facts(one, tree):
+        yield from fact(label, text, 4)
     yield from fact("technique", techniques(one, tree, tree.queries), 4)
     label = "apart from"
     for merger in report.mergers.get((one.number, tree.number), ())[:_SHOWN_MERGERS]:
@@ -176,16 +173,3 @@ def _advice(advice: tuple[Advice, ...], seconds: float, measure: Measure) -> str
     least = min(one.saves for one in advice) / seconds
     slides = " or ".join(measure.short(one.slide_ticks) for one in advice)
     return f"a slide of {slides} would save {'' if len(advice) == 1 else 'at least '}{share(least)} of its cost"
-
-
-def work(seconds: float) -> str:
-    """Seconds of work a second of event time.
-
-    >>> work(0.25), work(0.00312), work(4.2e-5), work(3e-9), work(0.0)
-    ('250 ms/s', '3.12 ms/s', '42 µs/s', '0.003 µs/s', '0 µs/s')
-    """
-    if seconds >= 1:
-        return f"{number(seconds)} s/s"
-    if seconds >= 1e-3:
-        return f"{number(seconds * 1e3)} ms/s"
-    return f"{number(seconds * 1e6)} µs/s"

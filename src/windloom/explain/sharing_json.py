@@ -1,12 +1,13 @@
 """EXPLAIN SHARING as JSON, added to a plan's under `sharing`.
 
 `sharing`
-    unit             "seconds of work a second of event time": of every figure below unless it says otherwise
+    unit             "seconds of work per second of event time": of every figure below unless it says otherwise
     constants        where the constants come from
-    total, job       of the whole plan; of starting one Spark job a round
+    total, job       of the whole plan; of starting one Spark job per round
     sets[]           {number, strategy, statistics, scan, partials, merge, total, trees[]}
       statistics     {tuples_per_second, groups, round_seconds, tuples_per_slice_and_group, sources {…}}
-      trees[]        {name, own, answers, techniques {component: seconds}, total, mergers[] {tree, weaveability, more}}
+      trees[]        {name, own, answers, techniques {component: seconds}, total, weaveability | null,
+                      mergers[] {tree, weaveability, more}}
     queries {name}   {seconds, share, alone, saved, added_edges_per_second, hindrance | null, advice[]}
       advice[]       {slide_ticks, saves}
 """
@@ -25,7 +26,7 @@ Json = dict[str, Any]
 def sharing_json(plan: Plan, report: SharingReport) -> Json:
     total = report.seconds.total
     return {
-        "unit": "seconds of work a second of event time",
+        "unit": "seconds of work per second of event time",
         "constants": report.seconds.source,
         "total": total,
         "job": report.seconds.job,
@@ -62,6 +63,7 @@ def _set(plan: Plan, one: PartialSet, costs: SetSeconds, report: SharingReport) 
                     if seconds
                 },
                 "total": part.total,
+                "weaveability": report.common.get((one.number, tree.number)),
                 "mergers": [
                     {"tree": merger.other, "weaveability": merger.weaveability, "more": merger.more}
                     for merger in report.mergers.get((one.number, tree.number), ())

@@ -92,6 +92,22 @@ def edge_rate(edges: EdgeSet, measure: Measure = TIME) -> str:
     return f"{about(edges)}{rate} {'edge' if rate == '1' else 'edges'}/s"
 
 
+def rate_text(one: PartialSet, edges: EdgeSet) -> str:
+    """How many edges, or other beginnings of cells, the set or one of its trees has."""
+    measure = measure_of(one)
+    if one.window.is_sliced:
+        return edge_rate(edges, measure)
+    return f"at most {number(measure.rate(edges))} cells/s per group"
+
+
+def cut_text(one: PartialSet, edges: EdgeSet) -> str:
+    """How a set, or one of its trees, is cut."""
+    if not one.window.is_sliced:
+        return one.window.cells_text
+    measure = measure_of(one)
+    return f"{edge_rate(edges, measure)}, mean length {mean_slice(edges, measure)}"
+
+
 def mean_slice_ticks(edges: EdgeSet) -> float:
     return TICKS_PER_SECOND / edges.edges_per_second
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import pairwise
 
+from windloom.explain.blocks import SHOWN_STRIP_TREES, STRIP_ROW, SetBlock
 from windloom.explain.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, shown
-from windloom.explain.layout import SHOWN_STRIP_TREES, STRIP_ROW, SetBlock
 from windloom.explain.slices import measure_of
 from windloom.explain.words import count, is_astronomic
 from windloom.slicing.edges import EdgeSet

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from windloom.explain.cost_views import CostView
+from windloom.explain.graph_lines import graph_lines
 from windloom.explain.one_query import one_query_text
-from windloom.explain.reasons import Sharing, asked, counting, grouping, sharing, tree_name
+from windloom.explain.reasons import Sharing, asked, counting, grouping, sharing, tree_name, windows_over
 from windloom.explain.scans import fed_text, scan_lines
 from windloom.explain.sentences import (
     WIDTH,
@@ -17,15 +19,13 @@ from windloom.explain.sentences import (
     shares_text,
     strategy_name,
     techniques,
-    tree_cost,
     wrapped,
 )
-from windloom.explain.slices import Measure, about, edge_rate, mean_slice, measure_of, repeats
+from windloom.explain.slices import Measure, about, cut_text, measure_of, repeats
 from windloom.explain.words import (
     count,
     number,
     one_line,
-    share,
     shorten,
     windows_of_a_tuple,
 )
@@ -42,18 +42,18 @@ _NAME_WIDTH = 28
 _ANSWER_WIDTH = 200
 
 
-def explain_text(plan: Plan, *, all_queries: bool = False, query: str | None = None) -> str:
+def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, query: str | None = None) -> str:
     """The plan as text; with `query`, everything about the query of that name."""
     if query is not None:
-        return one_query_text(plan, query)
-    lines = [*_header(plan), *scan_lines(plan, all_queries)]
+        return one_query_text(plan, query, costs)
+    lines = [*_header(plan, costs), "", *graph_lines(plan, all_queries), *scan_lines(plan, all_queries)]
     shared = sharing(plan)
     for one in plan.sets:
-        lines += ["", *_set_lines(plan, one, shared, all_queries)]
+        lines += ["", *_set_lines(plan, one, costs, shared, all_queries)]
     return "\n".join(lines) + "\n"
 
 
-def _header(plan: Plan) -> Iterator[str]:
+def _header(plan: Plan, costs: CostView) -> Iterator[str]:
     queries, trees = list(plan.queries), list(plan.trees)
     parts = (
         count(len(queries), "query", "queries"),
@@ -66,21 +66,18 @@ def _header(plan: Plan) -> Iterator[str]:
     yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
     if not queries:
         return
-    read = sum(len(one.trees) * plan.events_per_second(one) for one in plan.sets)
-    approx = "" if all(tree.edges.density.exact for tree in trees) else "≈ "
-    yield (
-        f"  cost {approx}{number(plan.cost)} operations/s of event time: "
-        f"{number(read)} to read tuples, {approx}{number(plan.cost - read)} to combine slices"
-    )
+    yield f"  {costs.plan_text()}"
     for stream in plan.streams:
         rate, source = plan.rate_of(stream)
-        windows = windows_of_a_tuple(one.query.window for one in queries if one.query.stream == stream.name)
+        windows = windows_of_a_tuple(windows_over(plan, stream))
         name = shorten(one_line(stream.name), _NAME_WIDTH)
         yield f"  rate of {name}: {number(rate)} events/s ({source})"
         yield f"  a tuple of {name} lies in {windows}, all queries together"
 
 
-def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everything: bool) -> Iterator[str]:
+def _set_lines(
+    plan: Plan, one: PartialSet, costs: CostView, shared: dict[str, Sharing], everything: bool
+) -> Iterator[str]:
     yield shorten(f"Set {one.number}: partials of {one_line(one.stream)}", WIDTH)
     yield from fact("where", "every tuple" if one.where is None else one_line(one.where.sql))
     yield from fact("group by", grouping(one))
@@ -92,19 +89,21 @@ def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everythi
     for line in _component_lines(one):
         yield from fact(label, line)
         label = ""
-    yield from fact("slices", f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}")
+    yield from fact("slices" if one.window.is_sliced else "cells", cut_text(one, one.edges))
     if not isinstance(one.slice_id, RegularSlice):
         yield from fact("repeat", repeats(one.edges, measure))
+    for name, text in costs.set_facts(one):
+        yield from fact(name, text)
     shown = one.trees if everything or len(one.trees) <= _FEW_TREES else one.trees[:_FEW_TREES]
     for tree in shown:
         yield ""
-        yield from _tree_lines(plan, one, tree, shared, everything)
+        yield from _tree_lines(plan, one, tree, costs, shared, everything)
     hidden = one.trees[len(shown) :]
     if hidden:
         queries = count(sum(len(tree.queries) for tree in hidden), "query", "queries")
-        cost = f"cost {number(measure.pace * sum(tree.cost for tree in hidden))} operations/s"
+        cost = costs.trees_text(one, hidden)
         yield ""
-        yield f"  … and {count(len(hidden), 'more tree')} with {queries}, {cost} {_SHOW_ALL}"
+        yield f"  … and {count(len(hidden), 'more tree')} with {queries}, cost {cost} {_SHOW_ALL}"
 
 
 def _component_lines(one: PartialSet) -> Iterator[str]:
@@ -118,23 +117,26 @@ def _component_lines(one: PartialSet) -> Iterator[str]:
         use = f"asked by {queries:,} of {count(every, 'query', 'queries')}"
         if part.component == COUNT_STAR:
             use = "used by all, to know which windows have a row" if queries == 0 else f"used by all, {use}"
+        if part.component in one.window.components:
+            use = "kept to know where windows end"
         if part.component.own is not None:
             use += f"; defined by the user, {', '.join(property_names(part))}"
         yield f"{name:{max(map(len, names))}}  {type_name:{max(map(len, types))}}  {use}"
 
 
-def _tree_lines(plan: Plan, one: PartialSet, tree: Tree, shared: dict[str, Sharing], everything: bool) -> Iterator[str]:
+def _tree_lines(
+    plan: Plan, one: PartialSet, tree: Tree, costs: CostView, shared: dict[str, Sharing], everything: bool
+) -> Iterator[str]:
     name = tree_name(plan, one, tree)
     yield f"  {name.capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
     measure = measure_of(one)
-    yield from fact("slices", f"{edge_rate(tree.edges, measure)}, mean length {mean_slice(tree.edges, measure)}", 4)
+    if one.window.is_sliced:
+        yield from fact("slices", cut_text(one, tree.edges), 4)
     if tree.marks.classes:
         marks = f"{about(tree.marks)}{number(measure.rate(tree.marks))} marks/s"
         yield from fact("marks", f"{marks}, where a window ends inside a slice", 4)
-    if len(tree.queries) > 1:
-        common = about(tree.edges) + share(tree.weaveability)
-        yield from fact("weaveability", f"{common} of its queries' edges are common", 4)
-    yield from fact("cost", tree_cost(tree, measure), 4)
+    for label, text in costs.tree_facts(one, tree):
+        yield from fact(label, text, 4)
     yield from fact("technique", techniques(one, tree, tree.queries), 4)
     shown = tree.queries
     if len(tree.queries) > MANY_QUERIES:

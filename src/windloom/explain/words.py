@@ -67,6 +67,7 @@ def is_astronomic(ticks: int) -> bool:
 def windows_of_a_tuple(windows: Iterable[Window]) -> str:
     """In how many windows of queries a tuple lies.
 
+    >>> from windloom.model import LandmarkWindow, TimeWindow
     >>> windows_of_a_tuple([TimeWindow(60, 10), LandmarkWindow(60)])
     '6 windows, and in every later one of 1 landmark query'
     """

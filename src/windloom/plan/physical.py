@@ -22,6 +22,7 @@ from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import TIMESTAMP, DataType
 from windloom.model.windows import Window
+from windloom.plan.identity import SetIdentity
 from windloom.plan.scans import Scan
 from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
@@ -75,7 +76,6 @@ class Tree:
     """Queries that share slices. Queries of one shape stand next to each other.
 
     `marks` are the edges at which Cutty-slicing reads running values; no classes otherwise.
-    Costs are operations per second of event time (Weave Share, Eq. 1): `edges_per_second · overlap`.
     """
 
     number: int
@@ -83,16 +83,10 @@ class Tree:
     edges: EdgeSet
     marks: EdgeSet
     techniques: tuple[str, ...]  # one for each component of the set
-    final_operations_per_edge: float
-    weaveability: float  # common edges of the tree's queries, as a share of all their edges
 
     @property
     def edges_per_second(self) -> float:
         return self.edges.edges_per_second
-
-    @property
-    def cost(self) -> float:
-        return self.edges_per_second * self.final_operations_per_edge
 
     @property
     def fine_edges(self) -> EdgeSet:
@@ -119,6 +113,11 @@ class PartialSet:
     # How it came about; sets that do the same are the same.
     statistics: Statistics = field(compare=False)  # what its cost was estimated with
     strategy: str = field(compare=False)  # that formed its trees; where the plan's is `auto`, the one that was chosen
+
+    @property
+    def identity(self) -> SetIdentity:
+        """What the set is known by from plan to plan."""
+        return SetIdentity.of(self.stream, self.predicate, self.group_by, self.window)
 
     @property
     def queries(self) -> Iterator[PlannedQuery]:
@@ -155,7 +154,7 @@ class Plan:
     slicing: str
     technique: str
     intake: str = "auto"
-    #: What draws a plan for a notebook; `explain` knows how, and stands above.
+    #: What draws a plan for a notebook; the engine knows how, and stands above.
     drawn: ClassVar[Callable[[Plan], str] | None] = None
 
     def _repr_html_(self) -> str | None:
@@ -170,6 +169,11 @@ class Plan:
     def trees(self) -> Iterator[Tree]:
         for one in self.sets:
             yield from one.trees
+
+    @property
+    def by_identity(self) -> dict[SetIdentity, PartialSet]:
+        """Its sets, to find those of another plan among them."""
+        return {one.identity: one for one in self.sets}
 
     def scan_of(self, one: PartialSet) -> Scan | None:
         """The scan that feeds a set; None if no tuple can be part of it."""
@@ -189,12 +193,6 @@ class Plan:
         found = [one.statistics for one in self.sets if one.stream == stream.name]
         most = max(found, key=lambda one: one.event_rate)
         return most.event_rate, most.rate_source
-
-    @property
-    def cost(self) -> float:
-        """Operations per second: every tree reads its stream, and combines at its edges (Weave Share, Eq. 3)."""
-        reading = sum(len(one.trees) * self.events_per_second(one) for one in self.sets)
-        return reading + sum(one.statistics.pace * tree.cost for one in self.sets for tree in one.trees)
 
     def find(self, name: str) -> tuple[PartialSet, Tree, PlannedQuery]:
         for one in self.sets:

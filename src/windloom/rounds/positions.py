@@ -7,11 +7,9 @@ with them the windows of rows, are the same however a stream is cut into rounds.
 
 from __future__ import annotations
 
-import json
-import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +20,6 @@ from windloom.model.time import TICK_MIN
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import WovenScan
 from windloom.rounds.groups import concat_keys, number_groups
-
-_LENGTH = struct.Struct("<I")
 
 
 class Counting(NamedTuple):
@@ -98,27 +94,6 @@ class Positions:
     def counts_of(self, one: PartialSet | WovenScan) -> Counts:
         return self.counts.get(counting_of(one), Counts())
 
-    def to_bytes(self) -> bytes:
-        tables: list[pa.Table] = [*self.waiting.values()]
-        counts = []
-        for counting, one in self.counts.items():
-            counts.append([counting.stream, list(counting.keys), one.after, one.table is not None])
-            tables += [] if one.table is None else [one.table]
-        about = json.dumps({"waiting": list(self.waiting), "counts": counts}).encode()
-        return b"".join([_LENGTH.pack(len(about)), about, *(_table_bytes(table) for table in tables)])
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Positions:
-        (length,) = _LENGTH.unpack_from(data)
-        about: dict[str, Any] = json.loads(data[_LENGTH.size : _LENGTH.size + length])
-        source = pa.BufferReader(data[_LENGTH.size + length :])
-        waiting = {stream: pa.ipc.open_stream(source).read_all() for stream in about["waiting"]}
-        counts = {
-            Counting(stream, tuple(keys)): Counts(pa.ipc.open_stream(source).read_all() if counted else None, after)
-            for stream, keys, after, counted in about["counts"]
-        }
-        return cls(waiting, counts)
-
     def carried(self, plan: Plan, seen: Mapping[str, int]) -> Positions:
         """For the queries of another plan. What nobody counted yet is counted from the tuples after `seen` on."""
         counted = [one for one in plan.sets if one.counted_by is not None]
@@ -136,11 +111,3 @@ def counting_of(one: PartialSet | WovenScan) -> Counting:
 
 def counted_scans(plan: Plan) -> Iterable[WovenScan]:
     return (scan for scan in plan.scans if isinstance(scan, WovenScan) and scan.counted_by is not None)
-
-
-def _table_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data

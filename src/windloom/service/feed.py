@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator
 
-from windloom.engine.streaming.progress import RoundProgress
+from windloom.engine.running.progress import RoundProgress
 
 #: Rounds that a new watcher, or one that was away, is told at once.
 HISTORY = 100

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from windloom.engine import Loom
-from windloom.engine.streaming.progress import RoundProgress
+from windloom.engine.running.progress import RoundProgress
 from windloom.errors import WindloomError
 from windloom.language import parse_catalog
 from windloom.service.feed import HISTORY

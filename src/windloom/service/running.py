@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +9,13 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming.handle import Answer, Change, Handle
-from windloom.engine.streaming.progress import RoundProgress
 from windloom.engine.what_if import WhatIf
 from windloom.errors import WindloomError
-from windloom.explain import explain_json, explain_svg, sharing_json
 from windloom.model.stream import Stream
-from windloom.optimizer import Known, report_sharing
 from windloom.plan.physical import Plan
+from windloom.service.plan_views import plan_costs, plan_json, plan_picture, query_text
 from windloom.service.stored import StoredAnswers
 
 
@@ -118,26 +116,23 @@ class ServedHandle:
         return self._handle.ask(text)
 
     def explain(self, query: str) -> str:
-        return self._handle.explain(query=query)
+        return query_text(self._handle.plan, query)
 
     def plan(self) -> Mapping[str, Any]:
         plan = self._handle.plan
         with self._making:
             if self._planned is None or self._planned[0] is not plan:
-                # Through JSON, so that everything in it can be sent.
-                self._planned = (plan, json.loads(json.dumps(explain_json(plan))))
+                self._planned = (plan, plan_json(plan))
             return self._planned[1]
 
     def picture(self) -> str:
-        return explain_svg(self._handle.plan)
+        return plan_picture(self._handle.plan)
 
     def costs(self) -> Mapping[str, Any]:
-        """The sharing report; made once per plan, since it compares every query with every other."""
         plan = self._handle.plan
         with self._making:
             if self._costed is None or self._costed[0] is not plan:
-                report = report_sharing(plan, Known().in_force())
-                self._costed = (plan, json.loads(json.dumps(sharing_json(plan, report))))
+                self._costed = (plan, plan_costs(plan))
             return self._costed[1]
 
     def groupings(self) -> Mapping[str, Sequence[str]]:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from windloom.engine.streaming.progress import RoundProgress
+from windloom.engine.running.progress import RoundProgress
 from windloom.service.access import Gate, Level
 from windloom.service.faults import RefusedError
 from windloom.service.feed import RoundFeed

@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 
-from windloom.engine.streaming.progress import RoundProgress
+from windloom.engine.running.progress import RoundProgress
 
 #: Rates are over the rounds of so many seconds.
 _SPAN = 60.0

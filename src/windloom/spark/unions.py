@@ -1,15 +1,38 @@
-"""Unions of many frames."""
+"""Unions of many frames: of the same columns, or of different ones in slots that they share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windloom.spark.intake.slots import slot_names
 
 
 def union_all(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of frames with the same columns; by halves, as Spark analyses a union anew with all that is below it."""
+    """All rows of frames with the same columns; by halves, because Spark analyses a union again with all its inputs."""
     if len(frames) == 1:
         return frames[0]
     half = len(frames) // 2
     return union_all(frames[:half]).unionAll(union_all(frames[half:]))
+
+
+def unite(frames: Sequence[DataFrame], tag: str) -> tuple[DataFrame, list[tuple[str, ...]]]:
+    """All rows of frames with different columns, whose number is in the column `tag`; and each frame's columns in it.
+
+    The whole is as wide as its widest part: columns share slots by type.
+    """
+    slots = [slot_names(kind for _, kind in one.dtypes) for one in frames]
+    kinds: dict[str, str] = {}
+    for one, own in zip(frames, slots, strict=True):
+        kinds.update(zip(own, (kind for _, kind in one.dtypes), strict=True))
+
+    def column(slot: str, own: tuple[str, ...]) -> Column:
+        return F.col(slot) if slot in own else F.lit(None).cast(kinds[slot]).alias(slot)
+
+    aligned = [
+        one.toDF(*own).select(F.lit(number).alias(tag), *(column(slot, own) for slot in sorted(kinds)))
+        for number, (one, own) in enumerate(zip(frames, slots, strict=True))
+    ]
+    return union_all(aligned), slots

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from windloom.cli.rounds import Totals, round_line, round_table, view_of
-from windloom.engine.streaming.progress import RoundProgress
+from windloom.engine.running.progress import RoundProgress
 
 
 def done(number: int, **others: Any) -> RoundProgress:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -16,11 +14,11 @@ import pytest
 from support.catalogs import STREAM, make_query
 from support.durable import STREAMS as DELAYED
 from support.durable import make_batches, plan_of_record, run_stream
+from support.frames_on_disk import of_version
 from support.native import taken_of_plan
 from support.rounds import plan_of
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
-from windloom.durable.encoding import VERSION as STATE_VERSION
-from windloom.durable.encoding import encode
+from windloom.durable.framing import DamagedError
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, DataType, TimeWindow
 from windloom.model.time import TICK_MIN
@@ -203,10 +201,7 @@ def read(checkpoint: Checkpoint, name: str) -> None:
 def test_a_file_of_another_version_is_refused_by_name(tmp_path: Path, name: str, version: int, way_on: str) -> None:
     committed(tmp_path)
     path = tmp_path / name
-    if name.endswith(".json"):
-        path.write_text(json.dumps({**json.loads(path.read_text()), "version": version}))
-    else:
-        path.write_bytes(path.read_bytes()[:8] + version.to_bytes(4, "little") + path.read_bytes()[12:])
+    path.write_bytes(of_version(path.read_bytes(), version))
     told = f"'{name}' is of version {version}"
     with pytest.raises(WindloomError, match=told) as error, opened(tmp_path) as checkpoint:
         read(checkpoint, name)
@@ -214,19 +209,23 @@ def test_a_file_of_another_version_is_refused_by_name(tmp_path: Path, name: str,
     assert way_on in error.value.hint
 
 
-def test_a_snapshot_whose_state_is_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
-    """Not passed over for the log, as a damaged one is: the log is of that version too."""
-    state = encode(State({}, {"s": 3}))
-    older = state[:8] + (STATE_VERSION - 1).to_bytes(4, "little") + state[12:]
-    with opened(tmp_path) as checkpoint:
-        checkpoint.record_plan(PlanRecord(0, 0, {}))
-        checkpoint.begin(0)
-        checkpoint.commit(0, {})
-        with patch("windloom.durable.snapshots.encode", return_value=older):
-            checkpoint.snapshot(0, State({}, {"s": 3}))
-        told = f"'snapshots/000000000.state': the state is of version {STATE_VERSION - 1}"
-        with pytest.raises(WindloomError, match=told) as error:
-            recover(checkpoint, plan_of_record)
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("windloom.json", b'{\n "windloom": "checkpoint",\n "version": 2,'),
+        ("plans/000000000.json", b'{\n "windloom": "plan",\n "version": 2,'),
+        ("log/000000001.arrow", b"WLOOMLOG\x05\x00\x00\x00"),
+        ("snapshots/000000001.state", b"WLOOMSNP\x01\x00\x00\x00"),
+    ],
+)
+def test_a_file_from_before_there_was_one_format_is_refused_by_name(tmp_path: Path, name: str, begins: bytes) -> None:
+    """A snapshot is not passed over for the log, as a damaged one is: the log is of that format too."""
+    committed(tmp_path)
+    (tmp_path / name).write_bytes(begins + (tmp_path / name).read_bytes())
+    told = f"'{name}' is of an older format"
+    with pytest.raises(WindloomError, match=told) as error, opened(tmp_path) as checkpoint:
+        read(checkpoint, name)
+    assert not isinstance(error.value, DamagedError)
     assert "start with a new checkpoint" in error.value.hint
 
 

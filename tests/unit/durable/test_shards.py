@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from support.catalogs import STREAM
+from support.frames_on_disk import of_version
 from windloom.durable import Checkpoint, LocalStorage, RoundLog
 from windloom.durable.sharding import settle_shards
 from windloom.durable.shards.blocks import joined, read_blocks, write_blocks
@@ -60,6 +61,33 @@ def test_a_url_is_opened_by_pyarrow_or_refused(tmp_path: Path) -> None:
         ShardFiles("nowhere://a/b")
 
 
+def test_files_that_are_pinned_stay_until_nobody_reads_them(tmp_path: Path) -> None:
+    files = ShardFiles(str(tmp_path))
+
+    def held() -> set[str]:
+        return {one.name for one in (tmp_path / "shards").iterdir()}
+
+    for name in "abcd":
+        files.write(name, [b"x"])
+    with files.pinned(["a", "b"]):
+        with files.pinned(["b", "c"]):
+            files.keep_only({"c", "d"})
+            assert held() == {"a", "b", "c", "d"}
+            files.write("e", [b"of a round that runs"])
+        assert held() == {"a", "b", "c", "d", "e"}, "b is read still, c is wanted"
+        files.keep_only({"e"})
+        assert held() == {"a", "b", "e"}
+    assert held() == {"e"}
+
+
+def test_a_pin_deletes_nothing_that_no_round_has_spoken_of(tmp_path: Path) -> None:
+    files = ShardFiles(str(tmp_path))
+    files.write("a", [b"x"])
+    with files.pinned(["a"]):
+        pass
+    assert files.read("a") == b"x"
+
+
 def test_blocks_of_answers_come_back_one_by_one() -> None:
     data = b"".join(bytes(piece) for piece in write_blocks([BLOCK, BLOCK]))
     found = list(read_blocks("f", data))
@@ -90,7 +118,7 @@ def test_answers_that_are_cut_short_are_refused_by_name(cut: int) -> None:
 def test_answers_of_another_version_are_refused() -> None:
     data = b"".join(bytes(piece) for piece in write_blocks([BLOCK]))
     with pytest.raises(WindloomError, match="is of version 9"):
-        list(read_blocks("f", data[:8] + b"\x09" + data[9:]))
+        list(read_blocks("f", of_version(data, 9)))
 
 
 def test_a_damaged_state_is_refused_by_name(tmp_path: Path) -> None:

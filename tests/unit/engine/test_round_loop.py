@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from support.micro_batches import (
     crash_at,
 )
 from windloom.durable.faults import FAULT_POINTS, watched
-from windloom.engine.streaming.sinks.memory import MemorySink
+from windloom.engine.sinks.memory import MemorySink
+from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import Aggregate, Query, RowsWindow, TimeWindow
 from windloom.model.time import TICK_MAX
 
@@ -190,7 +192,31 @@ def test_several_sinks_are_given_the_same_rows(tmp_path: Path) -> None:
     with MicroBatches(tmp_path, DELAYED, sinks=[memory]) as life:
         life.change(QUERIES)
         done = life.round(frames(s=[1, 2, 13, 27], t=[1, 40]))
-        infos = life.loop.table_infos(life.loop.plan)
+        infos = AnswerTables(None).infos(life.loop.plan)
         rows = {name: memory.rows(name) for name in infos}
     assert sum(table.num_rows for table in rows.values() if table is not None) == done.results == 4
     assert {query for info in infos.values() for query in info.queries} == set(QUERIES)
+
+
+@both
+def test_who_reads_what_is_kept_goes_on_while_rounds_are_committed(tmp_path: Path, placement: str) -> None:
+    def states() -> set[str]:
+        return {one.name for one in (tmp_path / "checkpoint").glob("shards/*.state")}
+
+    with MicroBatches(tmp_path, DELAYED, placement=placement) as life, ThreadPoolExecutor(1) as rounds:
+        life.change(QUERIES)
+        life.round(frames(s=[1, 2, 13, 27], t=[2]))
+        held, before = life.state, states()
+        with life.loop.kept() as (plan, parts):
+            assert plan is life.loop.plan
+            read = iter(parts)
+            found = [next(read)]
+            # In another thread, which no lock of this one lets in.
+            for batch in (frames(s=[40, 55]), frames(s=[70], t=[50])):
+                rounds.submit(life.round, batch).result(timeout=120)
+            assert before <= states()
+            found += read
+        assert not before & states(), "nobody reads them any more"
+        assert life.loop.next_round == 3
+    assert {one.frontiers["s"] for one in found} == {held.frontiers["s"]}
+    assert sum(one.cells[0].tuples.sum() for one in found if 0 in one.cells) > 0

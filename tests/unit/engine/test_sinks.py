@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,31 @@ import pyarrow as pa
 import pytest
 
 from windloom.durable import LocalStorage
-from windloom.engine.streaming.sinks.live import LiveSink
-from windloom.engine.streaming.sinks.memory import MemorySink
-from windloom.engine.streaming.sinks.parquet import MANIFEST, ParquetSink
-from windloom.engine.streaming.sinks.sink import Sink, TableInfo
+from windloom.engine.sinks.live import LiveSink
+from windloom.engine.sinks.manifest import MANIFEST
+from windloom.engine.sinks.memory import MemorySink
+from windloom.engine.sinks.parquet import ParquetSink
+from windloom.engine.sinks.sink import Sink, TableInfo
 from windloom.errors import WindloomError
+from windloom.rounds import Block
 
 COLUMNS = {"query": "string", "window_start": "bigint", "window_end": "bigint", "k": "string", "n": "bigint"}
 TABLES = {"t": TableInfo(COLUMNS, {"a": ("k",), "b": ()})}
+
+
+@dataclass(frozen=True)
+class Given:
+    """Answers that are finished already."""
+
+    pieces: list[tuple[str, pa.Table]]
+    tables: Mapping[str, TableInfo]
+    wide: None = None
+
+    def rows(self) -> list[tuple[str, pa.Table]]:
+        return self.pieces
+
+    def blocks(self) -> Iterator[Block]:
+        return iter(())
 
 
 def piece(*rows: tuple[str, int, str | None, int]) -> tuple[str, pa.Table]:
@@ -41,20 +60,20 @@ def counts(sink: Sink) -> list[int]:
 def test_a_round_that_comes_again_replaces_itself(tmp_path: Path, kind: str) -> None:
     sink: Sink = MemorySink() if kind == "memory" else parquet(tmp_path)
     assert sink.rows("t") is None
-    sink.write(0, [piece(("a", 10, "x", 1)), piece(("b", 10, None, 2))], TABLES)
-    sink.write(1, [piece(("a", 20, "x", 3))], TABLES)
-    sink.write(1, [piece(("a", 20, "x", 3))], TABLES)
+    sink.write(0, Given([piece(("a", 10, "x", 1)), piece(("b", 10, None, 2))], TABLES))
+    sink.write(1, Given([piece(("a", 20, "x", 3))], TABLES))
+    sink.write(1, Given([piece(("a", 20, "x", 3))], TABLES))
     assert counts(sink) == [1, 2, 3]
-    sink.write(2, [], TABLES)
+    sink.write(2, Given([], TABLES))
     sink.close()
     assert counts(sink) == [1, 2, 3]
 
 
 def test_parquet_answers_belong_to_one_checkpoint_and_describe_every_query(tmp_path: Path) -> None:
-    parquet(tmp_path).write(0, [piece(("a", 10, "x", 1))], TABLES)
+    parquet(tmp_path).write(0, Given([piece(("a", 10, "x", 1))], TABLES))
     gone = {"t": TableInfo(COLUMNS, {"a": ("k",)})}
     again = parquet(tmp_path)
-    again.write(1, [piece(("a", 20, "x", 2))], gone)
+    again.write(1, Given([piece(("a", 20, "x", 2))], gone))
     assert counts(again) == [1, 2]
     described = json.loads((tmp_path / MANIFEST).read_text())["tables"]["t"]
     assert described == {"columns": COLUMNS, "queries": ["a", "b"]}
@@ -64,20 +83,20 @@ def test_parquet_answers_belong_to_one_checkpoint_and_describe_every_query(tmp_p
 
 def test_the_live_sink_holds_the_latest_row_of_each_query_and_group(tmp_path: Path) -> None:
     sink = LiveSink(LocalStorage(tmp_path))
-    sink.write(0, [piece(("a", 10, "x", 1), ("a", 20, "x", 2), ("a", 10, None, 3), ("b", 10, "x", 4))], TABLES)
+    sink.write(0, Given([piece(("a", 10, "x", 1), ("a", 20, "x", 2), ("a", 10, None, 3), ("b", 10, "x", 4))], TABLES))
     assert counts(sink) == [2, 3, 4]
     # An older window of a group, as a query that answers from history reports it, is not the latest.
     for _ in range(2):
-        sink.write(1, [piece(("a", 5, "x", 5), ("b", 20, "y", 6))], TABLES)
+        sink.write(1, Given([piece(("a", 5, "x", 5), ("b", 20, "y", 6))], TABLES))
     assert counts(sink) == [2, 3, 6]
     assert counts(LiveSink(LocalStorage(tmp_path))) == [2, 3, 6]
 
 
 def test_the_live_sink_forgets_queries_that_are_gone(tmp_path: Path) -> None:
     sink = LiveSink(LocalStorage(tmp_path))
-    sink.write(0, [piece(("a", 10, "x", 1), ("b", 10, "x", 2))], TABLES)
-    sink.write(1, [], {"t": TableInfo(COLUMNS, {"b": ()})})
+    sink.write(0, Given([piece(("a", 10, "x", 1), ("b", 10, "x", 2))], TABLES))
+    sink.write(1, Given([], {"t": TableInfo(COLUMNS, {"b": ()})}))
     assert counts(sink) == [2]
-    sink.write(2, [], {})
+    sink.write(2, Given([], {}))
     assert sink.rows("t") is None
     assert not list(tmp_path.glob("*.parquet"))

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from windloom.engine.results import with_utc
-from windloom.engine.store import check_empty
-from windloom.engine.tables import table_name
+from windloom.engine.sinks.store import check_empty
+from windloom.engine.sinks.tables import table_name
 from windloom.errors import WindloomError
 
 

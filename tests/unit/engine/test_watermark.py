@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from support.catalogs import STREAM
 from support.micro_batches import ManualClock
-from windloom.engine.streaming.watermark import Watermarks
+from windloom.engine.running.watermark import Watermarks
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.rounds import RoundInput, State
 
@@ -37,8 +37,11 @@ def test_no_frontier_runs_backwards_whatever_a_round_brings() -> None:
 
 
 def test_the_end_closes_every_stream_whether_it_ever_brought_a_tuple_or_not() -> None:
-    told = Watermarks(STREAMS, ManualClock(), 1.0).finished(State(seen={"s": 100}))
-    assert told == RoundInput(frontiers={"s": TICK_MAX, "t": TICK_MAX}, seen={"s": 100})
+    watermarks = Watermarks(STREAMS, ManualClock(), 1.0)
+    everything = {"s": TICK_MAX, "t": TICK_MAX}
+    assert watermarks.ended(State(seen={"s": 100}), {}, {}) == RoundInput(frontiers=everything, seen={"s": 100})
+    told = watermarks.ended(State(seen={"s": 100}), {"s": 70, "t": 9}, {"s": 60, "t": 8})
+    assert told == RoundInput(frontiers=everything, seen={"s": 100, "t": 9}, first={"s": 60, "t": 8})
 
 
 def test_a_stream_is_idle_when_it_has_been_silent_for_long_enough() -> None:

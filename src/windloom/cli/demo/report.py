@@ -1,4 +1,4 @@
-"""The demo's HTML report: figures, the plan's picture, costs, a sample of answers, the comparison with Spark."""
+"""The demo's HTML report: figures, a picture of the plan, costs, sample answers, and the comparison with Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def write_demo_report(
     folder: Path, before: str, loom: Loom, results: Results, measured: list[Measured], checks: list[Verification]
 ) -> Path:
-    """`report.html` and `plan.svg` in the folder; `before` is the picture of the plan when nothing was known yet."""
+    """Writes `report.html` and `plan.svg` into the folder; `before` pictures the plan when nothing was known yet."""
     picture = str(loom.explain("svg"))
     (folder / "plan.svg").write_text(picture, encoding="utf-8")
     stats = results.stats
@@ -35,7 +35,7 @@ def write_demo_report(
                 "The plan before the first run", str(before), "Made with the rate of the catalog and assumed groups."
             ),
             Section("The plan after it, with what the run saw", picture, _PLAN_TEXT),
-            Section("What it would have cost", _costs(results, measured), _COSTS_TEXT),
+            Section("What the alternatives cost", _costs(results, measured), _COSTS_TEXT),
             Section("Where the time went", stacked_bar([(name, s, "") for name, s in stats.seconds.items()])),
             Section("A sample of answers", _answers(results), "Average price of one symbol at two ranges."),
             Section("Checked against Spark", _checks(checks), "Every row of these queries, compared value by value."),

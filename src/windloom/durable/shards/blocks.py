@@ -1,70 +1,33 @@
-"""Blocks of answers as bytes and back, one after another, so that a file of any length is written and read piecewise.
-
-| bytes | what                                                       |
-|-------|------------------------------------------------------------|
-| 8     | `WLOOMANS`                                                 |
-| 4     | version, little-endian                                     |
-| rest  | blocks: length and CRC-32 (4 bytes each), an Arrow IPC     |
-|       | stream, whose schema says shape, queries and bounds        |
-"""
+"""Blocks of answers as bytes and back, a frame each, so that a file of any length is written and read piecewise."""
 
 from __future__ import annotations
 
-import json
-import struct
-import zlib
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windloom.durable.records import damaged
-from windloom.durable.versions import other_version
+from windloom.durable.arrow_blobs import table_blob, table_of
+from windloom.durable.framing import frame_pieces, read_frames
 from windloom.rounds.answers import BLOCK_ROWS, Block
 
-VERSION = 1
-
-_MAGIC = b"WLOOMANS"
-_HEAD = struct.Struct("<8sI")
-_BLOCK = struct.Struct("<II")
 _HINT = "restore it from a copy, or start over with a new checkpoint"
 
 
-def write_blocks(blocks: Iterable[Block]) -> Iterator[bytes | pa.Buffer]:
-    """The pieces of a file; none at all if there is no block."""
-    is_first = True
+def write_blocks(blocks: Iterable[Block]) -> Iterator[Any]:
+    """The pieces of a file, bytes or buffers; none at all if there is no block."""
     for block in blocks:
-        if is_first:
-            yield _HEAD.pack(_MAGIC, VERSION)
-            is_first = False
         about = {"shape": block.shape, "queries": block.queries, "bounds": block.bounds.tolist()}
-        table = block.table.replace_schema_metadata({"windloom": json.dumps(about, ensure_ascii=False)})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-            writer.write_table(table)
-        data = sink.getvalue()
-        yield _BLOCK.pack(len(data), zlib.crc32(data))
-        yield data
+        yield from frame_pieces("answers", about, {"rows": table_blob(block.table)})
 
 
 def read_blocks(name: str, data: bytes) -> Iterator[Block]:
     """The blocks of a file; one that is damaged, cut short or of another version is refused by its name."""
-    if len(data) < _HEAD.size or data[:8] != _MAGIC:
-        raise damaged(name, f"{len(data)} bytes that do not begin as answers of Windloom", _HINT)
-    _, version = _HEAD.unpack_from(data)
-    if version != VERSION:
-        raise other_version(f"the checkpoint's file '{name}'", version, VERSION)
-    view, place = memoryview(data), _HEAD.size
-    while place < len(data):
-        size, checksum = _BLOCK.unpack_from(data, place) if len(data) - place >= _BLOCK.size else (len(data), 0)
-        body = view[place + _BLOCK.size : place + _BLOCK.size + size]
-        if len(body) != size or zlib.crc32(body) != checksum:
-            raise damaged(name, f"the block at byte {place:,} is cut short or changed", _HINT)
-        table = pa.ipc.open_stream(pa.py_buffer(body)).read_all()
-        about = json.loads(table.schema.metadata[b"windloom"])
+    for frame in read_frames("answers", f"the checkpoint's file '{name}'", data, _HINT):
+        about = frame.body
         bounds = np.array(about["bounds"], np.int64)
-        yield Block(about["shape"], tuple(about["queries"]), bounds, table.replace_schema_metadata(None))
-        place += _BLOCK.size + size
+        yield Block(about["shape"], tuple(about["queries"]), bounds, table_of(frame.blobs["rows"]))
 
 
 def joined(blocks: Iterable[Block], rows: int = BLOCK_ROWS) -> Iterator[Block]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
 from uuid import uuid4
 
@@ -41,6 +43,10 @@ class ShardFiles:
             ) from None
         self._folder = f"{root.rstrip('/')}/{FOLDER}"
         self._is_local = isinstance(self._system, fs.LocalFileSystem)
+        # Of the driver, which alone deletes files: who reads them meanwhile, and which are wanted by rounds.
+        self._lock = threading.Lock()
+        self._pins: Counter[str] = Counter()
+        self._wanted: frozenset[str] | None = None
 
     def __reduce__(self) -> tuple[type[ShardFiles], tuple[str]]:
         return ShardFiles, (self.place,)
@@ -81,21 +87,48 @@ class ShardFiles:
             raise self._failed("read", name, error) from error
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Delete every other file: those of rounds gone by, and what failed or slower attempts have left."""
-        try:
-            found = self._system.get_file_info(fs.FileSelector(self._folder, allow_not_found=True))
+        """Delete every other file: those of rounds gone by, and what failed or slower attempts have left.
+
+        Files that are pinned stay until nobody reads them any more.
+        """
+        with self._lock:
+            self._wanted = frozenset(names)
+            try:
+                found = self._system.get_file_info(fs.FileSelector(self._folder, allow_not_found=True))
+            except OSError as error:
+                raise self._failed("delete", "", error) from error
             for one in found:
-                if PurePosixPath(one.path).name not in names:
-                    with suppress(FileNotFoundError):
-                        self._system.delete_file(one.path)
+                name = PurePosixPath(one.path).name
+                if name not in names and not self._pins[name]:
+                    self._delete(name)
+
+    @contextmanager
+    def pinned(self, names: Collection[str]) -> Iterator[None]:
+        """Keep these files, whatever rounds are committed, until the end of the `with`."""
+        with self._lock:
+            self._pins.update(names)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pins.subtract(names)
+                for name in names:
+                    # Not what no round has spoken of yet: it may be of the round that runs.
+                    if not self._pins[name] and self._wanted is not None and name not in self._wanted:
+                        self._delete(name)
+
+    def _delete(self, name: str) -> None:
+        try:
+            with suppress(FileNotFoundError):
+                self._system.delete_file(f"{self._folder}/{name}")
         except OSError as error:
-            raise self._failed("delete", "", error) from error
+            raise self._failed("delete", name, error) from error
 
     def _failed(self, what: str, name: str, error: OSError) -> WindloomError:
         return WindloomError(
             f"cannot {what} '{self.place}/{FOLDER}/{name}'",
             str(error.strerror or error),
-            "make room or mend access to it, then start again with the same checkpoint: nothing is lost",
+            "make room or restore access to it, then start again with the same checkpoint: nothing is lost",
         )
 
 

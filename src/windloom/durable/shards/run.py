@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from windloom.durable.encoding import decode, encode, restored_state
@@ -12,11 +12,12 @@ from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
+from windloom.rounds.answers import Answers
 from windloom.rounds.carry import carry
 from windloom.rounds.cells import Cells
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State
-from windloom.rounds.step import step
+from windloom.rounds.step import StepCounts, step
 from windloom.rounds.taken import Taken
 
 
@@ -26,39 +27,54 @@ class ShardRound:
 
     `input` lacks the cells, of which every shard has its own. `left` is the state that the last round left, without
     its cells: what is kept of which set, and which windows are closed, holds for all shards together and is the
-    driver's to say. It is in terms of `previous`, if that is another plan, and so are the cells in the files `states`,
-    one per shard; there are none before the first round.
+    driver's to say. It is in terms of `previous`, if that is another plan.
     """
 
     number: int
     plan: Plan
     input: RoundInput
-    history_ticks: int
-    left: State
-    previous: Plan | None
-    states: tuple[str, ...]
+    history_ticks: int = 0
+    left: State = field(default_factory=State)
+    previous: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlaces:
+    """Where shards keep what outlives a round: `states` are the files of the last one, none before the first."""
+
     files: ShardFiles
+    states: tuple[str, ...]
+
+    def held(self, round: ShardRound, shard: int) -> State:
+        """What the last round left of a shard, in terms of its plan."""
+        plan = round.plan if round.previous is None else round.previous
+        return shard_state(self.files, self.states[shard], round.left, plan) if self.states else round.left
 
 
-def run_shard(round: ShardRound, shard: int, cells: Mapping[int, Cells]) -> ShardNote:
-    """Reads files of the last round, and writes files that nobody knows of until the note is recorded."""
-    before = round.plan if round.previous is None else round.previous
-    state = shard_state(round.files, round.states[shard], round.left, before) if round.states else round.left
-    if round.previous is not None:
-        state = carry(state, round.previous, round.plan)
+def step_shard(
+    round: ShardRound, held: State, cells: Mapping[int, Cells]
+) -> tuple[State, Answers, StepCounts, dict[int, int]]:
+    """The step of one shard; the last of what it returns says what it does not keep any more, by number of the set."""
+    state = held if round.previous is None else carry(held, round.previous, round.plan)
     given = round.input.taking(Taken(cells))
     after, answers, counts = step(state, given, round.plan, history_ticks=round.history_ticks)
-    state_name, answers_name = ShardFiles.new_names(round.number, shard)
-    pieces = write_blocks(answers.blocks())
-    first = next(pieces, None)
-    if first is not None:
-        round.files.write(answers_name, chain([first], pieces))
-    round.files.write(state_name, _cells_only(after))
     kept_from = {
         number: past.kept_from
         for number, past in after.history.items()
         if past.kept_from > state.history_of(number).kept_from
     }
+    return after, answers, counts, kept_from
+
+
+def run_shard(round: ShardRound, places: ShardPlaces, shard: int, cells: Mapping[int, Cells]) -> ShardNote:
+    """Reads files of the last round, and writes files that nobody knows of until the note is recorded."""
+    after, answers, counts, kept_from = step_shard(round, places.held(round, shard), cells)
+    state_name, answers_name = ShardFiles.new_names(round.number, shard)
+    pieces = write_blocks(answers.blocks())
+    first = next(pieces, None)
+    if first is not None:
+        places.files.write(answers_name, chain([first], pieces))
+    places.files.write(state_name, _cells_only(after))
     return ShardNote(shard, state_name, after.nbytes, None if first is None else answers_name, counts, kept_from)
 
 

@@ -10,20 +10,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from windloom.durable import PlanRecord
+from windloom.durable import Checkpoint, PlanRecord
+from windloom.engine.costs import cost_view
 from windloom.engine.notebook import AnswerViews, facts_table, rows_table
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
-from windloom.engine.streaming.placement.placement import refuse_unsharded
-from windloom.engine.streaming.progress import RoundProgress, frontier_ticks, instant
-from windloom.engine.streaming.round_loop import RoundLoop
-from windloom.engine.streaming.sinks.sink import Sink
-from windloom.engine.tables import AnswerTables
+from windloom.engine.running.loop import RoundLoop
+from windloom.engine.running.placement import refuse_unsharded
+from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
+from windloom.engine.sinks.sink import Sink
+from windloom.engine.sinks.tables import AnswerTables
+from windloom.engine.streaming.live_queries import LiveQueries
+from windloom.engine.streaming.options import StreamOptions
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.errors import WindloomError
 from windloom.explain import explain_text
 from windloom.model.query import Query
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import Known
+from windloom.optimizer.cost.constants import load_constants
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import Block
 from windloom.rounds.ask import ask
@@ -69,13 +72,17 @@ class Handle(AnswerViews):
     def __init__(
         self,
         loop: RoundLoop,
+        checkpoint: Checkpoint,
+        queries: LiveQueries,
+        options: StreamOptions,
         sinks: list[Sink],
         tables: AnswerTables,
         newest: PlanRecord,
         is_durable: bool,
         wide: Mapping[str, AnswerTable] | None = None,
     ) -> None:
-        self._loop, self._sinks, self._tables = loop, sinks, tables
+        self._loop, self._checkpoint, self._queries, self._options = loop, checkpoint, queries, options
+        self._sinks, self._tables = sinks, tables
         self._wide = wide or {}
         self._is_durable = is_durable  # the checkpoint is still there when the stream has ended
         self._newest = newest  # the plan record that the next round will take up
@@ -107,7 +114,7 @@ class Handle(AnswerViews):
         about: dict[str, Any] = {
             "active": self.is_active,
             "message": "ended" if not self.is_active else "starting",
-            "round": loop.checkpoint.last_committed,
+            "round": self._checkpoint.last_committed,
             **self._frontiers(),
             "queries": len(self._newest.queries),
             "placement": loop.placement.description,
@@ -122,7 +129,7 @@ class Handle(AnswerViews):
 
     def _frontiers(self) -> dict[str, Any]:
         """How far the streams that queries read have come, and the one that is furthest behind."""
-        ticks = frontier_ticks(self._loop.queries.plan_of(self._newest), self._loop.state)
+        ticks = frontier_ticks(self._queries.plan_of(self._newest), self._loop.state)
         frontiers = {name: instant(tick) for name, tick in ticks.items()}
         return {"watermark": instant(min(ticks.values())), "frontiers": frontiers}
 
@@ -145,14 +152,15 @@ class Handle(AnswerViews):
     @property
     def plan(self) -> Plan:
         """The plan that the next round will run."""
-        return self._loop.queries.plan_of(self._newest)
+        return self._queries.plan_of(self._newest)
 
     def explain(self, *, query: str | None = None, queries: bool = False) -> str:
         """The plan that the next round will run, and where."""
         if query is not None and query not in self._newest.queries:
             raise unknown_query(query, list(self._newest.queries))
-        plan = self._loop.queries.plan_of(self._newest)
-        text = explain_text(plan, all_queries=queries, query=query)
+        plan = self._queries.plan_of(self._newest)
+        costs = cost_view(plan, "seconds", load_constants())
+        text = explain_text(plan, costs, all_queries=queries, query=query)
         return text if query is not None else f"Placement: {self._loop.placement.description}\n{text}"
 
     def exception(self) -> BaseException | None:
@@ -163,8 +171,7 @@ class Handle(AnswerViews):
 
     def arrow(self, name: str) -> pa.Table:
         """The rows of a query that the sink holds, of all rounds so far (of a live sink: the latest of each group)."""
-        loop = self._loop
-        plan = loop.queries.plan_of(self._newest)
+        plan = self._queries.plan_of(self._newest)
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))
         _, _, planned = plan.find(name)
@@ -188,19 +195,16 @@ class Handle(AnswerViews):
 
     def __getitem__(self, name: str) -> DataFrame:
         """The same as a Spark DataFrame."""
-        plan = self._loop.queries.plan_of(self._newest)
+        plan = self._queries.plan_of(self._newest)
         rows = self.arrow(name)
         columns = self._tables.columns(plan.shapes[plan.find(name)[2].shape])
         return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
 
     def ask(self, text: str) -> Answer:
-        """Answer a query once, over the partials that are kept; nothing is registered.
-
-        No round waits for it, unless the state is in files of shards: these are read one after another.
-        """
+        """Answer a query once, over the partials that are kept; nothing is registered, and no round waits for it."""
         loop = self._loop
-        query = loop.queries.bind("ask", text)
-        alone = loop.queries.plan_alone(query, self._newest.options)
+        query = self._queries.bind("ask", text)
+        alone = self._queries.plan_alone(query, self._newest.options)
         blocks: list[Block] = []
         with loop.kept() as (plan, parts):
             if plan is None:
@@ -227,12 +231,12 @@ class Handle(AnswerViews):
         with self._changes:
             name = unused_name(self._newest.queries)
             if not loop.placement.counts_rows:
-                refuse_unsharded([loop.queries.bind(name, text)])
-            before, after = self.plan, loop.queries.plan_with(self._newest, name, text)
+                refuse_unsharded([self._queries.bind(name, text)])
+            before, after = self.plan, self._queries.plan_with(self._newest, name, text)
             with loop.lock:
                 since = loop.carried(after).since.get(name)
         query = after.find(name)[2].query
-        found = compare_plans(before, after, query, Known().in_force())
+        found = compare_plans(before, after, query, load_constants())
         return replace(found, complete_from=None if since is None else _told(query, since))
 
     # ---- changing -----------------------------------------------------------------------------------------------
@@ -262,20 +266,20 @@ class Handle(AnswerViews):
         loop = self._loop
         with self._changes:
             if text is not None:
-                bound = loop.queries.bind(name, text)  # what is wrong with it is said before anything changes
+                bound = self._queries.bind(name, text)  # what is wrong with it is said before anything changes
                 if not loop.placement.counts_rows:
                     refuse_unsharded([bound])
             put, remove = ({}, [name]) if text is None else ({name: text}, [])
             # Planned outside the lock: a round that runs meanwhile does not wait for the optimizer.
-            planned = loop.queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
+            planned = self._queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
             with loop.lock:
-                record = planned.starting(loop.checkpoint.first_free_round)
-                loop.checkpoint.record_plan(record)
+                record = planned.starting(self._checkpoint.first_free_round)
+                self._checkpoint.record_plan(record)
                 self._newest = record
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
         if since is None:
             return Change(name, record.from_round)
-        return Change(name, record.from_round, _told(loop.queries.plan_of(record).find(name)[2].query, since))
+        return Change(name, record.from_round, _told(self._queries.plan_of(record).find(name)[2].query, since))
 
     # ---- ending -------------------------------------------------------------------------------------------------
 
@@ -305,7 +309,7 @@ class Handle(AnswerViews):
     def _check_active(self) -> None:
         if not self.is_active:
             raise WindloomError(
-                "the stream has ended", f"its last round was {self._loop.checkpoint.last_committed}", "start it again"
+                "the stream has ended", f"its last round was {self._checkpoint.last_committed}", "start it again"
             )
 
     # ---- Spark calls these --------------------------------------------------------------------------------------
@@ -344,7 +348,7 @@ class Handle(AnswerViews):
             try:
                 with as_windloom_errors("the stream"):
                     query.awaitTermination()
-                if self._loop.options.finish and not self._is_stopping:
+                if self._options.finish and not self._is_stopping:
                     with self._loop.lock:
                         self._loop.finish()
             except BaseException as error:  # kept for exception() and await_termination(): a thread has no caller

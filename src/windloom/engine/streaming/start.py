@@ -10,27 +10,27 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
-from windloom.durable import Checkpoint, PlanRecord
+from windloom.durable import Checkpoint, PlanRecord, recover
 from windloom.durable.sharding import settle_shards
 from windloom.durable.shards.files import ShardFiles
 from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
+from windloom.engine.running.driver import DriverPlacement
+from windloom.engine.running.executors import ExecutorPlacement
+from windloom.engine.running.loop import Listeners, RoundLoop
+from windloom.engine.running.placement import Placement, refuse_unsharded
+from windloom.engine.running.progress import RoundProgress
+from windloom.engine.running.watermark import Watermarks
+from windloom.engine.sinks.callback import CallbackSink
+from windloom.engine.sinks.live import LiveSink
+from windloom.engine.sinks.memory import MemorySink
+from windloom.engine.sinks.parquet import ParquetSink
+from windloom.engine.sinks.sink import Sink
+from windloom.engine.sinks.tables import AnswerTables
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
-from windloom.engine.streaming.placement.driver import DriverPlacement
-from windloom.engine.streaming.placement.executors import ExecutorPlacement
-from windloom.engine.streaming.placement.placement import Placement, refuse_unsharded
-from windloom.engine.streaming.progress import RoundProgress
-from windloom.engine.streaming.round_loop import RoundLoop
-from windloom.engine.streaming.sinks.callback import CallbackSink
-from windloom.engine.streaming.sinks.live import LiveSink
-from windloom.engine.streaming.sinks.memory import MemorySink
-from windloom.engine.streaming.sinks.parquet import ParquetSink
-from windloom.engine.streaming.sinks.sink import Sink
-from windloom.engine.streaming.watermark import Watermarks
-from windloom.engine.tables import AnswerTables
 from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Stream
 from windloom.optimizer import PlanOptions
@@ -79,9 +79,16 @@ def start_stream(
         sinks = [_make_sink(spark, one, path, place, opened) for one in choices]
         placement = _make_placement(spark, registry, opened, place, shards, options)
         loop = RoundLoop(
-            queries, opened, placement, sinks, answers, options, lambda done: _tell(handle, done, progress)
+            queries.plan_of,
+            opened,
+            recover(opened, queries.plan_of),
+            placement,
+            sinks,
+            answers,
+            snapshot_rounds=options.snapshot_rounds,
+            listeners=Listeners(done=lambda done: _tell(handle, done, progress)),
         )
-        handle = Handle(loop, sinks, answers, record, checkpoint is not None, tables)
+        handle = Handle(loop, opened, queries, options, sinks, answers, record, checkpoint is not None, tables)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}

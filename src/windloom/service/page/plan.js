@@ -42,7 +42,7 @@ function nodesOf(made, sharing) {
     });
     for (const tree of one.trees) {
       add(tree.name, 3, tree.name, counted(tree.queries.length, "query", "queries"), [`set ${one.number}`], {
-        slices: `${number(tree.edges.per_second)} per second`, "common edges": `${Math.round(100 * tree.weaveability)} %`,
+        slices: `${number(tree.edges.per_second)} per second`, costs: work(tree.cost.total),
         techniques: Object.entries(tree.techniques).map(([part, how]) => `${part}: ${how}`).join("; "),
       });
       for (const query of tree.queries) {

@@ -6,7 +6,6 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from windloom.service.faults import without_paths
 from windloom.service.service import MayRead, Served
 
 router = APIRouter(tags=["plan"], dependencies=[MayRead])
@@ -31,5 +30,4 @@ def picture(service: Served) -> Response:
 def sharing(service: Served) -> dict[str, Any]:
     """What every set, tree and query is predicted to cost, and what sharing saves."""
     with service.working():
-        found = service.loom.costs()
-        return {**found, "constants": without_paths(str(found["constants"]))}
+        return dict(service.loom.costs())

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path
 from windloom.engine.results import unknown_query
 from windloom.engine.streaming.handle import Change
 from windloom.errors import QueryError
-from windloom.explain.sharing import work
+from windloom.explain.cost_views import work
 from windloom.service.encode import as_rows
 from windloom.service.faults import RefusedError, problem_of
 from windloom.service.models import (
@@ -159,7 +159,7 @@ def _places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, dict
         for tree in one["trees"]:
             for query in tree["queries"]:
                 window = query["window"]
-                is_timed = window["kind"] != "rows" and window["slide_ticks"] and one["number"] in groups
+                is_timed = window["kind"] in ("range", "landmark") and one["number"] in groups
                 found[query["name"]] = {
                     "stream": one["stream"],
                     "window": window["text"],

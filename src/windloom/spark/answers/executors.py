@@ -1,4 +1,4 @@
-"""Final step on executors: cells are brought together by the hash of their group, each shard runs the same step.
+"""The answers of a batch run on executors: each shard runs the same step, and Spark holds what it answers.
 
 Answers of all shapes leave in one frame: `shape`, `query` (its number in the plan), the window, and columns in slots
 by type. A result of that frame is selected from it; nothing passes through the driver.
@@ -6,7 +6,7 @@ by type. A result of that frame is selected from it; nothing passes through the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,16 +15,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windloom.aggregates.arrow import arrow_type
+from windloom.durable.shards.run import ShardRound, step_shard
 from windloom.durable.shards.split import join_cells
 from windloom.model.types import DataType
 from windloom.plan.physical import Plan, Shape
-from windloom.rounds import Block, RoundInput, State, step
-from windloom.rounds.frontiers import all_closed
+from windloom.rounds import Block
 from windloom.rounds.step import StepCounts
-from windloom.rounds.taken import Taken
 from windloom.spark.answers.shard_job import spread
 from windloom.spark.intake.native import instant_sql
-from windloom.spark.intake.shards import Told
 from windloom.spark.intake.slots import slot_names
 
 #: In the place of a shape's number: the row counts what a shard took in.
@@ -33,11 +31,15 @@ _COUNTS = -1
 
 @dataclass(frozen=True, slots=True)
 class WideAnswers:
-    """`slots[i]` names the frame's columns that hold shape i's columns; `queries` numbers the plan's queries."""
+    """`slots[i]` names the frame's columns that hold shape i's columns; `queries` numbers the plan's queries.
+
+    The frame is persisted, and has been made.
+    """
 
     frame: DataFrame
     slots: tuple[tuple[str, ...], ...]
     queries: tuple[str, ...]
+    totals: Totals
 
     def shape_frame(self, plan: Plan, shape: int) -> DataFrame:
         """All rows of a shape: `query` (its number), `window_start`, `window_end`, then the shape's own columns."""
@@ -47,32 +49,21 @@ class WideAnswers:
         window = [F.expr(instant_sql(edge, one.time)).alias(edge) for edge in ("window_start", "window_end")]
         return self.frame.where(F.col("shape") == shape).select("query", *window, *renamed)
 
-    def totals(self) -> Totals:
-        """Tuples and partials taken in, rows answered: one job, which also fills the frame if it is persisted."""
-        # Of answers, window_start and window_end are ticks: a few thousand of them already overflow a sum.
-        counted = self.frame.groupBy(F.expr(f"if(shape = {_COUNTS}, query, -1) AS part")).agg(
-            F.expr(f"sum(if(shape = {_COUNTS}, window_start, 0))").alias("tuples"),
-            F.expr(f"sum(if(shape = {_COUNTS}, window_end, 0))").alias("partials"),
-            F.count("*").alias("rows"),
-        )
-        found = {row["part"]: row for row in counted.collect()}
-        rows = found.pop(-1)["rows"] if -1 in found else 0
-        tuples = {number: row["tuples"] for number, row in found.items()}
-        return Totals(tuples, {number: row["partials"] for number, row in found.items()}, rows)
-
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    tuples: Mapping[int, int]  # by number of the partial set
-    partials: Mapping[int, int]
+    """What all shards took in, and how many rows they answered."""
+
+    counts: StepCounts
     rows: int
 
 
-def run_on_executors(plan: Plan, cells: DataFrame, seen: Told, shards: int) -> WideAnswers:
-    """A lazy frame; the same rows as on the driver, whatever the number of shards.
+def hold_answers(round: ShardRound, cells: DataFrame, shards: int) -> WideAnswers:
+    """The same rows as on the driver, whatever the number of shards; `cells` are rows of `intake.shards.shard_cells`.
 
-    `cells` are rows of `intake.shards.shard_cells`, `seen` what was told of them, which concerns all shards.
+    One job, which makes and counts them.
     """
+    plan = round.plan
     slots = tuple(slot_names(kind.name for kind in _kinds(shape)) for shape in plan.shapes)
     kinds = {
         slot: kind
@@ -93,13 +84,10 @@ def run_on_executors(plan: Plan, cells: DataFrame, seen: Told, shards: int) -> W
     )
     ddl = "shape int, query int, window_start bigint, window_end bigint"
     ddl += "".join(f", {slot} {kinds[slot].name}" for slot in order)
-    ended = RoundInput(
-        frontiers=all_closed(plan.streams), seen=dict(seen.largest_ticks), first=dict(seen.smallest_ticks)
-    )
 
     def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         own = join_cells((one.as_py() for batch in batches for one in batch.column("cells")), plan)
-        _, answers, counts = step(State(), ended.taking(Taken(own)), plan)
+        _, answers, counts, _ = step_shard(round, round.left, own)
         yield _count_rows(counts, arrow)
         for block in answers.blocks():
             yield from _wide(block, slots[block.shape], numbers, arrow).to_batches(max_chunksize=1 << 17)
@@ -111,7 +99,25 @@ def run_on_executors(plan: Plan, cells: DataFrame, seen: Told, shards: int) -> W
         "return": Iterator[pa.RecordBatch],
     }
     own = cells.where(F.col("shard") >= 0).select("shard", "cells")
-    return WideAnswers(spread(own, shards).groupBy("shard").applyInArrow(answer, ddl), slots, queries)
+    frame = spread(own, shards).groupBy("shard").applyInArrow(answer, ddl).persist()
+    try:
+        return WideAnswers(frame, slots, queries, _totals(frame))
+    except BaseException:
+        frame.unpersist()
+        raise
+
+
+def _totals(frame: DataFrame) -> Totals:
+    # Of answers, window_start and window_end are ticks: a few thousand of them already overflow a sum.
+    counted = frame.groupBy(F.expr(f"if(shape = {_COUNTS}, query, -1) AS part")).agg(
+        F.expr(f"sum(if(shape = {_COUNTS}, window_start, 0))").alias("tuples"),
+        F.expr(f"sum(if(shape = {_COUNTS}, window_end, 0))").alias("partials"),
+        F.count("*").alias("rows"),
+    )
+    found = {row["part"]: row for row in counted.collect()}
+    rows = found.pop(-1)["rows"] if -1 in found else 0
+    tuples = {number: row["tuples"] for number, row in found.items()}
+    return Totals(StepCounts(tuples, {number: row["partials"] for number, row in found.items()}), rows)
 
 
 def _count_rows(counts: StepCounts, schema: pa.Schema) -> pa.RecordBatch:

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from windloom.plan.physical import Shape
 from windloom.spark.frames import arrow_frame, ddl_of, finish
-from windloom.spark.intake.slots import slot_names
-from windloom.spark.unions import union_all
+from windloom.spark.unions import unite
 
 #: Settings of a session under which Spark means something else by an expression than in a session without settings.
 _MEANING = {
@@ -40,21 +38,10 @@ def finish_together(
     ]
     if len(done) == 1:
         return [done[0].toArrow()]
-    slots = [slot_names(kind for _, kind in one.dtypes) for one in done]
-    kinds: dict[str, str] = {}
-    for one, own in zip(done, slots, strict=True):
-        kinds.update(zip(own, (kind for _, kind in one.dtypes), strict=True))
-    wide = [_widened(one, number, slots[number], kinds) for number, one in enumerate(done)]
-    rows = union_all(wide).toArrow()
+    united, slots = unite(done, "part")
+    rows = united.toArrow()
     found = []
     for number, one in enumerate(done):
         mine = rows.filter(pc.equal(rows["part"], number)).select(list(slots[number]))
         found.append(mine.rename_columns(one.columns))
     return found
-
-
-def _widened(frame: DataFrame, number: int, slots: tuple[str, ...], kinds: dict[str, str]) -> DataFrame:
-    """Its columns in the slots that all tables share."""
-    own = frame.toDF(*slots)
-    columns = [F.col(slot) if slot in slots else F.lit(None).cast(kind).alias(slot) for slot, kind in kinds.items()]
-    return own.select(F.lit(number).alias("part"), *columns)

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from windloom.durable.faults import fault
 from windloom.durable.shards.notes import ShardNote
-from windloom.durable.shards.run import ShardRound, run_shard
+from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
 from windloom.durable.shards.split import join_cells
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
@@ -41,11 +41,11 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class SparkShardJobs:
-    """The two jobs, as the placement on executors asks for them."""
+    """The two jobs, as the placement on executors asks for them. `timed` are streams whose ticks must be known."""
 
     spark: SparkSession
-    streams: Mapping[str, Stream]
-    skip_untimed: bool
+    timed: Mapping[str, Stream]
+    skip_untimed: bool = False
 
     @contextmanager
     def gathered(
@@ -53,7 +53,7 @@ class SparkShardJobs:
     ) -> Iterator[Gathered]:
         """Run the first job; the cells can be read until the end of the `with`."""
         frame, readings = shard_cells(plan, frames, before_round(plan, state), shards)
-        streams = [self.streams[name] for name in frames]
+        streams = [self.timed[name] for name in frames if name in self.timed]
         with ExitStack() as scope:
             scope.callback(frame.persist().unpersist)
             with ExitStack() as reading:
@@ -66,18 +66,22 @@ class SparkShardJobs:
                 refuse_untimed(plan, seen)
             yield Gathered(frame, seen)
 
-    def run_shards(self, round: ShardRound, taken: Gathered | None, shards: int) -> list[ShardNote]:
-        return run_shards(self.spark, round, None if taken is None else taken.frame, shards)
+    def run_shards(
+        self, round: ShardRound, places: ShardPlaces, taken: Gathered | None, shards: int
+    ) -> list[ShardNote]:
+        return run_shards(self.spark, round, places, None if taken is None else taken.frame, shards)
 
 
-def run_shards(spark: SparkSession, round: ShardRound, cells: DataFrame | None, shards: int) -> list[ShardNote]:
+def run_shards(
+    spark: SparkSession, round: ShardRound, places: ShardPlaces, cells: DataFrame | None, shards: int
+) -> list[ShardNote]:
     """Run the second job: every shard once, as far as anybody can tell. Notes come by number of the shard."""
     if cells is not None:
         spark = cells.sparkSession  # of a micro-batch, a session of its own
     frame = spark.range(shards).selectExpr("CAST(id AS INT) AS shard", "CAST(NULL AS BINARY) AS cells")
     if cells is not None:
         frame = frame.unionAll(cells.where(F.col("shard") >= 0).select("shard", "cells"))
-    rows = spread(frame, shards).groupBy("shard").applyInArrow(_task(round), "shard int, note string").collect()
+    rows = spread(frame, shards).groupBy("shard").applyInArrow(_task(round, places), "shard int, note string").collect()
     notes = sorted((ShardNote.from_json(json.loads(row["note"])) for row in rows), key=lambda note: note.shard)
     if [note.shard for note in notes] != list(range(shards)):
         raise WindloomError(
@@ -95,7 +99,7 @@ def spread(frame: DataFrame, shards: int) -> DataFrame:
     return frame.repartition(shards, "shard")
 
 
-def _task(round: ShardRound) -> _Task:
+def _task(round: ShardRound, places: ShardPlaces) -> _Task:
     """The function that travels to the executors: it carries values only, never a frame."""
 
     def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -103,7 +107,7 @@ def _task(round: ShardRound) -> _Task:
         cells = join_cells(
             (one.as_py() for batch in batches for one in batch.column("cells") if one.is_valid), round.plan
         )
-        note = run_shard(round, shard, cells)
+        note = run_shard(round, places, shard, cells)
         task = TaskContext.get()
         if shard == 0 and task is not None and task.attemptNumber() == 0:
             fault("after shard", round.number + 1)

@@ -1,4 +1,4 @@
-"""The Spark jobs of a round whose step runs on the driver."""
+"""The Spark jobs of a round whose step runs on the driver: of a stream, and of a batch run."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.rounds.lateness import before_round
+from windloom.rounds.positions import Positions
 from windloom.rounds.state import State
-from windloom.spark.intake.rows import TakenRows, take_rows
+from windloom.rounds.windows.landmark import landmark_streams
+from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
 from windloom.spark.intake.take import TakenIn, TooLargeError, take_in
 from windloom.spark.placement import driver_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class SparkDriverJobs:
+    """Of a stream."""
+
     spark: SparkSession
     streams: Mapping[str, Stream]
     skip_untimed: bool
@@ -51,6 +55,21 @@ class SparkDriverJobs:
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
     ) -> TakenRows:
         return take_rows(self.spark, plan, frames, state, frontiers)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkBatchJobs:
+    """Of a batch run: all tuples are there, and none is late. Cells of more than `limit` bytes are too large."""
+
+    limit: int | None
+
+    def take_in(self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State) -> TakenIn:
+        return take_in(plan, frames, {}, timed=landmark_streams(plan), limit=self.limit)
+
+    def take_rows(
+        self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
+    ) -> TakenRows:
+        return TakenRows(take_all_rows(plan, frames), Positions())
 
 
 def _jobs(plan: Plan, streams: Sequence[Stream]) -> int:

@@ -1,7 +1,7 @@
-"""Several streams as one streaming frame, and a micro-batch of it as one frame a stream again.
+"""Unites several streams in one streaming frame, and splits a micro-batch of it into one frame per stream again.
 
 One Spark query reads all streams of a loom, so that a round is one micro-batch of all of them and replays as one.
-Columns share slots by type; `stream` says whose a tuple is. All columns are carried: a query that comes later may ask
+Columns share slots by type; `stream` tells the stream of a tuple. All columns are kept, because a later query may ask
 for any of them.
 """
 
@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from windloom.model.expression import Expression
-from windloom.spark.intake.slots import slot_names
-from windloom.spark.unions import union_all
+from windloom.spark.unions import unite
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +37,12 @@ def ingest_of(frames: Mapping[str, DataFrame]) -> Ingest:
     if len(frames) == 1:
         ((name, frame),) = frames.items()
         return Ingest(frame, {name: tuple((column, column) for column in frame.columns)})
-    slots = {name: slot_names(kind for _, kind in frame.dtypes) for name, frame in frames.items()}
-    kinds = {
-        slot: kind for name, frame in frames.items() for slot, (_, kind) in zip(slots[name], frame.dtypes, strict=True)
+    united, slots = unite(list(frames.values()), "stream")
+    pairs = {
+        name: tuple(zip(own, frame.columns, strict=True))
+        for (name, frame), own in zip(frames.items(), slots, strict=True)
     }
-    aligned = []
-    for number, (name, frame) in enumerate(frames.items()):
-        own = dict(zip(slots[name], map(_quoted, frame.columns), strict=True))
-        columns = [f"{own.get(slot, f'CAST(NULL AS {kinds[slot]})')} AS {slot}" for slot in sorted(kinds)]
-        aligned.append(frame.selectExpr(f"{number} AS stream", *columns))
-    pairs = {name: tuple(zip(slots[name], frame.columns, strict=True)) for name, frame in frames.items()}
-    return Ingest(union_all(aligned), pairs)
+    return Ingest(united, pairs)
 
 
 def _quoted(column: str) -> str:

@@ -1,4 +1,4 @@
-"""Checkpoints and answers on any file system Spark reaches: local directories directly, others through Hadoop."""
+"""Checkpoints and answers on any file system that Spark reaches: local directories directly, others through Hadoop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.sql import SparkSession
 
 from windloom.durable.faults import fault
-from windloom.durable.storage import LOCK_FILE, LocalStorage, Storage, refuse_second
+from windloom.durable.storage import (
+    LOCK_FILE,
+    BufferedFile,
+    LocalStorage,
+    NewFile,
+    Storage,
+    StorageError,
+    refuse_second,
+)
 from windloom.errors import WindloomError
 
 #: A lock whose owner has not renewed it for this long is free.
@@ -23,7 +31,7 @@ _STARTING = "a process that is just starting"
 
 
 def absolute_place(path: str | Path) -> str:
-    """A directory of this machine as an absolute path; a URL as it stands."""
+    """A directory of this machine as an absolute path; a URL unchanged."""
     text = str(path)
     if text.startswith("file:"):
         text = re.sub(r"^file:/*", "/", text)
@@ -39,9 +47,9 @@ def _is_remote(place: str) -> bool:
 
 
 class HadoopStorage:
-    """Files of a Hadoop file system. It needs rename to be atomic, as HDFS has it; object stores have committers.
+    """Files of a Hadoop file system, whose rename must be atomic, as on HDFS.
 
-    The lock is a file that its owner renews; it is free again when that has not happened for a minute.
+    The lock is a file that its owner renews; it is free again if that has not happened for a minute.
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
@@ -57,7 +65,7 @@ class HadoopStorage:
         self._renewal: tuple[threading.Thread, threading.Event] | None = None
 
     def _file_context(self, conf: Any) -> Any | None:
-        """What renames onto a file in one go; not every file system has it."""
+        """An API that renames onto an existing file atomically; not every file system has it."""
         try:
             return self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path("").toUri(), conf)
         except Py4JJavaError:
@@ -94,16 +102,19 @@ class HadoopStorage:
         except Py4JJavaError as error:
             raise _failed("write", self.root, name, error) from error
 
+    def create(self, name: str) -> NewFile:
+        return BufferedFile(self, name)
+
     def _rename(self, unfinished: Any, target: Any) -> None:
         if self._context is not None:
             self._context.rename(unfinished, target, self._overwrite)
             return
         if self._fs.rename(unfinished, target):
             return
-        # It does not rename onto a file; what is there is an earlier copy of the same round.
+        # It does not rename onto an existing file, which is an earlier copy of the same round.
         self._fs.delete(target, False)
         if not self._fs.rename(unfinished, target):
-            raise WindloomError(
+            raise StorageError(
                 f"cannot write '{target.toString()}'",
                 "the file system refused to rename a finished file to its name",
                 "check permissions, or use another file system",
@@ -142,17 +153,17 @@ class HadoopStorage:
             thread, ended = self._renewal
             self._renewal = None
             ended.set()
-            thread.join()  # a renewal that comes later would lock it again
+            thread.join()  # a later renewal would lock it again
             self.delete(LOCK_FILE)
 
     def _renew(self, owner: str, ended: threading.Event) -> None:
         while not ended.wait(_RENEW_SECONDS):
-            # There is time for more attempts; and where a round cannot be written, the round says so.
+            # There is time for more attempts; and if a round cannot be written, the round reports it.
             with suppress(WindloomError, Py4JError):
                 self._write_lock(owner)
 
     def _held(self) -> tuple[str, float] | None:
-        """Who has locked it, and when they said so last."""
+        """Who holds the lock, and when it was renewed last."""
         held = self.read(LOCK_FILE)
         if held is None:
             return None
@@ -162,7 +173,7 @@ class HadoopStorage:
         return _STARTING, self._fs.getFileStatus(self._path(LOCK_FILE)).getModificationTime() / 1000
 
     def _create_lock(self) -> bool:
-        """False if another one came first: of all steps only this one lets two of them know of each other."""
+        """False if another one was first; only this step is atomic between two owners."""
         try:
             return bool(self._fs.createNewFile(self._path(LOCK_FILE)))
         except Py4JJavaError as error:
@@ -172,9 +183,9 @@ class HadoopStorage:
         self.write(LOCK_FILE, f"{owner}\n{time.time()}".encode())
 
 
-def _failed(what: str, root: str, name: str, error: Py4JJavaError) -> WindloomError:
-    return WindloomError(
+def _failed(what: str, root: str, name: str, error: Py4JJavaError) -> StorageError:
+    return StorageError(
         f"cannot {what} '{root}/{name}'",
         str(error.java_exception.getMessage() or error.java_exception.toString()).split("\n")[0],
-        "make room or mend access to it, then start again with the same checkpoint: nothing is lost",
+        "make room or restore access to it, then start again with the same checkpoint: nothing is lost",
     )

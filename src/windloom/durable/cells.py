@@ -1,0 +1,107 @@
+"""Cells as part of a frame: what is told of each set, and an Arrow stream of one row with a list column per array.
+
+What is told says which list is which. Of an aggregate that a user defined, it has the name and the fields of its
+values.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.lifted import AnyLifted, Lifted
+from windloom.aggregates.listed import Listed
+from windloom.aggregates.registry import LIST_RULES
+from windloom.kernels.families.algebra import FAMILIES, AddInt, Columns
+from windloom.kernels.lists.cells import Lists
+from windloom.rounds.cells import Cells
+
+_LIST_KINDS: tuple[type[np.generic], ...] = (np.int64, np.int32, np.int64)
+_FAMILIES = {family.columns: family for family in FAMILIES.values() if not family.is_list}
+
+
+def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Buffer]:
+    """What goes into the body of a frame, and the blob."""
+    arrays: list[pa.Array] = []
+
+    def keep(array: Any) -> int:
+        """Where among the lists an array goes."""
+        arrays.append(array if isinstance(array, pa.Array) else pa.array(array))
+        return len(arrays) - 1
+
+    def part_of(part: Columns) -> dict[str, Any]:
+        columns = [keep(column) for column in part]
+        family = _FAMILIES.get(type(part))
+        if family is not None:
+            return {"family": family.name, "columns": columns}
+        return {"own": type(part).__name__, "fields": list(part._fields), "columns": columns}
+
+    def lifted_of(one: AnyLifted) -> dict[str, Any]:
+        if isinstance(one, Listed):
+            lists = [keep(column) for column in one.cells]
+            return {"kind": one.rule.kind, "lists": lists, "dictionary": keep(one.dictionary)}
+        return {
+            "parts": [part_of(part) for part in one.parts],
+            "valid": None if one.valid is None else keep(one.valid.value),
+            "dictionary": None if one.dictionary is None else keep(one.dictionary),
+        }
+
+    told = [
+        {
+            "number": number,
+            "keys": [keep(key) for key in one.keys],
+            "group_bounds": keep(one.group_bounds),
+            "starts": keep(one.starts),
+            "lifted": [lifted_of(part) for part in one.lifted],
+        }
+        for number, one in sorted(cells.items())
+    ]
+    lists = [pa.LargeListArray.from_arrays(pa.array([0, len(one)], pa.int64()), one) for one in arrays]
+    schema = pa.schema([pa.field(str(i), one.type) for i, one in enumerate(lists)])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(lists, schema=schema))
+    return told, sink.getvalue()
+
+
+def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int, Cells]:
+    batch = pa.ipc.open_stream(pa.py_buffer(blob)).read_next_batch()
+
+    def array(place: int) -> pa.Array:
+        return batch.column(place).flatten()
+
+    def numbers(place: int, kind: type[np.generic] | None) -> Any:
+        # Memory of our own: kernels are compiled for arrays that can be written.
+        return np.array(array(place).to_numpy(zero_copy_only=False), dtype=kind)
+
+    def part_of(one: dict[str, Any]) -> Columns:
+        if "own" in one:
+            # Only a plan has the definition: see `restored_state`.
+            return namedtuple(one["own"], one["fields"])(*(numbers(place, None) for place in one["columns"]))
+        family = FAMILIES[one["family"]]
+        places = zip(one["columns"], family.kinds, strict=True)
+        return family.of(*(numbers(place, kind) for place, kind in places))
+
+    def lifted_of(one: dict[str, Any]) -> AnyLifted:
+        if "lists" in one:
+            columns = (numbers(place, kind) for place, kind in zip(one["lists"], _LIST_KINDS, strict=True))
+            return Listed(LIST_RULES[one["kind"]], Lists(*columns), array(one["dictionary"]))
+        return Lifted(
+            tuple(part_of(part) for part in one["parts"]),
+            None if one["valid"] is None else AddInt(numbers(one["valid"], np.int64)),
+            None if one["dictionary"] is None else array(one["dictionary"]),
+        )
+
+    return {
+        int(one["number"]): Cells(
+            [array(place) for place in one["keys"]],
+            numbers(one["group_bounds"], np.int64),
+            numbers(one["starts"], np.int64),
+            tuple(lifted_of(part) for part in one["lifted"]),
+        )
+        for one in told
+    }

@@ -1,0 +1,133 @@
+"""The one form of everything that is kept: a line of JSON with kind, version and checksum, then bytes it names.
+
+    {"windloom": "log", "version": 1, "checksum": "5f1c2a9e", "bytes": 4711, "body": {…}, "sizes": {"cells": 4096}}
+
+The line begins as shown, to the letter. `bytes` counts what follows that number to the end of the frame, and `checksum`
+is the CRC-32 of it. `sizes` names the blobs behind the line, in order. A file is one frame, or, where it is written
+piece by piece, several; one without blobs is a JSON file. There is one version of each kind, and no other one is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from windloom.errors import WindloomError
+
+#: The kinds of frames, and of each the version that is written and the only one that is read.
+VERSIONS = {
+    "answers": 1,
+    "begun": 1,
+    "checkpoint": 1,
+    "commit": 1,
+    "log": 1,
+    "placement": 1,
+    "plan": 1,
+    "snapshot": 1,
+    "state": 1,
+}
+
+_HEAD = re.compile(rb'\{"windloom": "(\w+)", "version": (\d+), "checksum": "([0-9a-f]{8})", "bytes": (\d+), ')
+#: How files began when each kind had a form of its own.
+_OLDER = re.compile(rb'WINDLOOM|WLOOM[A-Z]{3}|\{\s+"windloom"')
+
+
+class DamagedError(WindloomError):
+    """Bytes that were not written whole, or were changed since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    body: dict[str, Any]
+    blobs: Mapping[str, memoryview]
+
+
+def frame_pieces(kind: str, body: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> list[Any]:
+    """A frame as bytes and views to be written one after another; `blobs` are bytes or buffers."""
+    views = {name: memoryview(blob).cast("B") for name, blob in (blobs or {}).items()}
+    told = {"body": dict(body)} | ({"sizes": {name: len(view) for name, view in views.items()}} if views else {})
+    # Without the opening brace: the head has it.
+    line = json.dumps(told, ensure_ascii=False)[1:].encode() + b"\n"
+    size, checksum = len(line), zlib.crc32(line)
+    for view in views.values():
+        size, checksum = size + len(view), zlib.crc32(view, checksum)
+    head = f'{{"windloom": "{kind}", "version": {VERSIONS[kind]}, "checksum": "{checksum:08x}", "bytes": {size}, '
+    return [head.encode() + line, *views.values()]
+
+
+def frame_bytes(kind: str, body: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> bytes:
+    return b"".join(frame_pieces(kind, body, blobs))
+
+
+def read_frames(kind: str, what: str, data: bytes | memoryview, hint: str) -> Iterator[Frame]:
+    """The frames of a file, one after another; refuses what is damaged, cut short, or of another kind or version.
+
+    `what` names the file as the subject of a sentence, `hint` says what to do if it is damaged.
+    """
+    view, place = memoryview(data), 0
+    while place < len(view):
+        head = _HEAD.match(view, place)
+        if head is None:
+            raise _not_a_frame(kind, what, view, place, hint)
+        found, version, checksum, size = head[1].decode(), int(head[2]), int(head[3], 16), int(head[4])
+        if found == kind and version != VERSIONS[kind]:
+            raise _other_version(what, version, VERSIONS[kind])
+        rest = view[head.end() : head.end() + size]
+        if found != kind or len(rest) != size or zlib.crc32(rest) != checksum:
+            raise damaged(what, f"at byte {place:,} it is cut short or changed: its checksum does not fit", hint)
+        yield _frame(rest)
+        place = head.end() + size
+
+
+def read_frame(kind: str, what: str, data: bytes | memoryview, hint: str) -> Frame:
+    """The only frame of a file."""
+    found = list(read_frames(kind, what, data, hint))
+    if len(found) != 1:
+        raise damaged(what, f"{len(data)} bytes hold {len(found)} frames, and not one", hint)
+    return found[0]
+
+
+def _frame(rest: memoryview) -> Frame:
+    # The checksum fits: these are bytes as they were written.
+    line = bytes(rest[: _line_end(rest)])
+    about = json.loads(b"{" + line)
+    blobs, place = {}, len(line)
+    for name, size in about.get("sizes", {}).items():
+        blobs[name] = rest[place : place + size]
+        place += size
+    return Frame(about["body"], blobs)
+
+
+def _line_end(rest: memoryview) -> int:
+    found = re.compile(b"\n").search(rest)
+    assert found is not None, "a frame begins with a line"
+    return found.end()
+
+
+def _not_a_frame(kind: str, what: str, view: memoryview, place: int, hint: str) -> WindloomError:
+    if _OLDER.match(view, place):
+        return WindloomError(
+            f"{what} is of an older format",
+            f"each kind of file had a form of its own, and this Windloom reads version {VERSIONS[kind]} of one for all",
+            _OF_OLDER,
+        )
+    return damaged(what, f"what follows byte {place:,} of {len(view):,} does not begin as Windloom writes it", hint)
+
+
+_OF_OLDER = "go on with the Windloom that wrote it, or start with a new checkpoint and give what came before as history"
+
+
+def _other_version(what: str, version: int, readable: int) -> WindloomError:
+    return WindloomError(
+        f"{what} is of version {version}",
+        f"this Windloom reads version {readable} only",
+        _OF_OLDER if version < readable else "use the Windloom that wrote it, or a newer one",
+    )
+
+
+def damaged(what: str, why: str, hint: str) -> DamagedError:
+    return DamagedError(f"{what} is damaged", why, hint)

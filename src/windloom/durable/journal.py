@@ -1,0 +1,66 @@
+"""What a round writes down so that it can run again: a checkpoint for a stream, nothing for a batch run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from windloom.durable.logs import RoundLog
+from windloom.durable.records import PlanRecord
+from windloom.rounds.state import State
+
+
+class Journal(Protocol):
+    """`Checkpoint` says what each of these does."""
+
+    @property
+    def last_committed(self) -> int: ...
+
+    @property
+    def last_batch(self) -> int: ...
+
+    def plan(self, version: int) -> PlanRecord: ...
+
+    def begin(self, round: int, batch: int | None = None) -> PlanRecord: ...
+
+    def write_log(self, log: RoundLog) -> None: ...
+
+    def read_log(self, round: int) -> RoundLog | None: ...
+
+    def logged(self) -> Iterator[RoundLog]: ...
+
+    def commit(self, round: int, progress: Mapping[str, Any]) -> None: ...
+
+    def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None: ...
+
+    def retain(self) -> None: ...
+
+
+class NoJournal:
+    """Of a run that starts over if it fails: it has one plan, and no round of it is ever run again."""
+
+    last_committed = -1
+    last_batch = -1
+
+    def __init__(self, record: PlanRecord) -> None:
+        self._record = record
+
+    def plan(self, version: int) -> PlanRecord:
+        return self._record
+
+    def begin(self, round: int, batch: int | None = None) -> PlanRecord:
+        return self._record
+
+    def write_log(self, log: RoundLog) -> None: ...
+
+    def read_log(self, round: int) -> RoundLog | None:
+        return None
+
+    def logged(self) -> Iterator[RoundLog]:
+        return iter(())
+
+    def commit(self, round: int, progress: Mapping[str, Any]) -> None: ...
+
+    def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None: ...
+
+    def retain(self) -> None: ...

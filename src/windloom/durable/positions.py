@@ -1,0 +1,30 @@
+"""Positions of tuples as part of a frame: what is told of them, and a blob for each table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from windloom.durable.arrow_blobs import table_blob, table_of
+from windloom.rounds.positions import Counting, Counts, Positions
+
+
+def write_positions(positions: Positions) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What goes into the body of a frame, and blobs by name."""
+    blobs = {f"waiting {stream}": table_blob(table) for stream, table in positions.waiting.items()}
+    counts = []
+    for number, (counting, one) in enumerate(positions.counts.items()):
+        counts.append([counting.stream, list(counting.keys), one.after])
+        if one.table is not None:
+            blobs[f"counted {number}"] = table_blob(one.table)
+    return {"waiting": list(positions.waiting), "counts": counts}, blobs
+
+
+def read_positions(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Positions:
+    counts = {
+        Counting(stream, tuple(keys)): Counts(
+            table_of(blobs[f"counted {number}"]) if f"counted {number}" in blobs else None, after
+        )
+        for number, (stream, keys, after) in enumerate(about["counts"])
+    }
+    return Positions({stream: table_of(blobs[f"waiting {stream}"]) for stream in about["waiting"]}, counts)

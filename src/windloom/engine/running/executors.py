@@ -1,0 +1,152 @@
+"""The step on executors: every group belongs to one shard, by hash, and each shard's state is a file on shared storage.
+
+A round, and what a crash right after each of its parts leaves:
+
+| part                                                       | after a crash the round …                       |
+|------------------------------------------------------------|-------------------------------------------------|
+| `begun`: the plan version                                  | runs again, with the same plan                  |
+| job 1: partials, on the executors; the frontiers           | runs again, from the same micro-batch           |
+| job 2: every shard reads its state of the last committed   | runs again; files that were written are         |
+| round, steps, writes its new state and its answers, and    | leftovers                                       |
+| hands back their names                                     |                                                 |
+| log: frontiers, names of all files, counts                 | reads the names: no job runs, the rows are      |
+|                                                            | those of the recorded files, bit for bit        |
+| sinks                                                      | writes the same rows again                      |
+| commit                                                     | is done; the next one reads the recorded states |
+| retention: files of no use to the next round               | is done; the next start deletes them            |
+
+So the log is the truth here too. It holds no cells: the state after the last committed round is in the files that
+its log names. A task may fail, be repeated, or run twice at once: each attempt writes files of its own, Spark hands
+back the names of one attempt a shard, and only those are recorded. Files that are recorded are never written again, and
+deleted only when a later round is committed.
+
+What holds for all shards together is the driver's: frontiers, plan, which queries are fresh, what is kept of the past.
+It folds the step over the logs, without cells, as recovery does for the driver placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Protocol
+
+from windloom.durable import RoundLog
+from windloom.durable.journal import Journal
+from windloom.durable.shards.blocks import joined, read_blocks
+from windloom.durable.shards.files import ShardFiles
+from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of
+from windloom.durable.shards.run import ShardPlaces, ShardRound, shard_state
+from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
+from windloom.engine.running.watermark import Watermarks
+from windloom.errors import WindloomError
+from windloom.plan.physical import Plan
+from windloom.rounds import Block, State, step
+from windloom.rounds.taken import Taken
+from windloom.spark.answers.shard_job import Gathered
+from windloom.spark.api import DataFrame
+from windloom.spark.intake.shards import Told
+
+
+class GatheringJobs(Protocol):
+    """What makes cells of the tuples of a round: Spark, or in tests plain Python."""
+
+    def gathered(
+        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State, shards: int
+    ) -> AbstractContextManager[Gathered]: ...
+
+
+class ShardJobs(GatheringJobs, Protocol):
+    """What runs the shards besides."""
+
+    def run_shards(
+        self, round: ShardRound, places: ShardPlaces, taken: Gathered | None, shards: int
+    ) -> list[ShardNote]: ...
+
+
+@contextmanager
+def gathered_round(
+    jobs: GatheringJobs, watermarks: Watermarks, round: Round, intake: Intake, shards: int, watch: Stopwatch
+) -> Iterator[tuple[ShardRound, Gathered | None]]:
+    """What a round takes in, left on the executors until the end of the `with`, and what all its shards are told."""
+    with ExitStack() as scope:
+        taken: Gathered | None = None
+        told = Told()
+        if intake.brings_tuples:
+            with watch("partials"):
+                job = jobs.gathered(round.plan, intake.frames, intake.batch, round.state, shards)
+                taken = scope.enter_context(job)
+            told = taken.told
+        decide = watermarks.ended if intake.ends else watermarks.after
+        given = decide(round.state, told.largest_ticks, told.smallest_ticks).taking(Taken(behind=told.behind))
+        previous = None if round.previous is round.plan else round.previous
+        yield ShardRound(round.number, round.plan, given, round.record.history_ticks, round.left, previous), taken
+
+
+class ExecutorPlacement:
+    counts_rows = False
+
+    def __init__(
+        self, jobs: ShardJobs, journal: Journal, files: ShardFiles, shards: int, watermarks: Watermarks
+    ) -> None:
+        self._jobs, self._journal, self._files = jobs, journal, files
+        self._shards, self._watermarks = shards, watermarks
+        self.description = f"executors, {shards} shards"
+        self._ran: tuple[ShardNote, ...] = ()  # of the round that is not committed yet
+        self._notes = self._recorded(journal.last_committed)
+        if len(self._notes) != (shards if journal.last_committed >= 0 else 0):
+            raise WindloomError(
+                f"the log of round {journal.last_committed} does not name the states of {shards} shards",
+                "the round is committed, and its log is missing or of another checkpoint",
+                "restore the log from a copy, or start over with a new checkpoint",
+            )
+        logged = self._recorded(journal.last_committed + 1)  # of a round that was interrupted
+        files.keep_only({*self._states, *(name for note in logged for name in note.files)})
+
+    def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
+        log = self._journal.read_log(round.number)
+        if log is None:
+            log = self._run_job(round, intake, watch)
+            with watch("log"):
+                self._journal.write_log(log)
+        with watch("step"):
+            history_ticks = round.record.history_ticks
+            state, _, counted = step(round.state, log.input, round.plan, history_ticks=history_ticks)
+        state = state.forgetting(kept_from_of(log.shards))
+        self._ran = log.shards
+        state_bytes = sum(note.state_bytes for note in log.shards)
+        return Outcome(
+            state, state_bytes, counts_of(log.shards, counted.late), log.untimed, joined(self._blocks(log.shards))
+        )
+
+    def committed(self, round: int, state: State) -> None:
+        self._notes = self._ran
+        self._files.keep_only(set(self._states))
+
+    @contextmanager
+    def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
+        names = self._states
+        with self._files.pinned(names):
+            yield (shard_state(self._files, name, state, plan) for name in names)
+
+    def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
+        places = ShardPlaces(self._files, self._states)
+        with gathered_round(self._jobs, self._watermarks, round, intake, self._shards, watch) as (shard_round, taken):
+            with watch("shards"):
+                notes = self._jobs.run_shards(shard_round, places, taken, self._shards)
+            untimed = {} if taken is None else dict(taken.told.untimed)
+        return RoundLog(round.number, round.record.version, shard_round.input, untimed, tuple(notes))
+
+    def _blocks(self, notes: Iterable[ShardNote]) -> Iterator[Block]:
+        """Shard after shard: the driver holds the answers of one at a time."""
+        for note in notes:
+            if note.answers is not None:
+                yield from read_blocks(note.answers, self._files.read(note.answers))
+
+    def _recorded(self, round: int) -> tuple[ShardNote, ...]:
+        log = self._journal.read_log(round) if round >= 0 else None
+        return () if log is None else log.shards
+
+    @property
+    def _states(self) -> tuple[str, ...]:
+        """Where each shard's state after the last committed round is."""
+        return tuple(note.state for note in self._notes)

@@ -1,0 +1,38 @@
+"""The step of a batch run on executors: no state outlives it, and Spark holds its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+
+from windloom.engine.running.executors import gathered_round
+from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
+from windloom.engine.running.watermark import Watermarks
+from windloom.plan.physical import Plan
+from windloom.rounds import State
+from windloom.spark.answers.executors import hold_answers
+from windloom.spark.answers.shard_job import SparkShardJobs
+
+
+class HeldPlacement:
+    """`scope` says how long the answers are held."""
+
+    description = "executors"
+    counts_rows = True
+
+    def __init__(self, jobs: SparkShardJobs, shards: int, watermarks: Watermarks, scope: ExitStack) -> None:
+        self._jobs, self._shards, self._watermarks, self._scope = jobs, shards, watermarks, scope
+
+    def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
+        with gathered_round(self._jobs, self._watermarks, round, intake, self._shards, watch) as (shard_round, taken):
+            assert taken is not None, "a batch run has tuples"
+            with watch("shards"):
+                wide = hold_answers(shard_round, taken.frame, self._shards)
+        self._scope.callback(wide.frame.unpersist)
+        return Outcome(State(), 0, wide.totals.counts, wide=wide)
+
+    def committed(self, round: int, state: State) -> None:
+        """There is no other round."""
+
+    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
+        return nullcontext([])

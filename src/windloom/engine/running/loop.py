@@ -1,0 +1,214 @@
+"""A round: begin, take in, log, step, sinks, commit. In this order, so that a crash between any two changes no result.
+
+The log is the truth: once it is written, a repeated round reads it instead of asking Spark again, and gives the same
+rows. Everything else is derived, and idempotent by the round's number. Taking in, logging and stepping are the
+placement's: what is logged depends on where the step runs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from windloom.durable import PlanRecord, Recovered, RoundLog
+from windloom.durable.journal import Journal
+from windloom.engine.running.answers import MadeAnswers
+from windloom.engine.running.events import events_of
+from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
+from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
+from windloom.engine.sinks.sink import Sink
+from windloom.engine.sinks.tables import AnswerTables
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.plan.physical import PartialSet, Plan
+from windloom.rounds import State
+from windloom.rounds.backfill import LoggedRound, woven_again
+from windloom.rounds.carry import carry
+from windloom.rounds.cells import Cells
+from windloom.rounds.lateness import Late
+from windloom.rounds.state import History
+from windloom.spark.api import DataFrame
+from windloom.spark.intake.ingest import Ingest
+
+
+def _ignore(_: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who is told of a round while it runs: that its step is done, rows made so far, and that all of it is."""
+
+    stepped: Callable[[Outcome], None] = _ignore
+    made: Callable[[int], None] = _ignore
+    done: Callable[[RoundProgress], None] = _ignore
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A round that is done; `made` counts its rows before any HAVING."""
+
+    outcome: Outcome
+    progress: RoundProgress
+    made: int
+
+
+class RoundLoop:
+    """All that a run knows between its rounds. `lock` is held while a round runs, and while queries change."""
+
+    def __init__(
+        self,
+        plan_of: Callable[[PlanRecord], Plan],
+        journal: Journal,
+        recovered: Recovered,
+        placement: Placement,
+        sinks: Sequence[Sink],
+        tables: AnswerTables,
+        *,
+        snapshot_rounds: int | None = None,
+        listeners: Listeners | None = None,
+    ) -> None:
+        self.lock = threading.RLock()
+        self._plan_of, self._journal, self._snapshot_rounds = plan_of, journal, snapshot_rounds
+        self.placement, self._sinks, self._tables = placement, sinks, tables
+        self._listeners = listeners or Listeners()
+        self.state = recovered.state
+        # Before the first round there is no plan to carry a state over from.
+        self.record, self.plan = recovered.plan_record, recovered.plan
+
+    @property
+    def next_round(self) -> int:
+        return self._journal.last_committed + 1
+
+    def run_batch(self, batch: DataFrame, number: int, ingest: Ingest) -> None:
+        """The round of Spark's micro-batch `number`; one that is committed already is not run again."""
+        if number <= self._journal.last_batch:
+            return
+        self._run(number, Intake(ingest.split(batch), batch))
+
+    def run_history(self, frames: Mapping[str, DataFrame]) -> None:
+        """The first round: what came before the stream."""
+        self._run(None, Intake(frames))
+
+    def finish(self) -> None:
+        """A last round without tuples, with every frontier at +∞: all windows that are still open are answered."""
+        self._run(None, Intake(ends=True))
+
+    def run_whole(self, frames: Mapping[str, DataFrame]) -> Ran:
+        """The only round of a batch run: all tuples there are, with every frontier at +∞."""
+        return self._run(None, Intake(frames, ends=True))
+
+    def _run(self, batch: int | None, intake: Intake) -> Ran:
+        number = self.next_round
+        watch = Stopwatch()
+        record = self._journal.begin(number, batch)
+        plan, state = self.adopted(record)
+        if plan is not self.plan and number > 0:
+            # What a new query's past is made from may be gone when the round is replayed: it is kept before it counts.
+            self._keep_past(number - 1, record, plan, state)
+        round = Round(number, record, plan, state, self.plan, self.state)
+        outcome = self.placement.run(round, intake, watch)
+        self._listeners.stepped(outcome)
+        answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, is_shared=len(self._sinks) > 1)
+        with watch("answers"):
+            for sink in self._sinks:
+                sink.write(number, answers)
+        with watch("commit"):
+            progress = self._progress(round, batch, outcome, answers.finished, watch.seconds)
+            self._journal.commit(number, progress.as_dict())
+        self.state, self.record, self.plan = outcome.state, record, plan
+        self.placement.committed(number, self.state)
+        if self._snapshot_rounds is not None and (number + 1) % self._snapshot_rounds == 0:
+            with watch("snapshot"):
+                self._journal.snapshot(number, self.state)
+                self._journal.retain()
+        progress = replace(progress, seconds=dict(watch.seconds))
+        self._listeners.done(progress)
+        return Ran(outcome, progress, answers.made)
+
+    @contextmanager
+    def kept(self) -> Iterator[tuple[Plan | None, Iterable[State]]]:
+        """The plan of the last round, and the state it left, in parts; no round waits for who reads them."""
+        with ExitStack() as held:
+            with self.lock:
+                plan = self.plan
+                parts = [] if plan is None else held.enter_context(self.placement.kept(self.state, plan))
+            yield plan, parts
+
+    def adopted(self, record: PlanRecord) -> tuple[Plan, State]:
+        """The plan of a record, and the present state as that plan needs it."""
+        plan = self._plan_of(record)
+        return plan, self.carried(plan)
+
+    def carried(self, plan: Plan) -> State:
+        """The present state as a plan needs it; called while the lock is held."""
+        if self.plan is None or plan is self.plan:
+            return self.state
+        return carry(self.state, self.plan, plan, self.past)
+
+    def past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
+        """What the logged tuples of past rounds make of a set; called while the lock is held."""
+        return woven_again(one, self._logged_rounds())
+
+    def _logged_rounds(self) -> Iterator[LoggedRound]:
+        """Newest first, as long as tuples were logged."""
+        newer: RoundLog | None = None
+        for log in self._journal.logged():
+            if newer is not None:
+                yield LoggedRound(self._plan_of_log(newer), newer.tuples, log.input.seen)
+            newer = log
+        if newer is not None and newer.round == 0:
+            yield LoggedRound(self._plan_of_log(newer), newer.tuples, {})
+
+    def _plan_of_log(self, log: RoundLog) -> Plan:
+        return self._plan_of(self._journal.plan(log.plan_version))
+
+    def _keep_past(self, round: int, record: PlanRecord, plan: Plan, state: State) -> None:
+        known = None if self.plan is None else self.plan.by_identity
+        is_new = (one for one in plan.sets if known is not None and one.identity not in known)
+        if any(one.number in state.cells for one in is_new):
+            self._journal.snapshot(round, state, record.version)
+
+    def _progress(
+        self, round: Round, batch: int | None, outcome: Outcome, rows: int, seconds: Mapping[str, float]
+    ) -> RoundProgress:
+        counts, state = outcome.counts, outcome.state
+        late = {stream.name: _told(counts.late.streams.get(stream.name, Late())) for stream in round.plan.streams}
+        ticks = frontier_ticks(round.plan, state)
+        frontiers, lags = {name: instant(tick) for name, tick in ticks.items()}, _lags(ticks)
+        behind = min(ticks, key=lambda name: ticks[name])
+        return RoundProgress(
+            round=round.number,
+            batch=batch,
+            events=events_of(round.plan, counts.tuples),
+            late_partly=sum(one["partly"] for one in late.values()),
+            late_dropped=sum(one["dropped"] for one in late.values()),
+            untimed=sum(outcome.untimed.values()),
+            partials=sum(counts.partials.values()),
+            results=rows,
+            watermark=frontiers[behind],
+            lag=lags[behind],
+            seconds=dict(seconds),
+            state_bytes=outcome.state_bytes,
+            queries=len(round.record.queries),
+            trees=sum(1 for _ in round.plan.trees),
+            plan_version=round.record.version,
+            late=late,
+            late_queries={name: _told(one) for name, one in sorted(counts.late.queries.items())},
+            frontiers=frontiers,
+            lags=lags,
+            placement=self.placement.description,
+        )
+
+
+def _told(late: Late) -> dict[str, int]:
+    return {"partly": late.partly, "dropped": late.dropped}
+
+
+def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:
+    """By how many seconds ticks are behind the clock; None where they are no instants."""
+    now = time.time()
+    return {
+        name: None if instant(tick) is None else round(now - tick / TICKS_PER_SECOND, 3) for name, tick in ticks.items()
+    }

@@ -1,0 +1,122 @@
+"""What a placement is: it takes in a round's tuples, logs, runs the step, and keeps the state for the next round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Protocol
+
+from windloom.durable import PlanRecord
+from windloom.errors import WindloomError
+from windloom.model.query import Query
+from windloom.plan.physical import Plan
+from windloom.rounds import Block, State
+from windloom.rounds.cells import Cells
+from windloom.rounds.step import StepCounts
+from windloom.spark.answers.executors import WideAnswers
+from windloom.spark.api import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """The tuples of a round, by stream; there are none in the round that finishes a stream.
+
+    `batch` is the micro-batch that all frames are parts of, if there is one. `ends`: no tuple comes after these, and
+    every window is closed.
+    """
+
+    frames: Mapping[str, DataFrame] = field(default_factory=dict)
+    batch: DataFrame | None = None
+    ends: bool = False
+
+    @property
+    def brings_tuples(self) -> bool:
+        return bool(self.frames) or not self.ends
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round about to run with `plan`. `state` is what the last round left, in terms of `plan`.
+
+    `left` is the same in terms of `previous`, the plan of that last round; None before the first.
+    """
+
+    number: int
+    record: PlanRecord
+    plan: Plan
+    state: State
+    previous: Plan | None
+    left: State
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a round came to, logged already. `blocks` can be read once, before the round is committed.
+
+    `cells` are what windows were computed from, where the driver has them. `wide` are the answers of a batch run that
+    Spark holds: then there are no blocks.
+    """
+
+    state: State
+    state_bytes: int
+    counts: StepCounts
+    untimed: Mapping[str, int] = field(default_factory=dict)
+    blocks: Iterable[Block] = ()
+    cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
+    wide: WideAnswers | None = None
+
+
+class Stopwatch:
+    """Seconds of each stage of a round."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        begun = perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + perf_counter() - begun
+
+
+def refuse_unsharded(queries: Iterable[Query]) -> None:
+    """Refuse windows that shards, each with the tuples of its own groups, cannot answer."""
+    for query in queries:
+        obstacle = query.window.shard_obstacle
+        if obstacle is not None:
+            raise WindloomError(
+                f"query '{query.name}' has {query.window.plural}, which are not answered on executors in a stream",
+                f"{query.window}: {obstacle}",
+                "use placement='driver', or windows of time",
+            )
+
+
+class Placement(Protocol):
+    """`run` leaves a log, after which a repeated round gives the same rows without asking Spark for tuples again.
+
+    States that a placement hands out may lack their cells, where these live elsewhere; all that decides what a query
+    reports, and from which window on, is in them.
+    """
+
+    #: "driver", or "executors" with their number of shards: for people.
+    description: str
+
+    #: Whether it answers windows of rows.
+    counts_rows: bool
+
+    def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome: ...
+
+    def committed(self, round: int, state: State) -> None:
+        """The round is done: forget what only it needed."""
+        ...
+
+    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
+        """The state with its cells, in the parts it is kept in.
+
+        Entered between two rounds; it can be read to the end of the `with`, whatever rounds run meanwhile.
+        """
+        ...

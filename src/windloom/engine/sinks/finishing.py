@@ -1,0 +1,146 @@
+"""HAVING and expressions over aggregates: evaluated here if that certainly gives what Spark gives, otherwise by Spark.
+
+What needs Spark is collected and evaluated in portions, one job per portion, whatever the number of queries and shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+import pyarrow as pa
+
+from windloom.aggregates.arrow import arrow_type
+from windloom.errors import WindloomError
+from windloom.model.types import DataType
+from windloom.plan.physical import Shape
+from windloom.rounds.evaluate import DeclinedError, answer_rows, output_kinds
+from windloom.spark.answers.finish import finish_together, has_usual_meaning
+from windloom.spark.api import SparkSession
+from windloom.spark.errors import as_windloom_errors
+from windloom.spark.frames import output_types
+
+#: The most rows that one Spark job gets, unless a single block has more.
+PORTION_ROWS = 1 << 20
+#: The most shapes that one Spark job gets: more would make its plan too long to read.
+PORTION_SHAPES = 50
+
+
+class Finishing:
+    """Turns the columns of the step into answers; what a shape needs is found out once."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._types: dict[Shape, Mapping[str, str]] = {}
+
+    @cached_property
+    def _is_usual(self) -> bool:
+        return has_usual_meaning(self._spark)
+
+    def types(self, shape: Shape) -> Mapping[str, str]:
+        """Names and Spark types of the answer columns."""
+        if shape not in self._types:
+            kinds = output_kinds(shape) if shape.select is None or self._is_usual else None
+            known = None if kinds is None else {name: kind.name for name, kind in kinds.items()}
+            self._types[shape] = known or output_types(self._spark, shape)
+        return self._types[shape]
+
+    def here(self, shape: Shape, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table | None:
+        """The answer, evaluated without Spark; None if Spark must evaluate it."""
+        if shape.select is not None and not self._is_usual:
+            return None
+        try:
+            return answer_rows(shape, table, keep)
+        except DeclinedError:
+            return None
+
+    def by_spark(self, asked: Mapping[str, tuple[Shape, pa.Table]]) -> dict[str, pa.Table]:
+        """The answers of some queries, evaluated by Spark in one job."""
+        with as_windloom_errors(queries_text(asked)):
+            found = finish_together(self._spark, [(shape, plain(table)) for shape, table in asked.values()])
+        shapes = [shape for shape, _ in asked.values()]
+        return {name: self.described(*one) for name, one in zip(asked, zip(shapes, found, strict=True), strict=True)}
+
+    def portion(self, *, with_query: bool) -> Portion:
+        return Portion(self, self._spark, with_query)
+
+    def empty(self, shape: Shape, *, with_query: bool) -> pa.Table:
+        columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
+        fields = [pa.field(name, arrow_type(kind)) for name, kind in columns]
+        if with_query:
+            fields.insert(0, pa.field("query", pa.string()))
+        table = pa.schema(fields).empty_table()
+        found = self.here(shape, table, ("query",) if with_query else ())
+        if found is None:
+            (found,) = finish_together(self._spark, [(shape, table)], with_query=with_query)
+        return self.described(shape, found)
+
+    def described(self, shape: Shape, table: pa.Table) -> pa.Table:
+        """The rows that Spark made, in the form in which the evaluator makes them.
+
+        Spark returns timestamps in the zone of the session, marks expressions that cannot be NULL and names the
+        elements of arrays differently; answers must not depend on any of it.
+        """
+        kinds = {"query": "string", **self.types(shape)}
+        fields = [pa.field(one.name, _plain(one.type, kinds[one.name])) for one in table.schema]
+        return table.cast(pa.schema(fields))
+
+
+class Portion:
+    """Tables that wait for one Spark job."""
+
+    def __init__(self, finishing: Finishing, spark: SparkSession, with_query: bool) -> None:
+        self._finishing, self._spark, self._with_query = finishing, spark, with_query
+        self._waiting: dict[Shape, list[pa.Table]] = {}
+        self._queries: dict[Shape, set[str]] = {}
+        self._rows = 0
+
+    def add(self, shape: Shape, table: pa.Table, queries: Iterable[str]) -> None:
+        self._waiting.setdefault(shape, []).append(plain(table))
+        self._queries.setdefault(shape, set()).update(queries)
+        self._rows += table.num_rows
+
+    @property
+    def is_full(self) -> bool:
+        return self._rows >= PORTION_ROWS or len(self._waiting) >= PORTION_SHAPES
+
+    def take(self) -> Iterator[tuple[Shape, pa.Table]]:
+        """The answers of all tables that wait, by Spark; afterwards none waits."""
+        parts = [(shape, pa.concat_tables(tables)) for shape, tables in self._waiting.items()]
+        queries = self._queries
+        self._waiting, self._queries, self._rows = {}, {}, 0
+        if parts:
+            for (shape, _), found in zip(parts, self._finished(parts, queries), strict=True):
+                yield shape, self._finishing.described(shape, found)
+
+    def _finished(self, parts: list[tuple[Shape, pa.Table]], queries: Mapping[Shape, set[str]]) -> list[pa.Table]:
+        try:
+            with as_windloom_errors(queries_text(name for own in queries.values() for name in own)):
+                return finish_together(self._spark, parts, with_query=self._with_query)
+        except WindloomError:
+            if len(parts) == 1:
+                raise
+        # Repeated shape by shape, to name the queries at fault.
+        return [found for part in parts for found in self._finished([part], {part[0]: queries[part[0]]})]
+
+
+def queries_text(names: Iterable[str]) -> str:
+    listed = sorted(names)
+    shown = ", ".join(f"'{name}'" for name in listed[:3])
+    return f"query {shown}" if len(listed) == 1 else f"queries {shown}{', …' if len(listed) > 3 else ''}"
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """The column without a dictionary, which is only our internal form."""
+    fields = [
+        pa.field(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type)
+        for one in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def _plain(found: pa.DataType, kind: str) -> pa.DataType:
+    try:
+        return arrow_type(DataType.parse(kind))
+    except KeyError:  # a type that only Spark computes, such as a map
+        return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(found) and found.tz else found

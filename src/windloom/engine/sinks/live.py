@@ -1,0 +1,71 @@
+"""Live: the latest answer of every query and group, to be read while the stream runs.
+
+It is kept in memory and, completely, in one file per table, so that it survives a restart and others can read it too.
+"""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windloom.durable.faults import fault
+from windloom.durable.storage import Storage
+from windloom.engine.sinks.sink import RoundAnswers, TableInfo
+
+
+class LiveSink:
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._latest: dict[str, pa.Table] = {}
+        for file in storage.list(""):
+            data = storage.read(file) if file.endswith(".parquet") else None
+            if data is not None:
+                self._latest[file.removesuffix(".parquet")] = pq.read_table(pa.BufferReader(data))
+
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        tables, fresh = answers.tables, dict[str, pa.Table]()
+        for name, rows in answers.rows():
+            kept = fresh.get(name)
+            fresh[name] = _latest(rows if kept is None else pa.concat_tables([kept, rows]), tables[name])
+        for name in {*fresh, *self._latest}:
+            both = [one[name] for one in (self._latest, fresh) if name in one]
+            if name not in tables:  # the last of its queries has been removed
+                del self._latest[name]
+                self._storage.delete(f"{name}.parquet")
+                continue
+            current = _latest(pa.concat_tables(both), tables[name])
+            if name in fresh or current.num_rows < both[0].num_rows:
+                self._latest[name] = current
+                self._save(name, current)
+
+    def rows(self, table: str) -> pa.Table | None:
+        return self._latest.get(table)
+
+    def _save(self, name: str, rows: pa.Table) -> None:
+        file = io.BytesIO()
+        pq.write_table(rows, file)
+        fault("before sink")
+        self._storage.write(f"{name}.parquet", file.getvalue())
+        fault("after sink")
+
+    def close(self) -> None:
+        """The last state stays readable."""
+
+
+def _latest(rows: pa.Table, info: TableInfo) -> pa.Table:
+    """One row for each query and group: that of the window that ends last."""
+    found = []
+    # A column may be a group of one query and an aggregate of another.
+    for groups in dict.fromkeys(info.queries.values()):
+        queries = [query for query, own in info.queries.items() if own == groups]
+        own = rows.filter(pc.is_in(rows["query"], value_set=pa.array(queries, pa.string())))
+        own = own.take(pc.sort_indices(own, sort_keys=[("window_end", "ascending")]))
+        keys = ["query", *groups]
+        numbered = own.select(keys).append_column("row", pa.array(np.arange(own.num_rows)))
+        last = numbered.group_by(keys, use_threads=False).aggregate([("row", "max")])["row_max"]
+        found.append(own.take(last))
+    return pa.concat_tables(found)

@@ -1,0 +1,26 @@
+"""Memory: every row stays on the driver, for notebooks, tests and streams that end."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from windloom.engine.sinks.sink import RoundAnswers
+
+
+class MemorySink:
+    def __init__(self) -> None:
+        self._rounds: dict[str, dict[int, list[pa.Table]]] = {}
+
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        for kept in self._rounds.values():
+            kept.pop(round, None)
+        for name, rows in answers.rows():
+            self._rounds.setdefault(name, {}).setdefault(round, []).append(rows)
+
+    def rows(self, table: str) -> pa.Table | None:
+        kept = dict(self._rounds.get(table, {}))  # a round may be written at the same time
+        pieces = [piece for _, one in sorted(kept.items()) for piece in one]
+        return pa.concat_tables(pieces) if pieces else None
+
+    def close(self) -> None:
+        """The rows stay readable when the stream has ended."""

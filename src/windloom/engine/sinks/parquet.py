@@ -1,0 +1,104 @@
+"""Parquet: one file per table and round, named by the round, so that a repeated round replaces itself.
+
+`<table>/round-000000042.parquet` appears whole or not at all. `manifest.json` says which table holds which queries, and
+which checkpoint the rounds belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windloom.durable.faults import fault
+from windloom.durable.storage import NewFile, Storage
+from windloom.engine.sinks.manifest import MANIFEST, Manifest
+from windloom.engine.sinks.sink import RoundAnswers, TableInfo
+from windloom.errors import WindloomError
+
+
+class ParquetSink:
+    def __init__(self, storage: Storage, path: str, checkpoint: str | None) -> None:
+        """`checkpoint` is the identity of the checkpoint whose rounds are written here; None for a batch run."""
+        self._storage = storage
+        self._manifest = Manifest(checkpoint)
+        held = storage.read(MANIFEST)
+        if held is None:
+            return
+        manifest = Manifest.from_bytes(held)
+        if manifest is None or manifest.checkpoint != checkpoint:
+            raise WindloomError(
+                f"the output directory '{path}' holds the answers of another run",
+                "its rounds belong to another checkpoint, or to a batch run",
+                "give a new directory, or the checkpoint these answers were made with",
+            )
+        self._manifest = manifest
+
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        written = _Written(self._storage, round)
+        try:
+            written.take(answers.rows())
+            self.describe(answers.tables)
+            written.finish()
+        except BaseException:
+            written.discard()
+            raise
+
+    def rows(self, table: str) -> pa.Table | None:
+        files = [name for name in self._storage.list(table) if name.endswith(".parquet")]
+        found = [self._storage.read(f"{table}/{name}") for name in files]
+        tables = [pq.read_table(pa.BufferReader(data)) for data in found if data is not None]
+        return pa.concat_tables(tables) if tables else None
+
+    def close(self) -> None:
+        """Every round is complete by itself."""
+
+    def describe(self, tables: Mapping[str, TableInfo]) -> None:
+        """The manifest comes before the files: no reader finds a table that it does not name."""
+        if self._manifest.describe(tables):
+            self._storage.write(MANIFEST, self._manifest.to_bytes())
+
+
+class _Written:
+    """The files of a round, written while rows come, and shown one after another."""
+
+    def __init__(self, storage: Storage, round: int) -> None:
+        self._storage, self._round = storage, round
+        self._files: dict[str, tuple[NewFile, pq.ParquetWriter]] = {}
+
+    def take(self, pieces: Iterable[tuple[str, pa.Table]]) -> None:
+        for name, rows in pieces:
+            if name not in self._files:
+                file = self._storage.create(f"{name}/{round_file(self._round)}")
+                self._files[name] = (file, pq.ParquetWriter(file.stream, rows.schema, compression="zstd"))
+            file, writer = self._files[name]
+            with _failing(file):
+                writer.write_table(rows)
+
+    def finish(self) -> None:
+        for file, writer in self._files.values():
+            with _failing(file):
+                writer.close()
+            fault("before sink")
+            file.finish()
+            fault("after sink")
+
+    def discard(self) -> None:
+        for file, writer in self._files.values():
+            with suppress(OSError, ValueError):  # of a file that is closed, or takes no more
+                writer.close()
+            file.discard()
+
+
+@contextmanager
+def _failing(file: NewFile) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise file.failed(error) from error
+
+
+def round_file(round: int) -> str:
+    return f"round-{round:09d}.parquet"

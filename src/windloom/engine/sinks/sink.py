@@ -1,0 +1,55 @@
+"""What a sink is: a place that takes the answers of a round, once or again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from windloom.rounds import Block
+from windloom.spark.answers.executors import WideAnswers
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """A table of answers: its columns with their Spark types; its queries, each with its grouping columns."""
+
+    columns: Mapping[str, str]
+    queries: Mapping[str, tuple[str, ...]]
+
+
+class RoundAnswers(Protocol):
+    """The answers of a round, made while they are read.
+
+    `tables` describes every table that the plan may fill.
+    """
+
+    @property
+    def tables(self) -> Mapping[str, TableInfo]: ...
+
+    def rows(self) -> Iterable[tuple[str, pa.Table]]:
+        """Finished rows, by name of their table; rows of a table may come in several pieces."""
+        ...
+
+    def blocks(self) -> Iterator[Block]:
+        """The same as the step made them, without HAVING and expressions over aggregates; instead of `rows`."""
+        ...
+
+    @property
+    def wide(self) -> WideAnswers | None:
+        """All answers of a batch run whose step ran on executors: then there are neither rows nor blocks."""
+        ...
+
+
+class Sink(Protocol):
+    """`write` is given whole rounds, in order; after a crash the last one comes again, with the same rows."""
+
+    def write(self, round: int, answers: RoundAnswers) -> None: ...
+
+    def rows(self, table: str) -> pa.Table | None:
+        """What the sink holds of a table; None where it keeps nothing that could be read back."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,83 @@
+"""Answers as tables: the rows of all queries with the same output columns are one table, with a column `query`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.engine.sinks.finishing import Finishing
+from windloom.engine.sinks.sink import TableInfo
+from windloom.plan.physical import Plan, Shape
+from windloom.rounds import Block
+from windloom.spark.api import DataFrame, SparkSession
+from windloom.spark.frames import arrow_frame, ddl_of_columns
+
+
+class AnswerTables:
+    """The names, columns and rows of the tables that hold answers."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._finishing = Finishing(spark)
+
+    def columns(self, shape: Shape) -> dict[str, str]:
+        """Names and Spark types, `query` first."""
+        return {"query": "string", **self._finishing.types(shape)}
+
+    def name(self, shape: Shape) -> str:
+        return table_name(dict(self._finishing.types(shape)))
+
+    def pieces(self, plan: Plan, blocks: Iterable[Block]) -> Iterator[tuple[Shape, pa.Table]]:
+        """Every block as rows of its shape's table; those that need Spark come later, many of them from one job."""
+        waiting = self._finishing.portion(with_query=True)
+        for block in blocks:
+            shape = plan.shapes[block.shape]
+            table = _with_query(block)
+            found = self._finishing.here(shape, table, keep=("query",))
+            if found is not None:
+                yield shape, found
+            else:
+                waiting.add(shape, table, block.queries)
+                if waiting.is_full:
+                    yield from waiting.take()
+        yield from waiting.take()
+
+    def infos(self, plan: Plan) -> dict[str, TableInfo]:
+        """Every table that a plan may fill, by name."""
+        queries: dict[Shape, dict[str, tuple[str, ...]]] = {}
+        for planned in plan.queries:
+            groups = tuple(one.name for one in planned.query.group_by)
+            queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = groups
+        found: dict[str, TableInfo] = {}
+        for shape, own in queries.items():
+            name = self.name(shape)
+            known = found[name].queries if name in found else {}
+            found[name] = TableInfo(self.columns(shape), {**known, **own})
+        return found
+
+    def empty(self, shape: Shape) -> pa.Table:
+        return self._finishing.empty(shape, with_query=True)
+
+    def frame(self, rows: pa.Table, columns: Mapping[str, str]) -> DataFrame:
+        return arrow_frame(self._spark, rows, ddl_of_columns(columns))
+
+
+def _with_query(block: Block) -> pa.Table:
+    counts = np.diff(block.bounds)
+    query = pa.DictionaryArray.from_arrays(
+        pa.array(np.repeat(np.arange(len(counts), dtype=np.int32), counts)), pa.array(block.queries, pa.string())
+    )
+    return block.table.add_column(0, "query", query)
+
+
+def table_name(columns: dict[str, str]) -> str:
+    """A name that is readable, safe as a directory, and different for different columns or types."""
+    readable = "_".join(name for name in columns if name not in ("window_start", "window_end"))
+    slug = re.sub(r"[^a-z0-9]+", "_", readable.lower()).strip("_")[:60] or "windows"
+    digest = hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:6]
+    return f"{slug}-{digest}"

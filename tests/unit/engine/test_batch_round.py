@@ -1,0 +1,125 @@
+"""A batch run is a loop of one round: placement, loop and sinks of a stream, and nothing is written down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.catalogs import STREAMS, TYPES, make_query
+from support.micro_batches import Frames, ManualClock, MicroBatches, RowJobs, answers_in
+from windloom.durable import PlanRecord, Recovered
+from windloom.durable.journal import NoJournal
+from windloom.engine.running.driver import DriverPlacement
+from windloom.engine.running.loop import Listeners, Ran, RoundLoop
+from windloom.engine.running.placement import Outcome
+from windloom.engine.running.watermark import Watermarks
+from windloom.engine.sinks.held import HeldAnswers
+from windloom.engine.sinks.memory import MemorySink
+from windloom.engine.sinks.sink import Sink
+from windloom.engine.sinks.store import ParquetStore
+from windloom.engine.sinks.tables import AnswerTables
+from windloom.errors import WindloomError
+from windloom.model import Aggregate, Expression, LandmarkWindow, RowsWindow, TimeWindow
+from windloom.model.time import TICK_MAX
+from windloom.optimizer import PlanOptions, make_plan
+from windloom.plan import Plan
+from windloom.rounds import State
+
+COUNT, SUM = Aggregate("count"), Aggregate("sum", Expression.of_column("i"))
+QUERIES = {
+    "sliding": make_query("sliding", TimeWindow(10, 4), [COUNT, SUM], ("k",)),
+    "landmark": make_query("landmark", LandmarkWindow(6), [SUM], ("k",)),
+    "rows": make_query("rows", RowsWindow(3, 2), [COUNT]),
+    "other": make_query("other", TimeWindow(8, 8), [COUNT], stream="t"),
+}
+FRAMES: Frames = {
+    "s": [{"tick": tick, "k": "ab"[tick % 2], "i": tick} for tick in (1, 2, 5, 13, 14, 27)],
+    "t": [{"tick": tick, "k": "a", "i": 1} for tick in (3, 40)],
+}
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return make_plan(STREAMS, QUERIES.values(), TYPES, PlanOptions())
+
+
+def run_whole(plan: Plan, sinks: list[Sink], listeners: Listeners | None = None) -> Ran:
+    journal = NoJournal(PlanRecord(0, 0, dict.fromkeys(QUERIES, "")))
+    placement = DriverPlacement(RowJobs(), journal, Watermarks(STREAMS, ManualClock(), None))
+    recovered = Recovered(State(), None, None, 0)
+    loop = RoundLoop(lambda _: plan, journal, recovered, placement, sinks, AnswerTables(None), listeners=listeners)
+    return loop.run_whole(FRAMES)
+
+
+def in_order(table: pa.Table | None) -> list[str]:
+    rows = [] if table is None else table.to_pylist()
+    ticks = [{name: getattr(value, "value", value) for name, value in row.items()} for row in rows]
+    return sorted(map(repr, ticks))
+
+
+def test_one_round_answers_what_a_stream_answers_when_it_is_finished(plan: Plan, tmp_path: Path) -> None:
+    memory, streamed = MemorySink(), MemorySink()
+    ran = run_whole(plan, [memory])
+    with MicroBatches(tmp_path, STREAMS, sinks=[streamed]) as life:
+        life.change(QUERIES)
+        life.round({"s": FRAMES["s"][:3]})
+        life.round({"s": FRAMES["s"][3:], "t": FRAMES["t"]})
+        life.finish()
+    names = list(AnswerTables(None).infos(plan))
+    assert ran.progress.results == ran.made == sum(memory.rows(name).num_rows for name in names)
+    for name in names:
+        assert in_order(memory.rows(name)) == in_order(streamed.rows(name)) != []
+    assert set(ran.outcome.state.frontiers.values()) == {TICK_MAX}
+    assert ran.outcome.cells.keys() == {one.number for one in plan.sets}
+    assert set(answers_in(tmp_path)) > {0}, "the stream needed several rounds for it"
+
+
+def test_answers_are_held_as_the_step_made_them(plan: Plan) -> None:
+    held = HeldAnswers()
+    ran = run_whole(plan, [held])
+    assert held.wide is None
+    assert ran.made == sum(block.table.num_rows for block in held.blocks) > 0
+    assert {name for block in held.blocks for name in block.queries} == set(QUERIES)
+
+
+def test_listeners_hear_of_the_step_before_any_row_is_made(plan: Plan) -> None:
+    heard: list[object] = []
+    ran = run_whole(plan, [MemorySink()], Listeners(heard.append, heard.append, heard.append))
+    first, *made, last = heard
+    assert isinstance(first, Outcome)
+    assert made == sorted(made)
+    assert made[-1] == ran.made
+    assert last == ran.progress
+
+
+def test_the_store_shows_one_round_of_the_parquet_sink_when_everything_is_there(plan: Plan, tmp_path: Path) -> None:
+    out, tables, memory = tmp_path / "new" / "out", AnswerTables(None), MemorySink()
+    with ParquetStore(None, plan, tables, out) as store:  # type: ignore[arg-type]
+        run_whole(plan, [store, memory])
+        assert not out.exists()
+    infos = tables.infos(plan)
+    assert sorted(one.relative_to(out).as_posix() for one in out.rglob("*") if one.is_file()) == sorted(
+        ["manifest.json", *(f"{name}/round-000000000.parquet" for name in infos)]
+    )
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["checkpoint"] is None
+    assert {query for entry in manifest["tables"].values() for query in entry["queries"]} == set(QUERIES)
+    for name in infos:
+        assert in_order(pq.read_table(out / name)) == in_order(memory.rows(name))
+
+
+def test_a_sink_that_fails_leaves_nothing_of_the_store(plan: Plan, tmp_path: Path) -> None:
+    class Broken(MemorySink):
+        def write(self, round: int, answers: object) -> None:
+            raise WindloomError("no", "more", "room")
+
+    with (
+        pytest.raises(WindloomError, match="no"),
+        ParquetStore(None, plan, AnswerTables(None), tmp_path / "out") as store,  # type: ignore[arg-type]
+    ):
+        run_whole(plan, [store, Broken()])
+    assert not list(tmp_path.iterdir())
