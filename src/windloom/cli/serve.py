@@ -41,7 +41,9 @@ def _place_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="FILE",
             help="Lines 'admin: TOKEN' and 'read: TOKEN'; who may do what.",
         ),
-        click.option("--port", type=click.IntRange(1, 65535), default=8470, show_default=True),
+        click.option(
+            "--port", type=click.IntRange(1, 65535), default=8470, show_default=True, help="Port to listen on."
+        ),
         click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
     ):
         command = option(command)
