@@ -11,8 +11,9 @@ Plan ─┬─ Scan         one reading of a stream, which makes the cells of al
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from windloom.aggregates.planned import PlannedComponent as PlannedComponent
 from windloom.model.expression import Expression
@@ -153,6 +154,11 @@ class Plan:
     slicing: str
     technique: str
     intake: str = "auto"
+    #: What draws a plan for a notebook; the engine knows how, and stands above.
+    drawn: ClassVar[Callable[[Plan], str] | None] = None
+
+    def _repr_html_(self) -> str | None:
+        return None if Plan.drawn is None else Plan.drawn(self)
 
     @property
     def queries(self) -> Iterator[PlannedQuery]:
