@@ -38,7 +38,7 @@ NOW = {"availableNow": True}
 
 @contextmanager
 def round_files(spark: SparkSession, keys: int, rounds: int = ROUNDS) -> Iterator[Path]:
-    """One Parquet file a round, in order of event time."""
+    """One Parquet file per round, in order of event time."""
     with tempfile.TemporaryDirectory(prefix="windloom-bench-") as folder:
         place = Path(folder)
         trades = synthetic_trades(spark, ROUND * rounds, PER_SECOND, keys)

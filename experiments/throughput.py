@@ -170,7 +170,7 @@ def _page(found: list[Measured], tuples: int, queries: int) -> Page:
         for one in found
     ]
     columns = (
-        *("strategy", "technique", "trees", "operations a tuple", "results/s"),
+        *("strategy", "technique", "trees", "operations per tuple", "results/s"),
         *("partial aggregation, ms", "step, ms", "step predicted, ms", "deviation"),
     )
     data = Table(
@@ -242,7 +242,7 @@ def _figures(found: list[Measured]) -> Iterator[Figure]:
             bar
             for one in part
             for bar in (
-                (one.technique, 100 * least / one.cost, f"estimated: {number(one.cost)} operations a tuple"),
+                (one.technique, 100 * least / one.cost, f"estimated: {number(one.cost)} operations per tuple"),
                 ("", 100 * one.rows_per_second / fastest, f"measured: {number(one.rows_per_second)} results/s"),
             )
         ]

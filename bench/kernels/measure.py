@@ -128,9 +128,9 @@ def many_ranges(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]
 def latencies(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
     """Nanoseconds of single slides once the window is full.
 
-    The compiled loop itself reads the processor's clock after every answer, which costs about 8 ns a slide and is part
-    of the figures. The run is repeated on the same input and each slide counts with its fastest time: the work of a
-    slide is the same every time, what other processes do is not.
+    The compiled loop itself reads the processor's clock after every answer, which costs about 8 ns per slide and is
+    part of the figures. The run is repeated on the same input and each slide counts with its fastest time: the work of
+    a slide is the same every time, what other processes do is not.
     """
     window = size.latency_window
     values = values_of("random", 3 * window + 17)

@@ -112,7 +112,7 @@ def test_a_rate_of_zero_is_unknown_and_the_report_says_so(plan: Plan) -> None:
         (("--workload", "zipf", "--epsilon", "0.1"), "--epsilon does not go with --strategy"),
         (("--workload", "zipf", "--epsilon", "-1", "--strategy", "incremental"), "cannot be -1"),
         (("--workload", "zipf", "--memory", "much"), "cannot read --memory 'much'"),
-        (("--workload", "zipf", "--queries", 2000, "--memory", "1m", "--cost", "paper"), "takes 32 MiB to be found"),
+        (("--workload", "zipf", "--queries", 2000, "--memory", "1m", "--cost", "paper"), "takes 32 MiB to find"),
         (("--workload", "zipf", "--unit", "0 s"), "no length of time"),
         (("--workload", "divisors", "--overlap", "2.5"), "ranges are whole slides"),
         (("--workload", "zipf", "--strategy", "weave"), "unknown strategy 'weave'"),

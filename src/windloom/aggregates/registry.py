@@ -1,4 +1,4 @@
-"""The cards by what they keep; a new one is one file and one line here."""
+"""The cards; a new one is one file and one line here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CARDS: tuple[Card, ...] = (
     LastTicks(),
 )
 
-#: Its functions are not declared here: every loom has its own.
+#: Its functions are not declared here, because every loom has its own.
 USER_DEFINED = UserAggregates()
 
 #: CQL function name (and the aliases Spark knows) to the aggregate's name.

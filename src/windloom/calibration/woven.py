@@ -1,4 +1,4 @@
-"""Measuring what weaving takes: for a column of cells a tuple is folded into, a list, a cell that is made."""
+"""Measures what weaving takes: per column that a tuple is folded into, per list, and per cell that is made."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FEW, _MANY = ("count n",), ("sum n", "sum x", "min x", "max x", "var_pop x")
 
 @dataclass(frozen=True, slots=True)
 class Weaving:
-    """Sets of tumbling windows of so many seconds: with a grouping into so many groups, or without one."""
+    """Sets of tumbling windows of this many seconds, with this many groups, or without groups."""
 
     groups: int
     seconds: int

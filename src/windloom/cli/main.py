@@ -1,4 +1,4 @@
-"""`windloom run | explain | plan | verify | …`: user errors are one message and exit code 2, never a traceback."""
+"""`windloom run | explain | plan | verify | …`: a user's error is one message and exit code 2, never a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`windloom plan`: which queries would share trees, and what that costs; for a catalog or a generated workload."""
+"""`windloom plan`: shows which queries would share trees, and the cost, for a catalog or a generated workload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from windloom.cli.plan_report import Sharing
     from windloom.model.windows import Window
 
-#: What each generated workload takes for the options that are not given.
+#: Defaults of the options of each generated workload.
 _DEFAULTS: dict[str, dict[str, float | str]] = {
     "divisors": {"smax": 1_000, "skew": 0.0, "unit": "1 s"},
     "zipf": {"smax": 100_000, "skew": 0.6, "unit": "10 ms"},
@@ -25,7 +25,7 @@ _FOR_BOTH: dict[str, float | str] = {"queries": 1_000, "overlap": 50, "seed": 1,
 
 @click.command(
     epilog="Example: windloom plan --workload zipf --queries 250 --rate 100 --skew 0.7 --overlap 10",
-    short_help="Show what queries would share, and its cost.",
+    short_help="Show what queries would share, and the cost.",
 )
 @click.argument("catalog", required=False, type=click.Path())
 @click.option(
@@ -33,20 +33,25 @@ _FOR_BOTH: dict[str, float | str] = {"queries": 1_000, "overlap": 50, "seed": 1,
     "rates",
     multiple=True,
     metavar="[STREAM=]N",
-    help="Events a second: of a stream of the catalog, or of the workload.",
+    help="Events per second, of a stream of the catalog or of the workload.",
 )
 @click.option("--workload", type=click.Choice(list(_DEFAULTS)), help="Generate windows as the papers do.")
-@click.option("--queries", type=click.IntRange(1), metavar="N", help="How many. [1000]")
+@click.option("--queries", type=click.IntRange(1), metavar="N", help="Number of queries. [1000]")
 @click.option("--smax", type=click.IntRange(1), metavar="S", help="Longest slide, in units. [1000; zipf: 100000]")
-@click.option("--overlap", type=click.FloatRange(1), metavar="O", help="Most windows that hold one event. [50]")
-@click.option("--skew", type=float, metavar="Z", help="Zipf skew toward long slides. [0; zipf: 0.6]")
-@click.option("--seed", type=click.IntRange(0), metavar="K", help="Another one, other windows. [1]")
-@click.option("--unit", metavar="TIME", help="What a slide of 1 lasts. [1 s; zipf: 10 ms]")
-@click.option("--aggregate", type=click.Choice(["sum", "max"]), help="What the workload asks for. [sum]")
-@click.option("--epsilon", type=float, metavar="E", help="Tolerance of the strategy 'incremental'. [0.1]")
-@click.option("--memory", default="4g", metavar="SIZE", help="What finding a plan may take. [4g]")
 @click.option(
-    "--cost", default="seconds", type=click.Choice(["seconds", "paper"]), help="Predicted, or as the papers count."
+    "--overlap", type=click.FloatRange(1), metavar="O", help="Largest number of windows that hold one event. [50]"
+)
+@click.option("--skew", type=float, metavar="Z", help="Zipf skew toward long slides. [0; zipf: 0.6]")
+@click.option("--seed", type=click.IntRange(0), metavar="K", help="Seed of the random windows. [1]")
+@click.option("--unit", metavar="TIME", help="Length of a slide of 1. [1 s; zipf: 10 ms]")
+@click.option("--aggregate", type=click.Choice(["sum", "max"]), help="The aggregate of every query. [sum]")
+@click.option("--epsilon", type=float, metavar="E", help="Tolerance of the strategy 'incremental'. [0.1]")
+@click.option("--memory", default="4g", metavar="SIZE", help="Memory that the search may use. [4g]")
+@click.option(
+    "--cost",
+    default="seconds",
+    type=click.Choice(["seconds", "paper"]),
+    help="Predicted seconds, or the papers' operations.",
 )
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plan_options
@@ -63,10 +68,10 @@ def plan(
     technique: str,
     **given: Any,
 ) -> None:
-    """Show which queries would share trees, what every tree and the plan cost, and how long finding it took.
+    """Show which queries would share trees, what every tree and the plan cost, and how long the search took.
 
-    Costs are predicted seconds per second of event time; with --cost paper, operations per second as the papers count
-    them. A generated workload has no data and no types; it is planned as windows, a million if you like.
+    Costs are predicted seconds per second of event time or, with --cost paper, the papers' operations per second.
+    A generated workload has no data and no types; it is planned as windows only, and may have a million of them.
     """
     from windloom.cli.plan_report import find_sharing, to_json, to_text
 
@@ -76,7 +81,7 @@ def plan(
         raise WindloomError(
             f"--epsilon does not go with --strategy {strategy}",
             "it is the tolerance of an incremental plan",
-            "leave it out, or take --strategy incremental",
+            "leave it out, or use --strategy incremental",
         )
     if strategy == "auto" and cost == "paper":
         strategy = "weave_share"
@@ -157,7 +162,7 @@ def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: s
                 f"the catalog has no stream '{name}'", f"--rate {name}={given[name]}", near_names(name, [*loom.streams])
             )
     read = {name: _rate(text, name) for name, text in given.items()}
-    # One tree a set, to learn sets, components and techniques; what they share is found afterwards.
+    # One tree per set, to learn sets, components and techniques; what they share is found afterwards.
     base = loom.plan("shared", slicing, technique)
     found = []
     for one in base.sets:
@@ -170,14 +175,16 @@ def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: s
 
 
 def _rate(text: str, name: str) -> tuple[float | None, str]:
-    """Zero is taken as unknown, and the report says so."""
+    """Zero means unknown, and the report says so."""
     try:
         rate = float(text)
     except ValueError:
         rate = -1.0
     if not 0 <= rate < float("inf"):
         raise WindloomError(
-            f"the rate of '{name}' cannot be '{text}'", "it is events a second", "give a number above 0, such as 1000"
+            f"the rate of '{name}' cannot be '{text}'",
+            "it is the number of events per second",
+            "give a number above 0, such as 1000",
         )
     return (rate, "given") if rate else (None, "default, as 0 was given")
 

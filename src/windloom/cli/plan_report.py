@@ -5,14 +5,14 @@ from __future__ import annotations
 import resource
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
+from windloom.cli.tables import table_lines
 from windloom.explain.cost_views import work
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
@@ -37,7 +37,7 @@ SHOWN = 20
 
 @dataclass
 class Sharing:
-    """One set of queries to find trees for, and after `find_sharing` its trees."""
+    """One set of queries to find trees for; after `find_sharing`, with its trees."""
 
     name: str
     queries: tuple[str, ...] | None  # names, where they have any
@@ -154,43 +154,40 @@ def _set_json(one: Sharing) -> dict[str, Any]:
 
 
 def to_text(sets: list[Sharing], options: dict[str, str]) -> str:
-    console = Console(width=110, highlight=False, no_color=True)
-    with console.capture() as captured:
-        for one in sets:
-            _show(console, one)
-        told = ", ".join(f"{name} {value}" for name, value in options.items())
-        console.print(f"cost {cost_text(sets[0], sum(one.cost for one in sets))} of event time ({told})")
-        seconds, memory = sum(one.seconds for one in sets), peak_memory() / 2**20
-        console.print(f"found in {seconds:,.3g} s; peak memory of the process {memory:,.0f} MiB")
-    return captured.get().rstrip("\n")
+    lines = [line for one in sets for line in _set_lines(one)]
+    told = ", ".join(f"{name} {value}" for name, value in options.items())
+    lines.append(f"cost {cost_text(sets[0], sum(one.cost for one in sets))} of event time ({told})")
+    seconds, memory = sum(one.seconds for one in sets), peak_memory() / 2**20
+    lines.append(f"found in {seconds:,.3g} s; peak memory of the process {memory:,.0f} MiB")
+    return "\n".join(lines)
 
 
-def _show(console: Console, one: Sharing) -> None:
+def _set_lines(one: Sharing) -> Iterator[str]:
     rate = f"{one.rate or DEFAULT_EVENTS_PER_SECOND:,.6g} events/s ({one.rate_from})"
-    console.print(
+    yield (
         f"{one.name}: {len(one.windows):,} queries, {len(one.problem.distinct[0]):,} distinct windows, "
         f"{len(one.trees):,} trees, {rate}"
     )
     in_operations = isinstance(one.problem.model, PaperCost)
     columns = ("tree", "queries", "windows", "edges/s", *(("operations/edge",) if in_operations else ()), "cost")
-    table = Table(*columns, box=None, pad_edge=False)
     ordered = sorted(one.trees, key=lambda tree: -tree["cost"])
-    for number, tree in enumerate(ordered[:SHOWN]):
-        about = "" if tree["edges_exact"] else "≈ "
-        table.add_row(
+    rows = [
+        (
             str(number),
             f"{tree['queries']:,}",
             f"{tree['distinct_windows']:,}",
-            f"{about}{tree['edges_per_second']:,.4g}",
+            f"{'' if tree['edges_exact'] else '≈ '}{tree['edges_per_second']:,.4g}",
             *((f"{tree['operations_per_edge']:,.4g}",) if in_operations else ()),
             cost_text(one, tree["cost"]),
         )
-    console.print(table)
+        for number, tree in enumerate(ordered[:SHOWN])
+    ]
+    yield from table_lines(columns, rows, right=columns)
     if one.problem.once:
-        console.print(f"once, for all trees: {cost_text(one, one.problem.once)}")
+        yield f"once, for all trees: {cost_text(one, one.problem.once)}"
     if len(ordered) > SHOWN:
         rest = ordered[SHOWN:]
-        console.print(f"… {len(rest):,} more trees, cost {cost_text(one, sum(tree['cost'] for tree in rest))}")
+        yield f"… {len(rest):,} more trees, cost {cost_text(one, sum(tree['cost'] for tree in rest))}"
 
 
 def cost_text(one: Sharing, cost: float) -> str:
@@ -198,6 +195,6 @@ def cost_text(one: Sharing, cost: float) -> str:
 
 
 def peak_memory() -> int:
-    """Bytes that the process had at most."""
+    """The largest memory of the process so far, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

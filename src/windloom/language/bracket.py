@@ -22,7 +22,7 @@ FORMS = (
 _PARTS = ("RANGE", "WINDOW", "TUMBLE", "SLIDE", "OFFSET")
 _LANDMARK_FORM = "write [LANDMARK SLIDE 1 hour], or [UNTIL NOW SLIDE 1 hour]"
 
-#: Windows that are planned: the word that tells them, and their name.
+#: Windows that are not supported yet: the word that introduces them, and their name.
 _PLANNED = {
     "NOW": "windows of one instant (NOW)",
     "UNBOUNDED": "unbounded windows",
@@ -150,12 +150,12 @@ def split_parts(
 
 
 def read_duration(tokens: Sequence[Token], source: Source) -> Duration:
-    """The duration written by these tokens: `1 hour 30 minutes`, `'10 minutes'`, `-5 s`."""
+    """The duration in these tokens: `1 hour 30 minutes`, `'10 minutes'`, `-5 s`."""
     text = ""
     last_start = -1
     for token in tokens:
         if token.start == last_start:
-            continue  # sqlglot takes the s of `10s` for a type suffix: three tokens at one place
+            continue  # sqlglot reads the s of `10s` as a type suffix: three tokens at one place
         last_start = token.start
         piece = token.text if token.token_type is TokenType.STRING else source.raw(token)
         text += piece if not text or text[-1] in "+-" else f" {piece}"

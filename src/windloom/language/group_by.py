@@ -23,7 +23,7 @@ from windloom.model import Window
 
 @dataclass(slots=True)
 class Group:
-    """One grouping expression; `alias` is set by the select item that is the grouping itself."""
+    """One grouping expression; a select item that is the grouping itself sets `alias`."""
 
     term: Term
     named: exp.Expr
@@ -63,7 +63,7 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
 
 
 def _check_partition(statement: Statement, groups: list[Group]) -> None:
-    """Windows of one key's tuples belong to that key."""
+    """Windows that count the tuples of one key belong to that key."""
     grouped = {group.term.column for group in groups}
     for token in partition_tokens(statement.clause.bracket or (), statement.source):
         column = statement.stream.find_column(token.text)
@@ -111,7 +111,7 @@ def _duration(node: exp.Expr, statement: Statement) -> Duration:
 
 
 def _meant(node: exp.Expr, statement: Statement) -> exp.Expr:
-    """Follows GROUP BY 1 and GROUP BY alias to the select item they mean; columns go before aliases."""
+    """Resolves GROUP BY 1 and GROUP BY alias to the select item they mean; columns take precedence over aliases."""
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
         position = int(node.this)
         if not 1 <= position <= len(statement.items):
@@ -131,7 +131,7 @@ def _add(node: exp.Expr, written: exp.Expr, groups: list[Group], statement: Stat
     if isinstance(node, exp.Tuple):
         raise statement.error("GROUP BY takes a plain list", written, "write GROUP BY a, b without parentheses")
     if statement.window_reference(node) is not None:
-        hint = "every query is grouped by its window; leave it away"
+        hint = "every query is grouped by its window; leave it out"
         raise statement.error("the window is not a grouping column", written, hint)
     term = statement.bind(node, RowScope(statement.names, "GROUP BY"))
     kind = statement.stream.columns[term.column] if term.column is not None else None

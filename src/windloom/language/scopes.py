@@ -20,7 +20,7 @@ from windloom.model.scalar import Read
 _HINTS = {
     "WHERE": "filter on aggregates with HAVING",
     "GROUP BY": "group by columns, or by expressions of columns",
-    "FILTER": "it is asked of each tuple; filter on aggregates with HAVING",
+    "FILTER": "it is evaluated for each tuple; filter on aggregates with HAVING",
 }
 
 WINDOW_COLUMNS = ("window_start", "window_end")
@@ -33,13 +33,13 @@ class Names:
     stream: Stream
     qualifiers: tuple[str, ...]  # the stream and its alias, as they are written
     aliases: frozenset[str]
-    own: Mapping[str, UserDefined] = field(default_factory=dict)  # aggregates that users defined, by name
+    own: Mapping[str, UserDefined] = field(default_factory=dict)  # user-defined aggregates, by name
 
     def is_aggregate(self, function: str) -> bool:
         return function in FUNCTIONS or function in self.own
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
-        """The stream's column and the struct fields behind it."""
+        """The column of the stream and the struct fields after it."""
         if self._is_qualified(parts):
             column = self.stream.find_column(parts[1].name)
             if column is not None:
@@ -137,8 +137,8 @@ class GroupScope:
     """Expressions on groups: the select list and HAVING.
 
     `groupings` maps canonical texts to their index, `aggregates` collects what the query needs, `aliases` are the
-    named select items so far. As in Spark, a column of the stream goes before an alias; in HAVING an alias goes before
-    a column that is not grouped.
+    named select items so far. As in Spark, a column of the stream takes precedence over an alias; in HAVING an alias
+    takes precedence over a column that is not grouped.
     """
 
     names: Names
@@ -208,7 +208,7 @@ class GroupScope:
         call: Call,
         binder: Binder,
     ) -> None:
-        """Types of expressions are Spark's to tell; of a column we know it now, and where it stands."""
+        """Checks the type of a bare column here, where its place is known; Spark decides the types of expressions."""
         checks = [
             *zip(terms, arguments, (aggregate.result_type, aggregate.check_by), strict=False),
             *((one, call.where, aggregate.check_where) for one in conditions if call.where is not None),
@@ -236,9 +236,9 @@ class GroupScope:
 
 
 def _arguments(call: Call, declared: Function | None, binder: Binder) -> tuple[list[exp.Expr], bool]:
-    """The arguments that are values of tuples, as many as there must be, and whether NULLs among them are ignored.
+    """The arguments that are values of tuples, in the right number, and whether NULLs among them are ignored.
 
-    What users define is not declared, and takes one argument.
+    User-defined aggregates are not declared, and take one argument.
     """
     function, arguments = call.function, list(call.node.expressions)
     nulls = [] if call.ignore_nulls is None else [call.ignore_nulls]
@@ -249,7 +249,7 @@ def _arguments(call: Call, declared: Function | None, binder: Binder) -> tuple[l
         if len(arguments) == 2 and isinstance(arguments[1], exp.Boolean):
             nulls.append(bool(arguments.pop().this))
         if len(nulls) > 1:
-            raise binder.error(f"{function}() is told twice what to do with NULL", call.node, "say it once")
+            raise binder.error(f"{function}() says twice what to do with NULL", call.node, "keep one of the two")
     else:
         _refuse_nulls(call, nulls, binder)
     takes, example = (2, "venue, price") if declared is not None and declared.arguments == 2 else (1, "price")

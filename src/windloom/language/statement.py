@@ -21,7 +21,7 @@ from windloom.model import Stream, UserDefined, Window, WindowedStream
 WINDOW_CALLS = ("window", "session_window")
 
 _CLAUSES = {"kind", "expressions", "where", "group", "having"}
-#: References to the window, and the aliases they may have: the columns of the window have fixed names.
+#: References to the window, and the aliases they may have, since the columns of the window have fixed names.
 _WINDOW_REFERENCES = {
     ("window",): "window",
     ("window", "start"): "window_start",
@@ -74,13 +74,13 @@ class Statement:
         return Span.of(self.clause.rest[:1])
 
     def window_reference(self, node: exp.Expr) -> str | None:
-        """What a reference to the window may be called; None when the node is no such reference."""
+        """The names that a reference to the window may have; None if the node is no such reference."""
         if is_window_call(node):
             return node.name.lower()
         if not isinstance(node, exp.Column):
             return None
         parts = tuple(part.name.lower() for part in node.parts)
-        # With GROUP BY window(…) the name `window` is the window's, even beside a column of that name.
+        # With GROUP BY window(…) the name `window` means the window, even if a column has that name.
         if self.stream.find_column(parts[0]) and (self.clause.bracket is not None or parts[0] not in WINDOW_CALLS):
             return None
         return _WINDOW_REFERENCES.get(parts)
@@ -116,7 +116,7 @@ def _find_stream(token: Token, streams: Mapping[str, Stream], source: Source) ->
 
 
 def _check_clauses(tree: exp.Select, source: Source, start: Span) -> None:
-    """Defence in depth: whatever sqlglot may have found beyond the clauses we know."""
+    """Defence in depth: refuses what sqlglot may have found beyond the clauses we know."""
     group = tree.args.get("group")
     found = {key for key, value in tree.args.items() if value} - _CLAUSES
     found |= {key for key, value in group.args.items() if value and key != "expressions"} if group else set()

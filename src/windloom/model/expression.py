@@ -23,8 +23,8 @@ class Expression:
     """`sql` is generated from a checked syntax tree, never the user's raw text.
 
     Equal expressions have equal text, which is how components, predicates and groupings are recognised as shared.
-    `column` names the stream's column when the expression is nothing but that column. `tree` is the same expression as
-    a tree, where it is one over aggregates and groupings; the text tells everything about it.
+    `column` names the column of the stream if the expression is nothing but that column. `tree` is the same expression
+    as a tree, if it is over aggregates and groupings; equality depends on the text alone.
     """
 
     sql: str

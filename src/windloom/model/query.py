@@ -1,4 +1,4 @@
-"""A query as the loom sees it: a source, a predicate, a grouping, aggregates, and what to make of them."""
+"""A query: a source, a predicate, a grouping, aggregates, and the columns made from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windloom.model.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """One grouping column: the name it has in the output, and what it is computed from."""
+    """One grouping column: its name in the output, and its expression."""
 
     name: str
     expression: Expression
@@ -23,7 +23,7 @@ class Grouping:
 class Output:
     """One column of the answer after the grouping columns.
 
-    `aggregate` is the index of the query's aggregate when the column is that aggregate and nothing more;
+    `aggregate` is the index of the query's aggregate if the column is that aggregate and nothing more;
     otherwise `expression` is Spark SQL over the columns `__a0, __a1, …` (aggregates) and `__g0, …` (groupings).
     """
 
@@ -57,12 +57,12 @@ class Query:
         return self.source.streams
 
     def key_of(self, expression: Expression) -> ExpressionKey:
-        """By what the type of one of its expressions is known."""
+        """The key of the type of one of its expressions."""
         return ExpressionKey(self.source.stream, expression.sql)
 
     @property
     def condition(self) -> Predicate | None:
-        """The predicate tuples must satisfy; None if all of them do."""
+        """The predicate that tuples must satisfy; None if all do."""
         found = self.predicate
         if found is None and self.where is not None:
             found = Predicate.opaque(self.where)
@@ -70,7 +70,7 @@ class Query:
 
     @property
     def is_plain(self) -> bool:
-        """Every output column is an aggregate as it stands, and every row is reported."""
+        """Whether every output column is a bare aggregate, and every row is reported."""
         return self.having is None and all(output.aggregate is not None for output in self.outputs)
 
     @property

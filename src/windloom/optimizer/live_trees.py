@@ -1,6 +1,6 @@
-"""Trees of a running loom: queries that come are woven in, queries that go are taken out (source A, section 5.2).
+"""The trees of a running loom: new queries are woven in, removed ones taken out (source A, section 5.2).
 
-Where the trees of a set cost more than a tolerance above what a full plan is expected to cost, they are planned anew.
+When the trees of a set cost too much more than a full plan is expected to cost, a full plan is made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from windloom.plan.identity import SetIdentity
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """A set's plan, and the queries by their numbers in it."""
+    """The plan of a set, and its queries by their numbers in it."""
 
     plan: IncrementalPlan
     names: dict[int, str]
@@ -32,14 +32,14 @@ class _Followed:
 
 
 class LiveTrees:
-    """Remembers what full plans cost, by set; after a restart that is learnt from the trees that are there."""
+    """Remembers the costs of full plans, by set; after a restart it learns them from the recorded trees."""
 
     def __init__(self, streams: Mapping[str, Stream], options: PlanOptions, epsilon: float = DEFAULT_TOLERANCE) -> None:
         self._streams, self.options, self._epsilon = streams, options, epsilon
         self._followed: dict[SetIdentity, _Followed] = {}
 
     def follow(self, before: Sequence[Collection[str]], queries: Iterable[Query], types: Types) -> list[list[str]]:
-        """Trees of `queries`; `before` are those of the queries that were there, some of which may be gone."""
+        """The trees of `queries`; `before` are the trees so far, some of whose queries may be gone."""
         found: list[list[str]] = []
         followed: dict[SetIdentity, _Followed] = {}
         for members in by_partial_set(queries):
@@ -76,7 +76,7 @@ class LiveTrees:
         return _Followed(plan, {number: query.name for number, query in enumerate(members)})
 
     def _taken_up(self, problem: SharingProblem, kept: list[list[str]], wanted: Mapping[str, Query]) -> _Followed:
-        """A plan that goes on from trees made elsewhere: before a restart, or by other options."""
+        """A plan that continues from trees made elsewhere: before a restart, or with other options."""
         names = [name for tree in kept for name in tree]
         place = {name: i for i, name in enumerate(names)}
         there = SharingProblem(tuple(wanted[name].window for name in names), problem.slicing, problem.model)

@@ -39,7 +39,7 @@ Types = Mapping[ExpressionKey, DataType]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What plans are predicted with: constants of the machine (None: those in force), and what runs have seen."""
+    """What predictions use: the constants of the machine (None: those in force), and what runs have observed."""
 
     constants: Constants | None = None
     observed: Mapping[SetIdentity, Observed] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def make_plan(
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
-    `trees`, names of queries, and `intakes`, by stream, bypass the choice: a plan that was recorded is built again as
+    `trees` (names of queries) and `intakes` (by stream) replace the choice: a recorded plan is built again as
     it was.
     """
     known = known or Known()
@@ -178,7 +178,7 @@ def _plan_set(
 def sharing_problem(
     stream: Stream, queries: Sequence[Query], types: Types, options: PlanOptions, known: Known
 ) -> SharingProblem:
-    """What a strategy decides on, for the queries of one set; `auto` decides by predicted seconds."""
+    """The problem that a strategy solves for the queries of one set; `auto` decides by predicted seconds."""
     components = _components(queries, types)
     slicing = find_slicing(options.slicing)
     statistics = set_statistics(stream, queries[0], known)
@@ -216,7 +216,7 @@ def _is_asked(one: PlannedComponent, queries: Sequence[Query]) -> bool:
 
 def _technique(one: PlannedComponent, queries: Sequence[Query], forced: str) -> str:
     if not _is_asked(one, queries):
-        forced = "auto"  # COUNT(*) is kept for bookkeeping only: no user's choice concerns it
+        forced = "auto"  # COUNT(*) is kept for bookkeeping only, so the user's choice does not apply to it
     try:
         return choose_technique(one.family, forced)
     except WindloomError as error:

@@ -1,4 +1,4 @@
-"""Axes: from values to pixels, and round places for their labels."""
+"""Axes: from values to pixels, and round values for their labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's HTML report: figures, the plan's picture, costs, a sample of answers, the comparison with Spark."""
+"""The demo's HTML report: figures, a picture of the plan, costs, sample answers, and the comparison with Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def write_demo_report(
     folder: Path, loom: Loom, results: Results, measured: list[Measured], checks: list[Verification]
 ) -> Path:
-    """`report.html` and `plan.svg` in the folder."""
+    """Writes `report.html` and `plan.svg` into the folder."""
     picture = str(loom.explain("svg"))
     (folder / "plan.svg").write_text(picture, encoding="utf-8")
     stats = results.stats
@@ -31,8 +31,8 @@ def write_demo_report(
             Fact("checked", f"{sum(one.rows for one in checks):,} rows", "equal to Spark's own window()"),
         ),
         (
-            Section("The plan", picture, "Streams are cut into slices, trees of queries are answered from them."),
-            Section("What it would have cost", _costs(results, measured), _COSTS_TEXT),
+            Section("The plan", picture, "Streams are cut into slices, and trees of queries are answered from these."),
+            Section("What the alternatives cost", _costs(results, measured), _COSTS_TEXT),
             Section("Where the time went", stacked_bar([(name, s, "") for name, s in stats.seconds.items()])),
             Section("A sample of answers", _answers(results), "Average price of one symbol at two ranges."),
             Section("Checked against Spark", _checks(checks), "Every row of these queries, compared value by value."),

@@ -20,7 +20,7 @@ from windloom.slicing.registry import Slicing, find_slicing
 class PaperCost:
     """λ + E·Ω, with Ω of all the techniques (as Ω names them) that answer the queries.
 
-    A tree that is handed partials takes `tree_charge` of them per second instead of all λ events.
+    A tree that is given partials reads `tree_charge` of them per second instead of all λ events.
     """
 
     techniques: tuple[str, ...]

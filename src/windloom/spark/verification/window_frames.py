@@ -1,4 +1,4 @@
-"""Tuples once for each window they lie in, by Spark alone: what answers are verified against."""
+"""The tuples once for each of their windows, by Spark alone; answers are verified against these."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def windowed(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
 
 
 def _passing(query: Query, frame: DataFrame) -> DataFrame:
-    # Spark's filter does not take a bare NULL for a condition.
+    # Spark's filter does not accept a bare NULL as a condition.
     return frame if query.where is None else frame.where(f"CAST({query.where.sql} AS BOOLEAN)")
 
 
