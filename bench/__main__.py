@@ -49,11 +49,19 @@ def workloads() -> dict[str, Callable[[int], Outcome]]:
     # Imported here: the parent only starts processes, and --help needs no Spark.
     from bench.cold import COLD_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
+    from bench.service import SERVICE_WORKLOADS
     from bench.streams import STREAM_WORKLOADS
     from bench.unlike import UNLIKE_WORKLOADS
     from bench.workloads import WORKLOADS as BATCH_WORKLOADS
 
-    return {**BATCH_WORKLOADS, **SCAN_WORKLOADS, **STREAM_WORKLOADS, **UNLIKE_WORKLOADS, **COLD_WORKLOADS}
+    return {
+        **BATCH_WORKLOADS,
+        **SCAN_WORKLOADS,
+        **STREAM_WORKLOADS,
+        **UNLIKE_WORKLOADS,
+        **COLD_WORKLOADS,
+        **SERVICE_WORKLOADS,
+    }
 
 
 def meant_by(asked: str, names: Iterable[str]) -> list[str]:

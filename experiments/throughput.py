@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from experiments.pages import Figure, Page, Skipped, Table
 from experiments.plans import TITLES, problem_of
 from experiments.techniques import TECHNIQUES
-from windloom.explain.words import number
 from windloom.model import Aggregate, DataType, Expression, ExpressionKey, Output, Query, Stream, WindowedStream
+from windloom.model.figures import number
 from windloom.model.windows import Window
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.estimate import estimate_set

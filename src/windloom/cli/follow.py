@@ -159,7 +159,7 @@ def follow_streams(
         sources = {name: find_source(loom.streams[name], path) for name, path in before.items()}
         spark = loom.spark
     # Only now: Spark's own handler, set when the session started, would cancel the jobs of the current round.
-    with _stop_signals() as asked:
+    with stop_signals() as asked:
         history = {name: source.read(spark) for name, source in sources.items()}
         for name, one in found.items():
             loom.stream(name, one.read(spark, options.files))
@@ -168,12 +168,12 @@ def follow_streams(
             return
         with view_of(as_json) as view:
             handle = loom.start(**options.start, **plan, history=history or None, progress=view.show)
-            _wait(handle, asked, view)
+            wait_for_end(handle, asked, view)
     _conclude(handle, view, options, was_asked=asked.is_set(), as_json=as_json)
 
 
 @contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
+def stop_signals() -> Iterator[threading.Event]:
     """An event that Ctrl-C and SIGTERM set; a second signal ends the process at once, which loses nothing either."""
     asked = threading.Event()
 
@@ -190,7 +190,7 @@ def _stop_signals() -> Iterator[threading.Event]:
             signal.signal(one, handler)
 
 
-def _wait(handle: Handle, asked: threading.Event, view: RoundView) -> None:
+def wait_for_end(handle: Handle, asked: threading.Event, view: RoundView) -> None:
     """Waits until the stream ends or is asked to."""
     while not handle.await_termination(_LOOK_SECONDS):
         if asked.is_set() or not view.is_read:

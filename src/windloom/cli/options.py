@@ -99,7 +99,13 @@ def open_loom(
 
 
 def load_loom(
-    catalog: str, cores: str, memory: str | None, conf: tuple[str, ...], progress: Progress | None = None
+    catalog: str,
+    cores: str,
+    memory: str | None,
+    conf: tuple[str, ...],
+    progress: Progress | None = None,
+    *,
+    with_queries: bool = True,
 ) -> Loom:
     """A loom with the catalog, without data; Spark starts only if it is needed, and `progress` is told then."""
     from windloom.engine import Loom
@@ -112,7 +118,7 @@ def load_loom(
         return local_session(cores=cores, memory=memory, conf=settings)
 
     loom = Loom(start)
-    loom.load(catalog)
+    loom.load(catalog, queries=with_queries)
     return loom
 
 

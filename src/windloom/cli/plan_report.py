@@ -68,7 +68,7 @@ class Sharing:
         counts = Counter(self.windows[i] for i in tree)
         distinct = sorted(counts)
         slicing, model = self.problem.slicing, self.problem.model
-        edges = EdgeSet.of({one for window in distinct for one in slicing.edges(window)})
+        edges = EdgeSet.of({edge for window in distinct for edge in slicing.edges(window)})
         told: dict[str, Any] = {"queries": len(tree)}
         if self.queries is not None:
             told["names"] = [self.queries[i] for i in tree]
@@ -99,78 +99,80 @@ def workload_problem(
     return windows_problem(windows, components, every, find_slicing(slicing), statistics, constants)
 
 
-def sharing_of_set(one: PartialSet, slicing: str, technique: str, stream: Stream, rate_from: str, cost: str) -> Sharing:
+def sharing_of_set(
+    partial_set: PartialSet, slicing: str, technique: str, stream: Stream, rate_from: str, cost: str
+) -> Sharing:
     """The queries of a planned set, with the techniques that answer them, at the rate of the stream."""
-    queries = [planned.query for planned in one.queries]
-    name, names, rate = str(one.identity), tuple(query.name for query in queries), stream.events_per_second
+    queries = [planned.query for planned in partial_set.queries]
+    name, names, rate = str(partial_set.identity), tuple(query.name for query in queries), stream.events_per_second
     if cost == "paper":
-        techniques = costed_techniques(one.components, one.trees[0].techniques, queries)
+        techniques = costed_techniques(partial_set.components, partial_set.trees[0].techniques, queries)
         model = PaperCost(techniques, rate or DEFAULT_EVENTS_PER_SECOND)
         problem = SharingProblem(tuple(query.window for query in queries), find_slicing(slicing), model)
-        return Sharing(name, names, problem, rate, rate_from, one.statistics.pace)
+        return Sharing(name, names, problem, rate, rate_from, partial_set.statistics.pace)
     statistics = set_statistics(stream, queries[0], Known())
     constants = load_constants().scaled(statistics.pace)
-    groupings = len(one.group_by)
+    groupings = len(partial_set.group_by)
     problem = calibrated_problem(
-        queries, one.components, groupings, technique, find_slicing(slicing), statistics, constants
+        queries, partial_set.components, groupings, technique, find_slicing(slicing), statistics, constants
     )
     return Sharing(name, names, problem, rate, rate_from, statistics.pace)
 
 
 def find_sharing(sets: list[Sharing], strategy: str, epsilon: float | None, memory_limit: int) -> list[Sharing]:
     chosen = None if strategy == "auto" else find_strategy(strategy) if epsilon is None else Incremental(epsilon)
-    for one in sets:
-        one.problem = replace(one.problem, memory_limit=memory_limit)
-        one.find(chosen)
+    for sharing in sets:
+        sharing.problem = replace(sharing.problem, memory_limit=memory_limit)
+        sharing.find(chosen)
     return sets
 
 
 def to_json(sets: list[Sharing], options: dict[str, str]) -> dict[str, Any]:
     return {
         **options,
-        "cost": sum(one.cost for one in sets),
+        "cost": sum(sharing.cost for sharing in sets),
         "unit": sets[0].problem.model.unit,
-        "queries": sum(len(one.windows) for one in sets),
-        "tree_count": sum(len(one.trees) for one in sets),
-        "seconds": sum(one.seconds for one in sets),
+        "queries": sum(len(sharing.windows) for sharing in sets),
+        "tree_count": sum(len(sharing.trees) for sharing in sets),
+        "seconds": sum(sharing.seconds for sharing in sets),
         "peak_memory_bytes": peak_memory(),
-        "sets": [_set_json(one) for one in sets],
+        "sets": [_set_json(sharing) for sharing in sets],
     }
 
 
-def _set_json(one: Sharing) -> dict[str, Any]:
+def _set_json(sharing: Sharing) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "rate": one.rate or DEFAULT_EVENTS_PER_SECOND,
-        "rate_from": one.rate_from,
-        "queries": len(one.windows),
-        "distinct_windows": len(one.problem.distinct[0]),
-        "bundles": len(one.problem.bundles),
-        "cost": one.cost,
-        "once": one.problem.once,
-        "seconds": one.seconds,
-        "trees": one.trees,
+        "name": sharing.name,
+        "rate": sharing.rate or DEFAULT_EVENTS_PER_SECOND,
+        "rate_from": sharing.rate_from,
+        "queries": len(sharing.windows),
+        "distinct_windows": len(sharing.problem.distinct[0]),
+        "bundles": len(sharing.problem.bundles),
+        "cost": sharing.cost,
+        "once": sharing.problem.once,
+        "seconds": sharing.seconds,
+        "trees": sharing.trees,
     }
 
 
 def to_text(sets: list[Sharing], options: dict[str, str]) -> str:
-    lines = [line for one in sets for line in _set_lines(one)]
+    lines = [line for sharing in sets for line in _set_lines(sharing)]
     told = ", ".join(f"{name} {value}" for name, value in options.items())
-    lines.append(f"cost {cost_text(sets[0], sum(one.cost for one in sets))} of event time ({told})")
-    seconds, memory = sum(one.seconds for one in sets), peak_memory() / 2**20
+    lines.append(f"cost {cost_text(sets[0], sum(sharing.cost for sharing in sets))} of event time ({told})")
+    seconds, memory = sum(sharing.seconds for sharing in sets), peak_memory() / 2**20
     lines.append(f"found in {seconds:,.3g} s; peak memory of the process {memory:,.0f} MiB")
     return "\n".join(lines)
 
 
-def _set_lines(one: Sharing) -> Iterator[str]:
-    rate = f"{one.rate or DEFAULT_EVENTS_PER_SECOND:,.6g} events/s ({one.rate_from})"
+def _set_lines(sharing: Sharing) -> Iterator[str]:
+    rate = f"{sharing.rate or DEFAULT_EVENTS_PER_SECOND:,.6g} events/s ({sharing.rate_from})"
     yield (
-        f"{one.name}: {len(one.windows):,} queries, {len(one.problem.distinct[0]):,} distinct windows, "
-        f"{len(one.trees):,} trees, {rate}"
+        f"{sharing.name}: {len(sharing.windows):,} queries, {len(sharing.problem.distinct[0]):,} distinct windows, "
+        f"{len(sharing.trees):,} trees, {rate}"
     )
-    in_operations = isinstance(one.problem.model, PaperCost)
+    in_operations = isinstance(sharing.problem.model, PaperCost)
     columns = ("tree", "queries", "windows", "edges/s", *(("operations/edge",) if in_operations else ()), "cost")
-    ordered = sorted(one.trees, key=lambda tree: -tree["cost"])
+    ordered = sorted(sharing.trees, key=lambda tree: -tree["cost"])
     rows = [
         (
             str(number),
@@ -178,20 +180,20 @@ def _set_lines(one: Sharing) -> Iterator[str]:
             f"{tree['distinct_windows']:,}",
             f"{'' if tree['edges_exact'] else '≈ '}{tree['edges_per_second']:,.4g}",
             *((f"{tree['operations_per_edge']:,.4g}",) if in_operations else ()),
-            cost_text(one, tree["cost"]),
+            cost_text(sharing, tree["cost"]),
         )
         for number, tree in enumerate(ordered[:SHOWN])
     ]
     yield from table_lines(columns, rows, right=columns)
-    if one.problem.once:
-        yield f"once, for all trees: {cost_text(one, one.problem.once)}"
+    if sharing.problem.once:
+        yield f"once, for all trees: {cost_text(sharing, sharing.problem.once)}"
     if len(ordered) > SHOWN:
         rest = ordered[SHOWN:]
-        yield f"… {len(rest):,} more trees, cost {cost_text(one, sum(tree['cost'] for tree in rest))}"
+        yield f"… {len(rest):,} more trees, cost {cost_text(sharing, sum(tree['cost'] for tree in rest))}"
 
 
-def cost_text(one: Sharing, cost: float) -> str:
-    return f"{cost:,.6g} operations/s" if isinstance(one.problem.model, PaperCost) else work(cost)
+def cost_text(sharing: Sharing, cost: float) -> str:
+    return f"{cost:,.6g} operations/s" if isinstance(sharing.problem.model, PaperCost) else work(cost)
 
 
 def peak_memory() -> int:

@@ -107,7 +107,7 @@ class Registry:
             raise WindloomError("a query needs a name", f"it was given {name!r}", "loom.query('avg_1h', 'SELECT …')")
         return parse_query(name, text, self.streams, self.aggregates)
 
-    def load(self, path: str | Path) -> None:
+    def load(self, path: str | Path, with_queries: bool = True) -> None:
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
@@ -126,7 +126,7 @@ class Registry:
                     "load a catalog before its data are registered, and once",
                 )
             streams[stream.name] = stream
-        for entry in catalog.queries:
+        for entry in catalog.queries if with_queries else ():
             if entry.name in queries:
                 raise _registered_twice(queries[entry.name])
             queries[entry.name] = entry.parse(streams, self.aggregates)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from windloom.errors import WindloomError, near_names
+from windloom.explain import explain_svg
 from windloom.explain.cost_views import CostView, PaperView, SecondsView
-from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.optimizer.cost.paper import paper_costs
 from windloom.optimizer.estimate import estimate_plan
 from windloom.plan.physical import Plan
@@ -23,3 +24,11 @@ def cost_view(plan: Plan, name: str, constants: Constants) -> CostView:
     if name == "paper":
         return PaperView(plan, paper_costs(plan))
     return SecondsView(plan, estimate_plan(plan, constants))
+
+
+def picture_of(plan: Plan) -> str:
+    """The plan as notebooks show it."""
+    return explain_svg(plan, cost_view(plan, "seconds", load_constants()))
+
+
+Plan.drawn = picture_of

@@ -12,7 +12,8 @@ from typing import Any
 from windloom.aggregates.define import REQUIRED, define_aggregate
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
-from windloom.engine.costs import check_cost, cost_view
+from windloom.engine.costs import check_cost, cost_view, picture_of
+from windloom.engine.notebook import Picture
 from windloom.engine.results import Results, unknown_query
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming.handle import Handle
@@ -140,12 +141,12 @@ class Loom:
         """
         self._tables[name] = WideTable.of(name, by, queries, self.queries)
 
-    def load(self, path: str | Path) -> None:
+    def load(self, path: str | Path, *, queries: bool = True) -> None:
         """Register the streams and queries of a catalog file; data for its streams comes from `loom.stream`.
 
-        All of it is registered, or nothing if any statement is wrong.
+        All of it is registered, or nothing if any statement is wrong; without `queries`, only its streams are.
         """
-        self._registry.load(path)
+        self._registry.load(path, with_queries=queries)
         self._changed()
 
     @property
@@ -222,7 +223,7 @@ class Loom:
                     found["sharing"] = sharing_json(plan, self._report(plan))
                 return json.dumps(found, indent=2, ensure_ascii=False)
             case "svg":
-                return explain_svg(plan, costs)
+                return Picture(explain_svg(plan, costs))
         raise WindloomError(
             f"unknown format '{format}'", "a plan is text, data or a picture", "use 'text', 'json' or 'svg'"
         )
@@ -380,6 +381,9 @@ class Loom:
     def _changed(self) -> None:
         self._plans.clear()
         self._last = None
+
+    def _repr_html_(self) -> str:
+        return picture_of(self.plan()) if self.queries else "<p>a loom without queries</p>"
 
     def __repr__(self) -> str:
         return f"<Loom: {len(self.queries)} queries over {len(self.streams)} streams>"

@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from windloom.engine.notebook import facts_table
 from windloom.explain.cost_views import work
-from windloom.explain.reasons import tree_name
-from windloom.explain.words import count, number, share
+from windloom.explain.labels import tree_name
+from windloom.model.figures import count, number, share
 from windloom.model.query import Query
 from windloom.optimizer import report_sharing
 from windloom.optimizer.cost.constants import Constants
@@ -29,6 +30,7 @@ class WhatIf:
     new_set: bool  # no other query has its stream, predicate, grouping and kind of window
     added_edges_per_second: float
     exact: bool  # were the edges counted exactly?
+    complete_from: str | None = None  # on a running loom: the first window it would report; None for every one
 
     @property
     def added(self) -> float:
@@ -49,6 +51,18 @@ class WhatIf:
         edges = "no edges" if self.added_edges_per_second <= 0 else f"{number(self.added_edges_per_second)} edges/s"
         lines.append(f"  slices  adds {'' if self.exact else '≈ '}{edges} to its set's")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "query": self.query,
+            "adds": work(self.added),
+            "plan without it": work(self.before),
+            "plan with it": work(self.after),
+            "alone": work(self.alone),
+            "place": self.place,
+            "complete from": self.complete_from,
+        }
+        return facts_table("What if: work per second of event time", facts)
 
     @property
     def place(self) -> str:

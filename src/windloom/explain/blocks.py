@@ -75,7 +75,7 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class SetBlock:
-    one: PartialSet
+    partial_set: PartialSet
     card: Box
     chips: tuple[Chip, ...]
     strip_y: float

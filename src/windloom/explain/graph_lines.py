@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from windloom.explain.reasons import tree_name
-from windloom.explain.words import count, one_line, shorten
+from windloom.explain.labels import tree_name
+from windloom.explain.lines import one_line, shorten
+from windloom.model.figures import count
 from windloom.plan.graph import AnswerNode, Node, PlanGraph, ScanNode, SetNode, StreamNode, TreeNode, graph_of
 from windloom.plan.physical import Plan
 
@@ -43,8 +44,8 @@ def _lines(plan: Plan, graph: PlanGraph, node: Node, drawn: set[str]) -> list[st
         is_last = all(other in drawn for other in each.inputs)
         fed.append(_lines(plan, graph, each, drawn) if is_last else [_name(plan, each)])
     if answers:
-        one = shorten(one_line(answers[0].planned.name), _NAME_WIDTH)
-        fed.append([one if len(answers) == 1 else count(len(answers), "query", "queries")])
+        partial_set = shorten(one_line(answers[0].planned.name), _NAME_WIDTH)
+        fed.append([partial_set if len(answers) == 1 else count(len(answers), "query", "queries")])
     found: list[str] = []
     for first, *others in fed:
         found.append((" " * len(head) if found else head) + _ARROW + first)
@@ -58,10 +59,14 @@ def _name(plan: Plan, node: Node) -> str:
             return shorten(one_line(stream.name), _NAME_WIDTH)
         case ScanNode(scan=scan):
             return f"scan {scan.number}" if scan.feeds else f"scan {scan.number}, which counts late tuples"
-        case SetNode(partial_set=one):
-            return f"set {one.number}" if node.inputs else f"set {one.number}, which no tuple can be part of"
-        case TreeNode(partial_set=one, tree=tree):
-            return tree_name(plan, one, tree)
+        case SetNode(partial_set=partial_set):
+            return (
+                f"set {partial_set.number}"
+                if node.inputs
+                else f"set {partial_set.number}, which no tuple can be part of"
+            )
+        case TreeNode(partial_set=partial_set, tree=tree):
+            return tree_name(plan, partial_set, tree)
     return node.id
 
 
@@ -78,10 +83,10 @@ def _place(node: Node) -> dict[str, Any]:
             return {"stream": stream.name}
         case ScanNode(scan=scan):
             return {"scan": scan.number}
-        case SetNode(partial_set=one):
-            return {"set": one.number}
-        case TreeNode(partial_set=one, tree=tree):
-            return {"set": one.number, "tree": tree.number}
+        case SetNode(partial_set=partial_set):
+            return {"set": partial_set.number}
+        case TreeNode(partial_set=partial_set, tree=tree):
+            return {"set": partial_set.number, "tree": tree.number}
         case AnswerNode(planned=planned):
             return {"query": planned.name, "shape": planned.shape}
     return {}

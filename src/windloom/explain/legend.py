@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windloom.explain.blocks import MARGIN, SET_X, WIDTH, Layout
 from windloom.explain.canvas import FAINT, INK, PAPER, RULE, Canvas
-from windloom.explain.words import count
+from windloom.model.figures import count
 from windloom.plan.physical import Plan
 
 _HEIGHT = 48.0
@@ -38,8 +38,8 @@ def _hidden_sets(canvas: Canvas, layout: Layout, y: float) -> float:
     hidden = layout.hidden_sets
     if not hidden:
         return y
-    trees = count(sum(len(one.trees) for one in hidden), "tree")
-    queries = count(sum(len(tree.queries) for one in hidden for tree in one.trees), "query", "queries")
+    trees = count(sum(len(partial_set.trees) for partial_set in hidden), "tree")
+    queries = count(sum(len(tree.queries) for partial_set in hidden for tree in partial_set.trees), "query", "queries")
     text = f"+ {count(len(hidden), 'more set')} with {trees} and {queries}, not drawn: EXPLAIN as text has them"
     canvas.text(SET_X, y + 8, text, 12, FAINT, room=WIDTH - SET_X - MARGIN, bold=True)
     return y + 26

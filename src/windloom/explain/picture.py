@@ -27,15 +27,26 @@ from windloom.explain.blocks import (
 )
 from windloom.explain.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, text_width
 from windloom.explain.cost_views import CostView
+from windloom.explain.labels import (
+    answer_text,
+    counting,
+    grouping,
+    output_text,
+    strategy_name,
+    techniques,
+    tree_name,
+    windows_of_a_tuple,
+    windows_over,
+)
 from windloom.explain.layout import lay_out, rest_lines, strip_height, used_techniques
 from windloom.explain.legend import draw_legend
-from windloom.explain.reasons import Sharing, counting, grouping, output_text, sharing, tree_name, windows_over
+from windloom.explain.lines import one_line
+from windloom.explain.partners import Sharing, shares_text, sharing
 from windloom.explain.scans import scan_notes, scan_title, scan_way
-from windloom.explain.sentences import answer_text, shares_text, strategy_name, techniques
 from windloom.explain.slices import cut_text, measure_of, rate_text, repeats, slice_id_text
 from windloom.explain.strip import draw_strip
 from windloom.explain.window_lines import TimeAxis, draw_window
-from windloom.explain.words import count, number, one_line, windows_of_a_tuple
+from windloom.model.figures import count, number
 from windloom.plan.physical import Plan, PlannedQuery, Tree
 
 _STYLE = ".wl-q:hover .wl-hit{fill-opacity:.07}.wl-q:hover .wl-thread{stroke-opacity:1;stroke-width:2.5}"
@@ -77,7 +88,7 @@ class _Picture:
         chosen = f"strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
         told = f"{chosen}  ·  {self.costs.plan_text()}" if queries else chosen
         canvas.text(MARGIN, 68, told, 12.5, FAINT, room=WIDTH - 2 * MARGIN)
-        blocks = [tree for stream in self.layout.streams for one in stream.sets for tree in one.trees]
+        blocks = [tree for stream in self.layout.streams for own in stream.sets for tree in own.trees]
         tree_x = min([TREE_X, *(block.card.x for block in blocks)])
         columns = ((STREAM_X, "STREAMS"), (SCAN_X, "SCANS"), (SET_X, "SLICES"), (tree_x, "TREES"), (QUERY_X, "QUERIES"))
         for x, name in columns:
@@ -90,13 +101,13 @@ class _Picture:
         for scan in block.scans:
             x, y = block.card.right - 4, block.card.middle
             canvas.curve(x, y, scan.card.x, scan.card.middle, _READ, width)
-            for one in scan.sets:
-                canvas.curve(scan.card.right, scan.card.middle, one.card.x, one.card.middle, _READ, width)
-        for one in block.sets:
-            for tree in one.trees:
+            for fed in scan.sets:
+                canvas.curve(scan.card.right, scan.card.middle, fed.card.x, fed.card.middle, _READ, width)
+        for own in block.sets:
+            for tree in own.trees:
                 members = tree.hidden if tree.tree is None else (tree.tree,)
-                width = _thickness(max(measure_of(one.one).rate(each.edges) for each in members))
-                x, y = one.card.right, one.card.middle
+                width = _thickness(max(measure_of(own.partial_set).rate(each.edges) for each in members))
+                x, y = own.card.right, own.card.middle
                 canvas.curve(x, y, tree.card.x, tree.card.middle, tree.colour, width, extra=_SOFT)
 
     def _stream(self, block: StreamBlock) -> None:
@@ -104,8 +115,8 @@ class _Picture:
         rate, given = self.plan.rate_of(stream)
         for scan in block.scans:
             self._scan(scan)
-        for one in block.sets:
-            self._set(one)
+        for own in block.sets:
+            self._set(own)
         members = windows_over(self.plan, stream)
         windows = sum(window.windows_per_tuple or 0.0 for window in members)
         detail = f"a tuple lies in {windows_of_a_tuple(members)}, all queries together"
@@ -130,34 +141,34 @@ class _Picture:
                 canvas.text(x, box.y + 44 + 16 * line, text, 10.5, FAINT, room=room)
 
     def _set(self, block: SetBlock) -> None:
-        canvas, one, box = self.canvas, block.one, block.card
+        canvas, partial_set, box = self.canvas, block.partial_set, block.card
         for tree in block.trees:
             self._tree(block, tree)
-        where = "every tuple" if one.where is None else f"where {one_line(one.where.sql)}"
-        groups = f"by {grouping(one)}" if one.group_by else "not grouped"
-        groups += "" if (counted := counting(one)) is None else f", {counted}"
-        measure = measure_of(one)
-        slices = cut_text(one, one.edges)
-        how = slice_id_text(one.slice_id, measure) if one.window.is_sliced else ""
-        parts = (f"set {one.number} of {one_line(one.stream)}", where, groups, slices, how)
-        repeated = [f"edges repeat {repeats(one.edges, measure)}"] if one.window.is_sliced else []
-        cost = (f"{label}: {text}" for label, text in self.costs.set_facts(one))
+        where = "every tuple" if partial_set.where is None else f"where {one_line(partial_set.where.sql)}"
+        groups = f"by {grouping(partial_set)}" if partial_set.group_by else "not grouped"
+        groups += "" if (counted := counting(partial_set)) is None else f", {counted}"
+        measure = measure_of(partial_set)
+        slices = cut_text(partial_set, partial_set.edges)
+        how = slice_id_text(partial_set.slice_id, measure) if partial_set.window.is_sliced else ""
+        parts = (f"set {partial_set.number} of {one_line(partial_set.stream)}", where, groups, slices, how)
+        repeated = [f"edges repeat {repeats(partial_set.edges, measure)}"] if partial_set.window.is_sliced else []
+        cost = (f"{label}: {text}" for label, text in self.costs.set_facts(partial_set))
         detail = "\n".join((*parts, *repeated, *cost))
         with canvas.group(detail):
             canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=8, stroke=RULE)
             x, right = box.x + 14, box.right - 14
             used = canvas.text(right, box.y + 23, slices, 11, FAINT, room=box.width * 0.66, anchor="end")
-            canvas.text(x, box.y + 23, f"set {one.number}", 13, room=box.width - 40 - used, bold=True)
+            canvas.text(x, box.y + 23, f"set {partial_set.number}", 13, room=box.width - 40 - used, bold=True)
             canvas.text(x, box.y + 41, f"{where} · {groups}", 11, INK, room=box.width - 28)
             for chip in block.chips:
                 canvas.rect(chip.x, chip.y, chip.width, CHIP_HEIGHT, WASH, radius=CHIP_HEIGHT / 2)
                 centre = chip.x + chip.width / 2
                 canvas.text(centre, chip.y + 12.7, chip.text, CHIP_SIZE, room=chip.width - 13.9, anchor="middle")
-            if one.window.is_sliced:
+            if partial_set.window.is_sliced:
                 draw_strip(canvas, block)
-            bottom = block.strip_y + strip_height(len(one.trees)) + 32.0
+            bottom = block.strip_y + strip_height(len(partial_set.trees)) + 32.0
             room = box.width - 28
-            if cost_text := self.costs.set_text(one):
+            if cost_text := self.costs.set_text(partial_set):
                 room -= 14 + canvas.text(right, bottom, cost_text, 10.5, INK, room=room / 2, anchor="end")
             if text_width(how, 10.5) > room:
                 how = how.partition(":")[0]
@@ -179,23 +190,23 @@ class _Picture:
                 self._small_tree(owner, block, block.tree)
             else:
                 self._tree_card(owner, block, block.tree)
-                label = rate_text(owner.one, block.tree.edges)
+                label = rate_text(owner.partial_set, block.tree.edges)
                 canvas.text(box.x - 8, box.middle - 8, label, 10.5, block.colour, room=104, anchor="end", halo=True)
 
     def _tree_title(self, owner: SetBlock, tree: Tree) -> str:
         lines = [
-            f"{tree_name(self.plan, owner.one, tree)}: {count(len(tree.queries), 'query', 'queries')}",
-            f"slices: {cut_text(owner.one, tree.edges)}",
-            *(f"{label}: {text}" for label, text in self.costs.tree_facts(owner.one, tree)),
-            techniques(owner.one, tree, tree.queries),
+            f"{tree_name(self.plan, owner.partial_set, tree)}: {count(len(tree.queries), 'query', 'queries')}",
+            f"slices: {cut_text(owner.partial_set, tree.edges)}",
+            *(f"{label}: {text}" for label, text in self.costs.tree_facts(owner.partial_set, tree)),
+            techniques(owner.partial_set, tree, tree.queries),
         ]
         return "\n".join(lines)
 
     def _small_tree(self, owner: SetBlock, block: TreeBlock, tree: Tree) -> None:
         box = block.card
-        cost = self.costs.trees_text(owner.one, [tree])
+        cost = self.costs.trees_text(owner.partial_set, [tree])
         self.canvas.text(box.right - 10, box.middle + 4, cost, 10.5, FAINT, room=82, anchor="end")
-        rate = rate_text(owner.one, tree.edges)
+        rate = rate_text(owner.partial_set, tree.edges)
         self.canvas.text(box.right - 96, box.middle + 4, rate, 10.5, FAINT, room=104, anchor="end")
         self.canvas.text(box.x + 12, box.middle + 4, block.name, 11.5, block.colour, room=74, bold=True)
 
@@ -206,17 +217,17 @@ class _Picture:
             right, box.y + 22, count(len(tree.queries), "query", "queries"), 11, room=room / 2, anchor="end"
         )
         canvas.text(x, box.y + 22, block.name, 13, block.colour, room=room - used - 8, bold=True)
-        cost, note = self.costs.card_texts(owner.one, tree)
+        cost, note = self.costs.card_texts(owner.partial_set, tree)
         canvas.text(x, box.y + 41, cost, 11, room=room)
         canvas.text(x, box.y + 57, note, 10.5, FAINT, room=room)
-        first, *others = used_techniques(owner.one, tree)
+        first, *others = used_techniques(owner.partial_set, tree)
         canvas.text(x, box.y + 73, first, 10.5, FAINT, room=room)
         if others:
             canvas.text(x, box.y + 88, ", ".join(others), 10.5, FAINT, room=room)
 
     def _hidden_trees(self, owner: SetBlock, block: TreeBlock) -> None:
         box = block.card
-        cost = self.costs.trees_text(owner.one, block.hidden)
+        cost = self.costs.trees_text(owner.partial_set, block.hidden)
         with self.canvas.group(f"{block.name[2:]} not drawn one by one, cost {cost}"):
             dashes = ' stroke-dasharray="4 3"'
             self.canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=6, stroke=block.colour, extra=dashes)
@@ -269,7 +280,7 @@ class _Picture:
         canvas.rect(box.x - 8, box.y + 12, 3, max(4.0, lines * pitch), block.colour, extra=' fill-opacity="0.5"')
         more = f"+ {len(block.rest):,} more" if block.rows else count(len(block.rest), "query", "queries")
         canvas.text(box.x + 4, middle + 1, more, 12, block.colour, room=NAME_WIDTH + WINDOW_WIDTH - 20, bold=True)
-        measure = measure_of(owner.one)
+        measure = measure_of(owner.partial_set)
         span = f"ranges {measure.short(min(ranges))} to {measure.short(max(ranges))}"
         drawn = "" if lines == len(block.rest) else f", {lines} of them drawn"
         canvas.text(box.x + 4, middle + 16, span + drawn, 10.5, FAINT, room=NAME_WIDTH + WINDOW_WIDTH - 8)

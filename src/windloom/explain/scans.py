@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from windloom.explain.sentences import fact
+from windloom.explain.lines import fact, one_line, shorten
 from windloom.explain.slices import edge_rate, measure_of, slice_id_text
-from windloom.explain.words import count, one_line, shorten
+from windloom.model.figures import count
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import Fed, NativeScan, Scan, WovenScan, WovenSet
 
@@ -23,18 +23,18 @@ def scan_lines(plan: Plan, everything: bool = False) -> Iterator[str]:
         yield from _lines(plan, scan, everything)
 
 
-def scan_of(plan: Plan, one: PartialSet) -> tuple[Scan, Fed | WovenSet] | None:
+def scan_of(plan: Plan, partial_set: PartialSet) -> tuple[Scan, Fed | WovenSet] | None:
     """None: no tuple can be part of the set, and none is read for it."""
-    scan = plan.scan_of(one)
+    scan = plan.scan_of(partial_set)
     if scan is None:
         return None
     feeds: tuple[Fed | WovenSet, ...] = scan.feeds
-    return scan, next(fed for fed in feeds if fed.number == one.number)
+    return scan, next(fed for fed in feeds if fed.number == partial_set.number)
 
 
-def fed_text(plan: Plan, one: PartialSet) -> str:
+def fed_text(plan: Plan, partial_set: PartialSet) -> str:
     """Where a set's partials come from, in a few words."""
-    found = scan_of(plan, one)
+    found = scan_of(plan, partial_set)
     if found is None:
         return "nothing: no tuple satisfies its condition"
     scan, fed = found
@@ -57,7 +57,7 @@ def intake_text(scan: Scan) -> str:
 def scan_title(plan: Plan, scan: Scan) -> list[str]:
     """What the picture tells of a scan that is pointed at."""
     lines = [_head(scan), intake_text(scan)]
-    lines += [f"bit {bit}: {one_line(one.sql)}" for bit, one in enumerate(scan.signature.predicates)]
+    lines += [f"bit {bit}: {one_line(predicate.sql)}" for bit, predicate in enumerate(scan.signature.predicates)]
     feeds: tuple[Fed | WovenSet, ...] = scan.feeds
     return lines + [_feed(plan, scan, fed) for fed in feeds]
 
@@ -85,10 +85,13 @@ def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
     if signature.where is not None:
         told = "which all of them imply" if len(scan.feeds) > 1 else "before anything else"
         yield from fact("where", f"{one_line(signature.where.sql)}, {told}")
-    bits = [f"bit {bit}: {shorten(one_line(one.sql), _SQL_WIDTH)}" for bit, one in enumerate(signature.predicates)]
+    bits = [
+        f"bit {bit}: {shorten(one_line(predicate.sql), _SQL_WIDTH)}"
+        for bit, predicate in enumerate(signature.predicates)
+    ]
     yield from _some("signature", bits, "more", everything)
     if isinstance(scan, WovenScan):
-        columns = [shorten(one_line(one.sql), _SQL_WIDTH) for one in scan.columns]
+        columns = [shorten(one_line(column.sql), _SQL_WIDTH) for column in scan.columns]
         shown = columns if everything else columns[:_MANY]
         rest = f", and {len(columns) - len(shown):,} more" if len(shown) < len(columns) else ""
         places = ["time"] if scan.counted_by is None else ["time", "position"]
@@ -140,7 +143,7 @@ def _scan_json(scan: Scan) -> dict[str, Any]:
         "feeds": [{"set": fed.number, "bit": fed.bit} for fed in feeds],
     }
     if isinstance(scan, WovenScan):
-        return {**about, "columns": [one.sql for one in scan.columns]}
+        return {**about, "columns": [column.sql for column in scan.columns]}
     return {
         **about,
         "group_by": [part.sql for part in scan.group_by],

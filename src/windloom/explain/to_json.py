@@ -39,12 +39,12 @@ from __future__ import annotations
 from typing import Any
 
 from windloom.explain.cost_views import CostView
+from windloom.explain.durations import period
 from windloom.explain.graph_lines import graph_json
-from windloom.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name, windows_over
+from windloom.explain.labels import output_text, property_names, spelled_out, tree_name, windows_over
+from windloom.explain.partners import Sharing, asked, sharing
 from windloom.explain.scans import scans_json
-from windloom.explain.sentences import property_names
 from windloom.explain.slices import mean_slice_ticks, measure_of, slice_id_text
-from windloom.explain.words import period
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
@@ -78,7 +78,7 @@ def explain_json(plan: Plan, costs: CostView) -> Json:
         "nodes": graph_json(plan),
         "streams": [_stream(plan, stream) for stream in plan.streams],
         "scans": scans_json(plan),
-        "sets": [_set(plan, one, costs, shared) for one in plan.sets],
+        "sets": [_set(plan, partial_set, costs, shared) for partial_set in plan.sets],
         "shapes": [_shape(shape) for shape in plan.shapes],
     }
 
@@ -94,18 +94,18 @@ def _stream(plan: Plan, stream: Stream) -> Json:
     }
 
 
-def _set(plan: Plan, one: PartialSet, costs: CostView, shared: dict[str, Sharing]) -> Json:
-    wanted, how = asked(one), slice_id_text(one.slice_id, measure_of(one))
+def _set(plan: Plan, partial_set: PartialSet, costs: CostView, shared: dict[str, Sharing]) -> Json:
+    wanted, how = asked(partial_set), slice_id_text(partial_set.slice_id, measure_of(partial_set))
     return {
-        "number": one.number,
-        "stream": one.stream,
-        "where": None if one.where is None else one.where.sql,
+        "number": partial_set.number,
+        "stream": partial_set.stream,
+        "where": None if partial_set.where is None else partial_set.where.sql,
         "group_by": [
             {"expression": expression.sql, "type": type_.name}
-            for expression, type_ in zip(one.group_by, one.group_types, strict=True)
+            for expression, type_ in zip(partial_set.group_by, partial_set.group_types, strict=True)
         ],
-        "counted_by": None if one.counted_by is None else [part.sql for part in one.counted_by],
-        "pace": one.statistics.pace,
+        "counted_by": None if partial_set.counted_by is None else [part.sql for part in partial_set.counted_by],
+        "pace": partial_set.statistics.pace,
         "components": [
             {
                 "name": str(part.component),
@@ -118,29 +118,29 @@ def _set(plan: Plan, one: PartialSet, costs: CostView, shared: dict[str, Sharing
                 "properties": property_names(part),
                 "asked_by": wanted[part.component],
             }
-            for part in one.components
+            for part in partial_set.components
         ],
-        "strategy": one.strategy,
-        "cost": costs.set_json(one),
-        "edges": _edges(one.edges),
-        "slice_id": {"way": one.slice_id.way, "text": how, **_slice_id(one.slice_id)},
-        "trees": [_tree(plan, one, tree, costs, shared) for tree in one.trees],
+        "strategy": partial_set.strategy,
+        "cost": costs.set_json(partial_set),
+        "edges": _edges(partial_set.edges),
+        "slice_id": {"way": partial_set.slice_id.way, "text": how, **_slice_id(partial_set.slice_id)},
+        "trees": [_tree(plan, partial_set, tree, costs, shared) for tree in partial_set.trees],
     }
 
 
-def _tree(plan: Plan, one: PartialSet, tree: Tree, costs: CostView, shared: dict[str, Sharing]) -> Json:
+def _tree(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shared: dict[str, Sharing]) -> Json:
     wanted = {part for planned in tree.queries for part in planned.query.components}
     return {
         "number": tree.number,
-        "name": tree_name(plan, one, tree),
+        "name": tree_name(plan, partial_set, tree),
         "edges": _edges(tree.edges),
         "marks": _edges(tree.marks) if tree.marks.classes else None,
         "techniques": {
             str(part.component): technique
-            for part, technique in zip(one.components, tree.techniques, strict=True)
+            for part, technique in zip(partial_set.components, tree.techniques, strict=True)
             if part.component in wanted
         },
-        "cost": costs.tree_json(one, tree),
+        "cost": costs.tree_json(partial_set, tree),
         "queries": [_query(planned, shared[planned.name]) for planned in tree.queries],
     }
 
@@ -182,7 +182,9 @@ def _shape(shape: Shape) -> Json:
     return {
         "groups": columns(shape.groups),
         "columns": columns(shape.columns),
-        "select": None if shape.select is None else [{"name": name, "sql": one.sql} for name, one in shape.select],
+        "select": None
+        if shape.select is None
+        else [{"name": name, "sql": expression.sql} for name, expression in shape.select],
         "having": None if shape.having is None else shape.having.sql,
         "evaluated_by": None if shape.select is None else "windloom" if why_spark(shape) is None else "spark",
         "why_spark": why_spark(shape),
@@ -198,7 +200,7 @@ def _edges(edges: EdgeSet) -> Json:
         "composite_slide": period(edges.composite_slide),
         "composite_slide_ticks": _safe(edges.composite_slide),
         "per_composite": None if in_composite is None else _safe(in_composite),
-        "classes": [_class(one) for one in edges.classes],
+        "classes": [_class(each) for each in edges.classes],
     }
 
 

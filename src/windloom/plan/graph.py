@@ -134,24 +134,26 @@ def _nodes(plan: Plan) -> Iterator[Node]:
         node = ScanNode(f"scan:{scan.number}", (stream_id(scan.stream),), scan)
         fed_by.update({fed.number: node.id for fed in scan.feeds})
         yield node
-    for one in plan.sets:
-        yield SetNode(set_id(one), (fed_by[one.number],) if one.number in fed_by else (), one)
-    for one in plan.sets:
-        for tree in one.trees:
-            yield TreeNode(tree_id(one, tree), (set_id(one),), one, tree)
-    for one in plan.sets:
-        for tree in one.trees:
+    for partial_set in plan.sets:
+        yield SetNode(
+            set_id(partial_set), (fed_by[partial_set.number],) if partial_set.number in fed_by else (), partial_set
+        )
+    for partial_set in plan.sets:
+        for tree in partial_set.trees:
+            yield TreeNode(tree_id(partial_set, tree), (set_id(partial_set),), partial_set, tree)
+    for partial_set in plan.sets:
+        for tree in partial_set.trees:
             for planned in tree.queries:
-                yield AnswerNode(f"answer:{planned.name}", (tree_id(one, tree),), planned)
+                yield AnswerNode(f"answer:{planned.name}", (tree_id(partial_set, tree),), planned)
 
 
 def stream_id(name: str) -> str:
     return f"stream:{name}"
 
 
-def set_id(one: PartialSet) -> str:
-    return f"set:{one.number}"
+def set_id(partial_set: PartialSet) -> str:
+    return f"set:{partial_set.number}"
 
 
-def tree_id(one: PartialSet, tree: Tree) -> str:
-    return f"tree:{one.number}.{tree.number}"
+def tree_id(partial_set: PartialSet, tree: Tree) -> str:
+    return f"tree:{partial_set.number}.{tree.number}"

@@ -11,8 +11,9 @@ Plan ─┬─ Scan         one reading of a stream, which makes the cells of al
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from windloom.aggregates.planned import PlannedComponent as PlannedComponent
 from windloom.model.expression import Expression
@@ -153,45 +154,50 @@ class Plan:
     slicing: str
     technique: str
     intake: str = "auto"
+    #: What draws a plan for a notebook; the engine knows how, and stands above.
+    drawn: ClassVar[Callable[[Plan], str] | None] = None
+
+    def _repr_html_(self) -> str | None:
+        return None if Plan.drawn is None else Plan.drawn(self)
 
     @property
     def queries(self) -> Iterator[PlannedQuery]:
-        for one in self.sets:
-            yield from one.queries
+        for partial_set in self.sets:
+            yield from partial_set.queries
 
     @property
     def trees(self) -> Iterator[Tree]:
-        for one in self.sets:
-            yield from one.trees
+        for partial_set in self.sets:
+            yield from partial_set.trees
 
     @property
     def by_identity(self) -> dict[SetIdentity, PartialSet]:
         """Its sets, to find those of another plan among them."""
-        return {one.identity: one for one in self.sets}
+        return {partial_set.identity: partial_set for partial_set in self.sets}
 
-    def scan_of(self, one: PartialSet) -> Scan | None:
+    def scan_of(self, partial_set: PartialSet) -> Scan | None:
         """The scan that feeds a set; None if no tuple can be part of it."""
-        return next((scan for scan in self.scans if any(fed.number == one.number for fed in scan.feeds)), None)
+        return next((scan for scan in self.scans if any(fed.number == partial_set.number for fed in scan.feeds)), None)
 
     def stream(self, name: str) -> Stream:
         return next(stream for stream in self.streams if stream.name == name)
 
-    def events_per_second(self, one: PartialSet) -> float:
+    def events_per_second(self, partial_set: PartialSet) -> float:
         """The rate that was given for its stream; else what was measured, or assumed, for the set."""
-        return self.stream(one.stream).events_per_second or one.statistics.event_rate
+        return self.stream(partial_set.stream).events_per_second or partial_set.statistics.event_rate
 
     def rate_of(self, stream: Stream) -> tuple[float, str]:
         """Tuples a second of a stream that the plan reads, and whether that is given, measured or assumed."""
         if stream.events_per_second is not None:
             return stream.events_per_second, "given"
-        found = [one.statistics for one in self.sets if one.stream == stream.name]
-        most = max(found, key=lambda one: one.event_rate)
+        found = [partial_set.statistics for partial_set in self.sets if partial_set.stream == stream.name]
+        most = max(found, key=lambda statistics: statistics.event_rate)
         return most.event_rate, most.rate_source
 
     def find(self, name: str) -> tuple[PartialSet, Tree, PlannedQuery]:
-        for one in self.sets:
-            for tree in one.trees:
+        for partial_set in self.sets:
+            for tree in partial_set.trees:
                 for planned in tree.queries:
                     if planned.name == name:
-                        return one, tree, planned
+                        return partial_set, tree, planned
         raise KeyError(name)

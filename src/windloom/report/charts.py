@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import ceil, floor, isfinite, log10
 
 from windloom.explain.canvas import FAINT, PALETTE, PAPER, RULE, WASH, Canvas, shown, text_width
-from windloom.explain.words import number, share
+from windloom.model.figures import number, share
 from windloom.report.scales import Scale, linear_ticks, log_ticks, tick_labels, time_ticks
 
 WIDTH = 680.0

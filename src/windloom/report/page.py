@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from windloom.errors import WindloomError
 from windloom.explain.canvas import FAINT, FONT, INK, PAPER, RULE, WASH, legal
-from windloom.explain.words import number
+from windloom.model.figures import number
 
 Cell = str | int | float | bool | None
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windloom.errors import WindloomError
-from windloom.explain.reasons import spelled_out
+from windloom.explain.labels import spelled_out
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream

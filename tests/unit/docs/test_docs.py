@@ -90,6 +90,11 @@ def test_the_python_example_of_the_language_is_the_one_that_runs() -> None:
     assert fences(ROOT / "docs" / "language.md", "python")[0] == example.split('"""\n\n', 1)[1]
 
 
+def test_the_python_example_of_the_service_is_the_one_that_runs() -> None:
+    example = (ROOT / "examples" / "service.py").read_text(encoding="utf-8")
+    assert fences(ROOT / "docs" / "service.md", "python")[0] == example.split('"""\n\n', 1)[1]
+
+
 def test_the_example_catalog_parses() -> None:
     catalog = parse_catalog((ROOT / "examples" / "trades.cql").read_text(encoding="utf-8"), "trades.cql")
     assert len(catalog.parse()) == len(catalog.queries) > 0

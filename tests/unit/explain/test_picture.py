@@ -12,8 +12,8 @@ import pytest
 
 from golden.plans import FEW, KINDS, MIXED, SESSIONS, many_queries, plan_of, svg_of
 from windloom.explain.canvas import text_width
+from windloom.explain.labels import tree_name
 from windloom.explain.layout import lay_out
-from windloom.explain.reasons import tree_name
 from windloom.model import Query
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
@@ -107,7 +107,7 @@ def test_cards_of_a_column_do_not_lie_on_each_other(plan: Plan) -> None:
 def test_scans_are_beside_their_sets() -> None:
     for stream in lay_out(_made("mixed")).streams:
         for scan in stream.scans:
-            assert {one.one.number for one in scan.sets} == {fed.number for fed in scan.scan.feeds}
+            assert {each.partial_set.number for each in scan.sets} == {fed.number for fed in scan.scan.feeds}
             assert min(one.card.y for one in scan.sets) <= scan.card.middle
             assert scan.card.middle <= max(one.card.y + one.card.height for one in scan.sets)
 

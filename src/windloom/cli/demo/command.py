@@ -58,14 +58,16 @@ def demo(events: int, rate: int, seed: int, cores: str, memory: str, out: str) -
     catalog.write_text(demo_catalog(rate), encoding="utf-8")
 
     loom, frame = _prepare(console, catalog, events, rate, seed, cores, memory)
-    console.rule("the plan")
+    console.rule("the plan, before anything was seen")
     console.print(loom.explain(), markup=False, soft_wrap=True)
+    before = loom.explain("svg")
     console.rule("the run")
     with console.status("first run: compiling kernels and warming the JVM …"):
         first = loom.run()
     with console.status("second run …"):
         results = loom.run()
     _show_run(console, first, results)
+    console.print(f"planned again with what the first run saw: {loom.explain().partition(chr(10))[0]}", markup=False)
     console.rule("what the alternatives cost")
     sample = _sample(loom)
     alone = _no_share(console, loom, frame, sample)
@@ -76,9 +78,20 @@ def demo(events: int, rate: int, seed: int, cores: str, memory: str, out: str) -
 
     from windloom.cli.demo.report import write_demo_report
 
-    page = write_demo_report(folder, loom, results, [alone, by_spark], checks)
-    console.print(f"\nreport: {page}\ncatalog: {catalog} (try: windloom explain {catalog})", soft_wrap=True)
+    page = write_demo_report(folder, before, loom, results, [alone, by_spark], checks)
+    console.print(f"\nreport: {page}\n{_next_steps(catalog)}", soft_wrap=True, markup=False)
     return 0 if all(one.ok for one in checks) else 1
+
+
+def _next_steps(catalog: Path) -> str:
+    return "\n".join(
+        (
+            "three commands to try next:",
+            f"  windloom explain {catalog}             the plan again, and why it is so",
+            f"  windloom plan {catalog}                what each query costs, and what sharing saves it",
+            "  windloom init FILE                                    a catalog from the columns of your own data",
+        )
+    )
 
 
 def _prepare(

@@ -139,9 +139,13 @@ class RoundLoop:
     def adopted(self, record: PlanRecord) -> tuple[Plan, State]:
         """The plan of a record, and the present state as that plan needs it."""
         plan = self._plan_of(record)
+        return plan, self.carried(plan)
+
+    def carried(self, plan: Plan) -> State:
+        """The present state as a plan needs it; called while the lock is held."""
         if self.plan is None or plan is self.plan:
-            return plan, self.state
-        return plan, carry(self.state, self.plan, plan, self.past)
+            return self.state
+        return carry(self.state, self.plan, plan, self.past)
 
     def past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         """What the logged tuples of past rounds make of a set; called while the lock is held."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windloom.model.aggregate import Component
+from windloom.model.figures import short_duration
 from windloom.model.time import format_duration
 from windloom.model.windows.window import Window
-from windloom.model.words import short_duration
 
 #: The tick of the latest tuple of a session, which tells where it ends.
 LAST_TICK = Component("last_tick")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 from windloom.errors import WindloomError
 from windloom.model.aggregate import Component
 from windloom.model.expression import Expression
+from windloom.model.figures import short_duration
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, format_instant
 from windloom.model.types import DataType
-from windloom.model.words import short_duration
 
 #: Longest range, slide or offset accepted (about 10,000 years): keeps window arithmetic inside 64 bits.
 MAX_TICKS = 2**58

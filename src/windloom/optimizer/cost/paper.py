@@ -37,16 +37,22 @@ class PaperCost:
 def paper_costs(plan: Plan) -> PaperCosts:
     """What the papers would say of a plan, which may have been chosen by another cost."""
     slicing = find_slicing(plan.slicing)
-    trees = {(one.number, tree.number): _tree(one, tree, slicing) for one in plan.sets for tree in one.trees}
-    return PaperCosts(sum(len(one.trees) * plan.events_per_second(one) for one in plan.sets), trees)
+    trees = {
+        (partial_set.number, tree.number): _tree(partial_set, tree, slicing)
+        for partial_set in plan.sets
+        for tree in partial_set.trees
+    }
+    return PaperCosts(
+        sum(len(partial_set.trees) * plan.events_per_second(partial_set) for partial_set in plan.sets), trees
+    )
 
 
-def _tree(one: PartialSet, tree: Tree, slicing: Slicing) -> PaperTree:
+def _tree(partial_set: PartialSet, tree: Tree, slicing: Slicing) -> PaperTree:
     queries = [planned.query for planned in tree.queries]
-    names = costed_techniques(one.components, tree.techniques, queries)
+    names = costed_techniques(partial_set.components, tree.techniques, queries)
     load = Load.of([[query.window for query in queries]])
     operations = float(omega(names, load, np.array([tree.edges_per_second]))[0])
-    return PaperTree(one.statistics.pace * tree.edges_per_second, operations, weaveability_of(tree, slicing))
+    return PaperTree(partial_set.statistics.pace * tree.edges_per_second, operations, weaveability_of(tree, slicing))
 
 
 def weaveability_of(tree: Tree, slicing: Slicing) -> float:
@@ -61,5 +67,5 @@ def costed_techniques(
 ) -> tuple[str, ...]:
     """Cost names of the techniques that answer something; of all where none does: COUNT(*) is kept in any case."""
     pairs = list(zip(components, techniques, strict=True))
-    asked = [(one, name) for one, name in pairs if any(one.component in query.components for query in queries)]
-    return tuple(cost_name(name, one.family) for one, name in asked or pairs)
+    asked = [(part, name) for part, name in pairs if any(part.component in query.components for query in queries)]
+    return tuple(cost_name(name, part.family) for part, name in asked or pairs)
