@@ -74,18 +74,6 @@ class SetIdentity:
         )
         return tuple(difference for difference, mine, its in pairs if mine != its)
 
-    def __str__(self) -> str:
-        """
-        >>> print(SetIdentity("trades", "price > 1", ("symbol",), ("rows", "symbol")))
-        trades [ROWS symbol] WHERE price > 1 GROUP BY symbol
-        """
-        text = self.stream
-        if self.windows:
-            kind, *details = self.windows
-            text += f" [{' '.join([kind.upper(), ', '.join(details)]).rstrip()}]"
-        text += f" WHERE {self.predicate}" if self.predicate else ""
-        return text + (f" GROUP BY {', '.join(self.grouping)}" if self.grouping else "")
-
 
 def set_grouping(query: Query) -> tuple[Expression, ...]:
     """The grouping columns of the set that answers a query, each once and in the set's order."""

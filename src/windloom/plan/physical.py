@@ -120,6 +120,15 @@ class PartialSet:
         return SetIdentity.of(self.stream, self.predicate, self.group_by, self.window)
 
     @property
+    def text(self) -> str:
+        """What the set is of, as one would write it: `trades [ROWS] WHERE price > 1 GROUP BY symbol`."""
+        identity = self.identity
+        parts = [self.stream, self.window.set_text]
+        parts += [f"WHERE {identity.predicate}"] if identity.predicate else []
+        parts += [f"GROUP BY {', '.join(identity.grouping)}"] if identity.grouping else []
+        return " ".join(part for part in parts if part)
+
+    @property
     def queries(self) -> Iterator[PlannedQuery]:
         for tree in self.trees:
             yield from tree.queries

@@ -53,7 +53,7 @@ def _refusal(
     if before is None:
         return WindloomError(
             message,
-            f"no running query has this stream, condition and grouping: FROM {one.identity}",
+            f"no running query has this stream, condition, grouping and kind of window: FROM {one.text}",
             "add it as a query: it answers from the next round on",
         )
     unknown = [str(one.components[index].component) for index, tick in history.known_from.items() if tick > last_start]

@@ -60,6 +60,10 @@ class SessionWindow(Window):
         return ("session", format_duration(self.gap_ticks))
 
     @property
+    def set_text(self) -> str:
+        return str(self)
+
+    @property
     def native_obstacle(self) -> str | None:
         return "has session windows, which are not cut at edges that Spark could group by"
 

@@ -110,6 +110,11 @@ class Window(ABC):
         return ()
 
     @property
+    def set_text(self) -> str:
+        """The same as one would write it, `[SESSION GAP 5 minutes]`; nothing where it adds nothing."""
+        return ""
+
+    @property
     def counted_by(self) -> tuple[Expression, ...] | None:
         """By what tuples are counted whose positions are sliced (nothing: all together); None: slices are of time."""
         return None
