@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from windloom.durable import LocalStorage
+from windloom.durable.shards.pieces import Piece
 from windloom.engine.sinks.live import LiveSink
 from windloom.engine.sinks.manifest import MANIFEST
 from windloom.engine.sinks.memory import MemorySink
@@ -28,12 +29,13 @@ TABLES = {"t": TableInfo(COLUMNS, {"a": ("k",), "b": ()})}
 class Given:
     """Answers that are finished already."""
 
-    pieces: list[tuple[str, pa.Table]]
+    finished: list[tuple[str, pa.Table]]
     tables: Mapping[str, TableInfo]
+    pieces: tuple[Piece, ...] = ()
     wide: None = None
 
-    def rows(self) -> list[tuple[str, pa.Table]]:
-        return self.pieces
+    def rows(self, *, with_pieces: bool = True) -> list[tuple[str, pa.Table]]:
+        return self.finished
 
     def blocks(self) -> Iterator[Block]:
         return iter(())

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from windloom.durable.shards.pieces import Piece
 from windloom.rounds.lateness import Lateness
 from windloom.rounds.step import StepCounts
 
 
 @dataclass(frozen=True, slots=True)
 class ShardNote:
-    """`state` and `answers` name files; there is no file of answers where there are none.
+    """`state` and `answers` name files; there is no file of answers where there are none for the driver to finish.
 
+    `pieces` are rows that the task has written to where the sink keeps them.
     `kept_from` is what the shard still holds of a set, where it has dropped cells of the past.
     """
 
@@ -23,6 +25,7 @@ class ShardNote:
     answers: str | None
     counts: StepCounts
     kept_from: Mapping[int, int]  # by number of the partial set
+    pieces: tuple[Piece, ...] = ()
 
     @property
     def files(self) -> list[str]:
@@ -37,13 +40,17 @@ class ShardNote:
             "tuples": _named(self.counts.tuples),
             "partials": _named(self.counts.partials),
             "kept_from": _named(self.kept_from),
+            "pieces": [[piece.table, piece.file, piece.rows] for piece in self.pieces],
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ShardNote:
         counts = StepCounts(_numbered(values["tuples"]), _numbered(values["partials"]))
         kept_from = _numbered(values["kept_from"])
-        return cls(values["shard"], values["state"], values["state_bytes"], values["answers"], counts, kept_from)
+        pieces = tuple(Piece(*piece) for piece in values["pieces"])
+        return cls(
+            values["shard"], values["state"], values["state_bytes"], values["answers"], counts, kept_from, pieces
+        )
 
 
 def counts_of(notes: Sequence[ShardNote], late: Lateness) -> StepCounts:

@@ -18,6 +18,8 @@ from windloom.engine.sinks.sink import RoundAnswers, TableInfo
 
 
 class LiveSink:
+    pieces = None
+
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._latest: dict[str, pa.Table] = {}

@@ -8,6 +8,8 @@ from windloom.engine.sinks.sink import RoundAnswers
 
 
 class MemorySink:
+    pieces = None
+
     def __init__(self) -> None:
         self._rounds: dict[str, dict[int, list[pa.Table]]] = {}
 

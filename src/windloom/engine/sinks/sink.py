@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
+from windloom.durable.shards.pieces import Piece, PieceFolder
 from windloom.rounds import Block
 from windloom.spark.answers.executors import WideAnswers
 
@@ -29,8 +30,16 @@ class RoundAnswers(Protocol):
     @property
     def tables(self) -> Mapping[str, TableInfo]: ...
 
-    def rows(self) -> Iterable[tuple[str, pa.Table]]:
-        """Finished rows, by name of their table; rows of a table may come in several pieces."""
+    def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
+        """Finished rows, by name of their table; rows of a table may come in several parts.
+
+        Without those that are in pieces, for a sink that takes these as they are.
+        """
+        ...
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """Rows that were written where the step ran, to where the sink keeps them."""
         ...
 
     def blocks(self) -> Iterator[Block]:
@@ -44,7 +53,13 @@ class RoundAnswers(Protocol):
 
 
 class Sink(Protocol):
-    """`write` is given whole rounds, in order; after a crash the last one comes again, with the same rows."""
+    """`write` is given whole rounds, in order; after a crash the last one comes again, with the same rows.
+
+    A sink with a folder of `pieces` can be the only one of a stream on executors: then shards write rows to it.
+    """
+
+    @property
+    def pieces(self) -> PieceFolder | None: ...
 
     def write(self, round: int, answers: RoundAnswers) -> None: ...
 

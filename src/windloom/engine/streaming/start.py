@@ -17,7 +17,7 @@ from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
 from windloom.engine.running.driver import DriverPlacement
-from windloom.engine.running.executors import ExecutorPlacement
+from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
@@ -77,7 +77,8 @@ def start_stream(
         record = _plan_record(opened, queries, registry, plan_options, options)
         answers = AnswerTables(spark)
         sinks = [_make_sink(spark, one, path, place, opened) for one in choices]
-        placement = _make_placement(spark, registry, opened, place, shards, options)
+        outlets = Outlets.for_sinks(sinks, answers)
+        placement = _make_placement(spark, registry, opened, place, shards, options, outlets)
         loop = RoundLoop(
             queries.plan_of,
             opened,
@@ -161,13 +162,14 @@ def _make_placement(
     place: str,
     shards: int | None,
     options: StreamOptions,
+    outlets: Outlets | None,
 ) -> Placement:
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
     skip_untimed = options.untimed == "skip"
     if shards is None:
         return DriverPlacement(SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks)
     jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
-    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks)
+    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets)
 
 
 def _make_sink(
