@@ -13,7 +13,7 @@ COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/python -m piptools compile -
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## make .venv from the lock files, find or install a Java, compile the kernels
+setup: ## make .venv from the lock files, find or install a Java and a browser, compile the kernels
 	@$(PYTHON) tools/bootstrap.py
 
 demo: setup ## see Windloom at work on a small stream

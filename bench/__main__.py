@@ -6,7 +6,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from bench.measure import Outcome, write_outcomes
@@ -19,25 +19,17 @@ def main() -> int:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="workloads, or the first word of several; all by default"
     )
-    parser.add_argument("--repeats", type=int, default=5, help="pairs of timings a ratio")
+    parser.add_argument("--repeats", type=int, default=5, help="pairs of timings per ratio")
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    # Imported here: the parent only starts processes, and --help needs no Spark.
-    from bench.cold import COLD_WORKLOADS
-    from bench.scans import SCAN_WORKLOADS
-    from bench.streams import STREAM_WORKLOADS
-    from bench.unlike import UNLIKE_WORKLOADS
-    from bench.workloads import WORKLOADS as BATCH_WORKLOADS
-
-    workloads = {**BATCH_WORKLOADS, **SCAN_WORKLOADS, **STREAM_WORKLOADS, **UNLIKE_WORKLOADS, **COLD_WORKLOADS}
-
-    chosen = {asked: meant_by(asked, workloads) for asked in arguments.names}
+    known = workloads()
+    chosen = {asked: meant_by(asked, known) for asked in arguments.names}
     unknown = [asked for asked, found in chosen.items() if not found]
     if unknown:
-        parser.error(f"unknown workload {unknown[0]!r}; known: {', '.join(workloads)}")
-    names = list(dict.fromkeys(name for found in chosen.values() for name in found)) or list(workloads)
+        parser.error(f"unknown workload {unknown[0]!r}; known: {', '.join(known)}")
+    names = list(dict.fromkeys(name for found in chosen.values() for name in found)) or list(known)
     if arguments.in_process:
-        outcome = workloads[names[0]](arguments.repeats)
+        outcome = known[names[0]](arguments.repeats)
         print(json.dumps(outcome.__dict__))
         return 0
     outcomes = []
@@ -50,6 +42,26 @@ def main() -> int:
     write_outcomes(RESULTS, outcomes)
     print(f"written to {RESULTS}")
     return 0 if all(one.holds for one in outcomes) else 1
+
+
+def workloads() -> dict[str, Callable[[int], Outcome]]:
+    """Every workload by name."""
+    # Imported here: the parent only starts processes, and --help needs no Spark.
+    from bench.cold import COLD_WORKLOADS
+    from bench.scans import SCAN_WORKLOADS
+    from bench.service import SERVICE_WORKLOADS
+    from bench.streams import STREAM_WORKLOADS
+    from bench.unlike import UNLIKE_WORKLOADS
+    from bench.workloads import WORKLOADS as BATCH_WORKLOADS
+
+    return {
+        **BATCH_WORKLOADS,
+        **SCAN_WORKLOADS,
+        **STREAM_WORKLOADS,
+        **UNLIKE_WORKLOADS,
+        **COLD_WORKLOADS,
+        **SERVICE_WORKLOADS,
+    }
 
 
 def meant_by(asked: str, names: Iterable[str]) -> list[str]:

@@ -23,7 +23,7 @@ from windloom.durable import Checkpoint, LocalStorage, PlanRecord, RoundLog, rec
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming import Handle
 from windloom.language import parse_query
-from windloom.model import DataType, Stream
+from windloom.model import DataType, ExpressionKey, Stream
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.rounds import RoundInput, State, step
 from windloom.spark.sources.synthetic import synthetic_trades
@@ -38,7 +38,7 @@ NOW = {"availableNow": True}
 
 @contextmanager
 def round_files(spark: SparkSession, keys: int, rounds: int = ROUNDS) -> Iterator[Path]:
-    """One Parquet file a round, in order of event time."""
+    """One Parquet file per round, in order of event time."""
     with tempfile.TemporaryDirectory(prefix="windloom-bench-") as folder:
         place = Path(folder)
         trades = synthetic_trades(spark, ROUND * rounds, PER_SECOND, keys)
@@ -209,7 +209,7 @@ def recovery(repeats: int) -> Outcome:
     stream = Stream("s", {"ts": DataType.parse("timestamp"), "k": DataType.parse("bigint")}, "ts")
     text = "SELECT k, count(*) AS n FROM s [RANGE 1 hour SLIDE 1 second] GROUP BY k"
     query = parse_query("n", text, {"s": stream})
-    plan = make_plan({"s": stream}, [query], {("s", "k"): stream.columns["k"]}, PlanOptions())
+    plan = make_plan({"s": stream}, [query], {ExpressionKey("s", "k"): stream.columns["k"]}, PlanOptions())
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Checkpoint.open(LocalStorage(Path(folder)), {"s": stream})
         checkpoint.record_plan(PlanRecord(0, 0, {"n": text}))

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from experiments.pages import Figure, Page, Skipped, Table
-from windloom.model import Aggregate, DataType, Expression, Output, Query, Stream
+from windloom.model import Aggregate, DataType, Expression, ExpressionKey, Output, Query, Stream, WindowedStream
 from windloom.model.windows import TimeWindow
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.physical import Plan
@@ -28,8 +28,9 @@ KS = tuple(range(1, 11))
 
 Ints = NDArray[np.int64]
 Answer = dict[str, Any]
-_TYPES = {("s", "position"): DataType.parse("bigint"), ("s", "src"): DataType.parse("bigint")}
-_STREAM = Stream("s", {name: kind for (_, name), kind in _TYPES.items()}, "position", time_unit="us")
+_COLUMNS = {"position": DataType.parse("bigint"), "src": DataType.parse("bigint")}
+_TYPES = {ExpressionKey("s", name): kind for name, kind in _COLUMNS.items()}
+_STREAM = Stream("s", _COLUMNS, "position", time_unit="us")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ def _answers(sources: Ints, size: int, ks: tuple[int, ...]) -> dict[int, dict[in
     """By k and by position of a window's first tuple: positions are the time, so that windows count tuples."""
     window, output = TimeWindow(WINDOW, size), (Output("f", 0),)
     asked = {k: Aggregate("frequent", Expression.of_column("src"), parameters=(k,)) for k in ks}
-    queries = [Query(f"k{k}", "s", window, None, (), (one,), output, None, "") for k, one in asked.items()]
+    queries = [
+        Query(f"k{k}", WindowedStream("s", window), None, (), (one,), output, None, "") for k, one in asked.items()
+    ]
     plan = make_plan({"s": _STREAM}, queries, _TYPES, PlanOptions("shared"))
     _, answers, _ = step(State(), RoundInput({0: _partials(plan, sources)}, all_closed(plan.streams)), plan)
     found: dict[int, dict[int, Answer]] = {}

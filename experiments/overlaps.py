@@ -24,7 +24,7 @@ def run(quick: bool) -> Page:
         title="Source A, figure 9: overlap",
         summary=f"{queries} queries at 100,000 events/s: Weave Share saves {first:.0%} with ranges up to {overlaps[0]} "
         f"slides, {last:.0%} with up to 2,000.",
-        settings=f"Skew 0.6, a slide of 1 lasts 10 ms, seed 1, one workload a point. {queries} queries; the paper "
+        settings=f"Skew 0.6, a slide of 1 lasts 10 ms, seed 1, one workload per point. {queries} queries; the paper "
         f"has 2,000, "
         "left out for time.",
         claim="The gain grows with the overlap. At 100,000 events/s Weave Share makes one tree below 200 and saves "

@@ -28,7 +28,7 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One plan: operations a second, trees, and the seconds it took to find."""
+    """One plan: operations per second, trees, and the seconds it took to find."""
 
     cost: float
     trees: int

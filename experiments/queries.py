@@ -8,7 +8,7 @@ from windloom.report import Series, line_chart
 
 RATES = (50.0, 300.0, 10_000.0)
 STRATEGIES = ("no_share", "random", "shared", "insert_then_weave", "local_search", "weave_share")
-#: Local Search moves one query after the other; beyond this it takes minutes a plan.
+#: Local Search moves one query after the other; beyond this it takes minutes per plan.
 LOCAL_SEARCH_UP_TO = 250
 
 Found = dict[tuple[int, float, str], Planned]
@@ -42,7 +42,7 @@ def _page(counts: tuple[int, ...], found: Found) -> Page:
         settings="Slides Zipf over 1 … 100,000 with skew 0.6, range/slide uniform in [1, 50], λ = 50, 300 and 10,000 "
         "events/s, techniques as in the paper (Panes). The paper does not say what a slide of 1 lasts, nor how often "
         "it "
-        "repeated a point; here it is 10 ms, and one workload a point (seed 1). Local Search is run up to "
+        "repeated a point; here it is 10 ms, and one workload per point (seed 1). Local Search is run up to "
         f"{LOCAL_SEARCH_UP_TO} queries. Random is one throw.",
         claim="Weave Share always beats the best of the others; at 1,000 queries by three and four orders of "
         "magnitude at "
@@ -57,7 +57,7 @@ def _page(counts: tuple[int, ...], found: Found) -> Page:
             _trees(found),
         ],
         tables=[
-            (f"Operations a second, {most:,} queries", _cost_table(found, most)),
+            (f"Operations per second, {most:,} queries", _cost_table(found, most)),
             ("Weave Share against Shared, and trees", _weave_table(found, counts)),
             *_local_search(found, counts),
         ],

@@ -8,7 +8,7 @@ from experiments.pages import Figure, Page, Table
 from experiments.plans import ZipfCase, plan_zipf, saved
 from windloom.report import Series, line_chart
 
-#: Workloads a point; beyond skew LONG one, and none with more than MANY queries: nearly all slides are then close to
+#: Workloads per point; beyond skew LONG one, and none with more than MANY queries: nearly all slides are then close to
 #: the longest, and a plan takes half a minute.
 SEEDS, LONG, MANY = 3, 1.5, 100
 
@@ -38,9 +38,9 @@ def run(quick: bool) -> Page:
         f"({1 - found[most, best[most]][0]:.0%}), {1 - found[most, last][0]:.0%} at {last:g}.",
         settings="λ = 100 events/s, range/slide up to 10, slides Zipf over 1 … 100,000, a slide of 1 lasts 10 ms, "
         "mean of "
-        f"{SEEDS} workloads a point (seeds 1 … {SEEDS}), one beyond skew {LONG}, and there at most {MANY} queries, "
+        f"{SEEDS} workloads per point (seeds 1 … {SEEDS}), one beyond skew {LONG}, and there at most {MANY} queries, "
         f"for time. "
-        "The paper does not say which numbers of queries it drew, nor how many workloads a point.",
+        "The paper does not say which numbers of queries it drew, nor how many workloads per point.",
         claim="With the skew the gain first grows, to a maximum that is larger the more queries there are, and then "
         "falls "
         "until one tree is best.",

@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from experiments.pages import Figure, Page, Skipped, Table
 from experiments.plans import TITLES, problem_of
 from experiments.techniques import TECHNIQUES
-from windloom.explain.words import number
-from windloom.model import Aggregate, DataType, Expression, Output, Query, Stream
+from windloom.model import Aggregate, DataType, Expression, ExpressionKey, Output, Query, Stream, WindowedStream
+from windloom.model.figures import number
 from windloom.model.windows import Window
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.estimate import estimate_set
 from windloom.optimizer.sharing.problem import Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.optimizer.stages import Known, PlanOptions, make_plan
+from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.plan.statistics import Observed
 from windloom.report import bar_chart
@@ -40,7 +41,8 @@ REPEATED = 12
 PASSES = 5
 
 Ints = NDArray[np.int64]
-_TYPES = {("s", "ts"): DataType.parse("bigint"), ("s", "n"): DataType.parse("int")}
+_COLUMNS = {"ts": DataType.parse("bigint"), "n": DataType.parse("int")}
+_TYPES = {ExpressionKey("s", name): kind for name, kind in _COLUMNS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +102,12 @@ def _plans(windows: tuple[Window, ...], trees: Trees, strategy: str, title: str,
     function = "max" if "Non-Inv" in title else "sum"
     technique = "slick_deque" if "Slick" in title else TECHNIQUES[title]
     aggregate = (Aggregate(function, Expression.of_column("n")),)
-    queries = [Query(f"q{i}", "s", w, None, (), aggregate, (Output("a", 0),), None, "") for i, w in enumerate(windows)]
-    stream = Stream(
-        "s", {"ts": _TYPES["s", "ts"], "n": _TYPES["s", "n"]}, "ts", time_unit="us", events_per_second=1e6 / UNIT
-    )
-    known = Known(load_constants(), {("s", "", (), ()): Observed(tuples, 1, tuples * UNIT / 1e6, regularity=1.0)})
+    queries = [
+        Query(f"q{i}", WindowedStream("s", w), None, (), aggregate, (Output("a", 0),), None, "")
+        for i, w in enumerate(windows)
+    ]
+    stream = Stream("s", _COLUMNS, "ts", time_unit="us", events_per_second=1e6 / UNIT)
+    known = Known(load_constants(), {SetIdentity("s"): Observed(tuples, 1, tuples * UNIT / 1e6, regularity=1.0)})
     options = PlanOptions("shared", "pairs", technique)
     for part in [trees] if strategy == "tri_weave" else [(tree,) for tree in trees]:
         names = [[queries[i].name for i in tree] for tree in part]
@@ -167,7 +170,7 @@ def _page(found: list[Measured], tuples: int, queries: int) -> Page:
         for one in found
     ]
     columns = (
-        *("strategy", "technique", "trees", "operations a tuple", "results/s"),
+        *("strategy", "technique", "trees", "operations per tuple", "results/s"),
         *("partial aggregation, ms", "step, ms", "step predicted, ms", "deviation"),
     )
     data = Table(
@@ -239,7 +242,7 @@ def _figures(found: list[Measured]) -> Iterator[Figure]:
             bar
             for one in part
             for bar in (
-                (one.technique, 100 * least / one.cost, f"estimated: {number(one.cost)} operations a tuple"),
+                (one.technique, 100 * least / one.cost, f"estimated: {number(one.cost)} operations per tuple"),
                 ("", 100 * one.rows_per_second / fastest, f"measured: {number(one.rows_per_second)} results/s"),
             )
         ]

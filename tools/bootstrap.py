@@ -4,11 +4,13 @@ Standard library only: it runs before anything is installed.
 """
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 OLDEST_PYTHON = (3, 11)
 if sys.version_info < OLDEST_PYTHON:  # before anything that an older Python could not read
@@ -31,6 +33,7 @@ def main() -> None:
     create_venv()
     install_packages()
     provide_java()
+    provide_browser()
     warm_up()
     STAMP.write_text(fingerprint())
     say("ready")
@@ -82,6 +85,21 @@ def provide_java() -> None:
         answer = look_for_java()
     must(answer, "Spark cannot run without Java")
     say(answer.stdout.strip())
+
+
+def provide_browser() -> None:
+    """One test opens the service's page in a browser; without one it is skipped, and everything else works."""
+    if all(which(program) for program in ("chromium", "chromedriver")):
+        return
+    by_hand = "to test the service's page in a browser: apt-get install chromium chromium-driver"
+    if which("apt-get") is None or os.geteuid() != 0:
+        say(by_hand)
+        return
+    say("installing Chromium, in which the service's page is tested …")
+    run("apt-get", "-qq", "update")
+    done = run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", "chromium", "chromium-driver")
+    if done.returncode:
+        say(f"it could not be installed; {by_hand}")
 
 
 def warm_up() -> None:

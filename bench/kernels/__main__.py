@@ -84,7 +84,9 @@ def operations(window: int) -> None:
     command = [sys.executable, "-m", "bench.kernels.slides", str(window)]
     finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     ranges = [window // 8, window // 4, window // 2, window]
-    click.echo(f"operations a slide: one query of {window} cells (Ω, mean, worst); ranges {ranges} together (Ω, mean)")
+    click.echo(
+        f"operations per slide: one query of {window} cells (Ω, mean, worst); ranges {ranges} together (Ω, mean)"
+    )
     for row in json.loads(finished.stdout):
         if row["input"] != "random":
             continue
@@ -166,20 +168,20 @@ def table(found: dict[str, Any]) -> Iterable[str]:
     for kind in ("sum", "max"):
         mine = [row for row in singles if row["kind"] == kind]
         lengths = sorted({row["window"] for row in mine})
-        yield f"\n{kind}, one query, random input: nanoseconds a slide by window length (share of the reading loop)"
+        yield f"\n{kind}, one query, random input: nanoseconds per slide by window length (share of the reading loop)"
         yield f"  {'':<20}" + "".join(f"{length:>16,}" for length in lengths)
         for technique in dict.fromkeys(row["technique"] for row in mine):
             cells = {row["window"]: row for row in mine if (row["technique"], row["input"]) == (technique, "random")}
             line = [f"{cells[n]['ns']:.2f} ({cells[n]['ratio_reading']:.2f})" if n in cells else "–" for n in lengths]
             yield f"  {technique:<20}" + "".join(f"{one:>16}" for one in line)
         patterns = list(dict.fromkeys(row["input"] for row in mine))
-        yield f"\n{kind}, one query, window 4,096: nanoseconds a slide by input"
+        yield f"\n{kind}, one query, window 4,096: nanoseconds per slide by input"
         yield f"  {'':<20}" + "".join(f"{pattern:>12}" for pattern in patterns)
         for technique in dict.fromkeys(row["technique"] for row in mine if row["window"] == 4096):
             by = {row["input"]: row for row in mine if (row["technique"], row["window"]) == (technique, 4096)}
             yield f"  {technique:<20}" + "".join(f"{by[pattern]['ns']:>12.2f}" for pattern in patterns)
     for name in dict.fromkeys(row["ranges"] for row in found["many_ranges"]):
-        yield f"\n{name}: nanoseconds an answer"
+        yield f"\n{name}: nanoseconds per answer"
         rows = [row for row in found["many_ranges"] if row["ranges"] == name]
         for technique in dict.fromkeys(row["technique"] for row in rows):
             by = {row["kind"]: row["ns"] for row in rows if row["technique"] == technique}
@@ -218,7 +220,7 @@ def charts(found: dict[str, Any]) -> dict[str, str]:
         ]
         made[f"throughput_{kind}.svg"] = line_chart(
             lines,
-            y_label=f"{kind}: million slides a second, by log2 of the window's cells",
+            y_label=f"{kind}: million slides per second, by log2 of the window's cells",
             title=f"throughput, {kind}",
         )
         slow = [(row["technique"], row["max_ns"], "") for row in found["latency"] if row["kind"] == kind]
@@ -231,7 +233,7 @@ def charts(found: dict[str, Any]) -> dict[str, str]:
             if row["kind"] == kind and row["ranges"] == "100 ranges"
         ]
         made[f"ranges_{kind}.svg"] = bar_chart(
-            hundred, "ns an answer", log=True, title=f"100 ranges, {kind}", highlight=None
+            hundred, "ns per answer", log=True, title=f"100 ranges, {kind}", highlight=None
         )
     return made
 

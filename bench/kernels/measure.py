@@ -23,7 +23,18 @@ from windloom.kernels.cells.locate import Lanes, sliding_lanes
 from windloom.kernels.compiling.memory import new_array
 from windloom.kernels.families.algebra import ADD_INT, MAX_INT, Family
 from windloom.kernels.techniques.registry import STEPPING, TECHNIQUES, allowed
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow
+from windloom.model import (
+    Aggregate,
+    DataType,
+    Expression,
+    ExpressionKey,
+    Grouping,
+    Output,
+    Query,
+    Stream,
+    TimeWindow,
+    WindowedStream,
+)
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan.scans import NativeScan
@@ -117,9 +128,9 @@ def many_ranges(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]
 def latencies(size: Size, tell: Callable[[str], None]) -> list[dict[str, Any]]:
     """Nanoseconds of single slides once the window is full.
 
-    The compiled loop itself reads the processor's clock after every answer, which costs about 8 ns a slide and is part
-    of the figures. The run is repeated on the same input and each slide counts with its fastest time: the work of a
-    slide is the same every time, what other processes do is not.
+    The compiled loop itself reads the processor's clock after every answer, which costs about 8 ns per slide and is
+    part of the figures. The run is repeated on the same input and each slide counts with its fastest time: the work of
+    a slide is the same every time, what other processes do is not.
     """
     window = size.latency_window
     values = values_of("random", 3 * window + 17)
@@ -216,8 +227,7 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
     queries = [
         Query(
             f"q{i}",
-            "s",
-            TimeWindow((10 + 3 * i) * TICKS_PER_SECOND, TICKS_PER_SECOND),
+            WindowedStream("s", TimeWindow((10 + 3 * i) * TICKS_PER_SECOND, TICKS_PER_SECOND)),
             None,
             (Grouping("k", Expression.of_column("k")),),
             (total,),
@@ -227,7 +237,7 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
         )
         for i in range(100)
     ]
-    types = {("s", name): kind for name, kind in columns.items()}
+    types = {ExpressionKey("s", name): kind for name, kind in columns.items()}
     plan = make_plan({"s": stream}, queries, types, PlanOptions("shared", intake="native"))
     (scan,) = plan.scans
     assert isinstance(scan, NativeScan)

@@ -63,7 +63,7 @@ def operations_per_slide(technique: str, family: Family, values: Ints, length: i
 
 
 def operations_per_answer(technique: str, family: Family, values: Ints, lengths: list[int]) -> float:
-    """Mean operations an answer, of windows of all lengths together, whatever the technique prepares before."""
+    """Mean operations per answer, of windows of all lengths together, whatever the technique prepares before."""
     _require_counting()
     lanes = sliding_lanes(len(values), lengths)
     cells: Any = family.of(values)

@@ -1,4 +1,4 @@
-"""The one exception users meet: what happened, a fact, an action."""
+"""The one exception for users: what happened, a fact, an action."""
 
 from __future__ import annotations
 

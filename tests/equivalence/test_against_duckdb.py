@@ -61,7 +61,8 @@ def check(base: duckdb.DuckDBPyConnection, loom: Loom, results: Results | Handle
     """Every query, from the table or view that has the stream's name."""
     rows = 0
     for query in loom.queries.values():
-        rows += assert_equals_duckdb(base, query.stream, query, loom.streams[query.stream], results.arrow(query.name))
+        stream = query.source.stream
+        rows += assert_equals_duckdb(base, stream, query, loom.streams[stream], results.arrow(query.name))
     assert rows >= fewest
 
 

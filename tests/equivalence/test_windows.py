@@ -29,13 +29,25 @@ BATCH = {
     "far_rows": "SELECT sum(i) AS i, count(*) AS c FROM s [ROWS 3 SLIDE 7] WHERE b",
     "own_rows": "SELECT k, max(x) AS x, count(*) AS c FROM s [PARTITION BY k ROWS 5 SLIDE 2] GROUP BY k",
     "own_parts": "SELECT k, g, stddev(i) AS d FROM s [PARTITION BY k ROWS 9 SLIDE 4] WHERE x < 50 GROUP BY k, g",
+    "sessions": "SELECT k, count(*) AS c, sum(x) AS s, max(t) AS t FROM s [SESSION GAP 7 seconds] GROUP BY k",
+    "pauses": "SELECT k, g, avg(d) AS a, var_pop(i) AS v, last(n) AS n FROM s [SESSION GAP 20 s] GROUP BY k, g",
+    "pasted": "SELECT g, min(x) AS x, stddev(i) AS d FROM s WHERE b GROUP BY session_window(ts, '4 seconds'), g",
+    "one_group": "SELECT sum(n) FILTER (WHERE b) AS n, min_by(k, x) AS m FROM s [SESSION GAP 2 s] HAVING count(*) > 1",
     "none": "SELECT count(*) AS c FROM s [LANDMARK SLIDE 1 hour] WHERE i > 10000",
+}
+#: Sessions whose cells hold lists, which most techniques do not answer.
+LISTED = {
+    "distinct": "SELECT k, count(DISTINCT i) AS u, median(x) AS m FROM s [SESSION GAP 7 seconds] GROUP BY k",
+    "ranks": "SELECT g, top(2, k) AS t, quantile(i, 0.3) AS q FROM s [SESSION GAP 3 seconds] WHERE x > 0 GROUP BY g",
+    "nearly": "SELECT approx_count_distinct(i) AS n, count(DISTINCT k) FILTER (WHERE b) AS k FROM s [SESSION GAP 2 s]",
 }
 #: Queries over the trades of `support.sharded`.
 STREAMED = {
     "total": "SELECT symbol, sum(volume) AS v, max(price) AS p FROM trades [LANDMARK SLIDE 20 seconds] GROUP BY symbol",
     "often": "SELECT symbol, count(*) AS n FROM trades [LANDMARK SLIDE 15 seconds] GROUP BY symbol",
     "beside": "SELECT symbol, count(*) AS n FROM trades [RANGE 60 seconds SLIDE 30 seconds] GROUP BY symbol",
+    "visits": "SELECT symbol, count(*) AS n, max(price) AS p FROM trades [SESSION GAP 5 seconds] GROUP BY symbol",
+    "lulls": "SELECT count(*) AS n, count(DISTINCT symbol) AS s FROM trades [SESSION GAP 2 seconds] WHERE volume > 3",
     "big": "SELECT count(*) AS n FROM trades [UNTIL NOW SLIDE 40 seconds] WHERE volume > 5",
 }
 #: Windows of rows: in streams on the driver only.
@@ -83,6 +95,19 @@ def test_a_batch_equals_spark(loom: Loom, expected: dict[str, Any], options: dic
         outcome = compare(query, expected[name], results.arrow(name))
         assert outcome.ok, f"{query.text}\n{outcome}"
     assert expected["none"].num_rows == 0 < expected["passing"].num_rows
+
+
+@pytest.mark.parametrize("placement", ["driver", "executors"])
+def test_sessions_of_lists_equal_spark(spark: SparkSession, frame: DataFrame, placement: str) -> None:
+    loom = Loom(spark)
+    loom.stream("s", frame, time="ts")
+    for name, text in LISTED.items():
+        loom.query(name, text)
+    results = loom.run(placement=placement)
+    for name, query in loom.queries.items():
+        outcome = compare(query, spark_window_frame(query, loom.streams["s"], frame).toArrow(), results.arrow(name))
+        assert outcome.ok, f"{query.text}\n{outcome}"
+        assert results.arrow(name).num_rows > 3
 
 
 @pytest.mark.parametrize("placement", ["driver", "executors"])

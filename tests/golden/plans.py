@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
+from windloom.engine.costs import cost_view
+from windloom.explain import explain_json, explain_svg, explain_text
+from windloom.explain.cost_views import CostView
 from windloom.language import parse_catalog
 from windloom.model import DataType, Query, Stream
+from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
 
@@ -52,6 +57,14 @@ CREATE QUERY own_50 AS
   SELECT symbol, avg(price) AS p FROM trades [PARTITION BY symbol ROWS 50 SLIDE 10] GROUP BY symbol;
 """
 
+SESSIONS = """
+CREATE QUERY visits AS
+  SELECT symbol, count(*) AS n, avg(price) AS p FROM trades [SESSION GAP 5 minutes] GROUP BY symbol;
+CREATE QUERY bought AS SELECT symbol, sum(volume) AS v FROM trades [SESSION GAP 5 minutes] GROUP BY symbol;
+CREATE QUERY lulls AS SELECT symbol, sum(volume) AS v FROM trades [SESSION GAP 30 seconds] GROUP BY symbol;
+CREATE QUERY avg_1h AS SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol;
+"""
+
 
 def plan_of(catalog: str, *, rates: dict[str, float] | None = None, **options: str) -> Plan:
     read = parse_catalog(STREAMS + catalog)
@@ -65,7 +78,7 @@ def plan_of(catalog: str, *, rates: dict[str, float] | None = None, **options: s
 def plan_of_queries(streams: dict[str, Stream], queries: tuple[Query, ...], **options: str) -> Plan:
     """Computed expressions are doubles, which is all these catalogs need."""
     types = {
-        (query.stream, expression.sql): streams[query.stream].columns[expression.column]
+        query.key_of(expression): streams[query.source.stream].columns[expression.column]
         if expression.column
         else DataType.parse("double")
         for query in queries
@@ -88,3 +101,22 @@ def many_queries(how_many: int) -> str:
             f"CREATE QUERY q{index:03} AS SELECT symbol, {aggregate} AS a FROM trades {window} GROUP BY symbol;"
         )
     return "\n".join(lines)
+
+
+CONSTANTS = replace(load_constants(), source="of the tests")
+
+
+def costs_of(plan: Plan, cost: str = "seconds") -> CostView:
+    return cost_view(plan, cost, CONSTANTS)
+
+
+def text_of(plan: Plan, cost: str = "seconds", *, all_queries: bool = False, query: str | None = None) -> str:
+    return explain_text(plan, costs_of(plan, cost), all_queries=all_queries, query=query)
+
+
+def json_of(plan: Plan, cost: str = "seconds") -> dict[str, Any]:
+    return explain_json(plan, costs_of(plan, cost))
+
+
+def svg_of(plan: Plan, cost: str = "seconds") -> str:
+    return explain_svg(plan, costs_of(plan, cost))

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from golden.plans import FEW, KINDS, MIXED, many_queries, plan_of
-from windloom.explain import explain_json, explain_text, sharing_json, sharing_text
+from golden.plans import CONSTANTS, FEW, KINDS, MIXED, SESSIONS, json_of, many_queries, plan_of, text_of
+from windloom.explain import sharing_json, sharing_text
 from windloom.optimizer import report_sharing
-from windloom.optimizer.cost.constants import load_constants
 from windloom.plan import Plan
 
 _HERE = Path(__file__).parent
@@ -33,11 +31,8 @@ def _json(value: dict[str, Any]) -> str:
     return json.dumps(_significant(value), indent=1, ensure_ascii=False) + "\n"
 
 
-_CONSTANTS = replace(load_constants(), source="of the tests")
-
-
 def _sharing(plan: Plan) -> str:
-    return sharing_text(plan, report_sharing(plan, _CONSTANTS))
+    return sharing_text(plan, report_sharing(plan, CONSTANTS))
 
 
 _LOW_RATE = {"trades": 0.02}
@@ -46,21 +41,27 @@ _CASES: dict[str, Callable[[], str]] = {
     "few_sharing.txt": lambda: _sharing(plan_of(FEW)),
     "odd_sharing.txt": lambda: _sharing(plan_of(FEW, rates=_LOW_RATE, strategy="weave_share", technique="recalculate")),
     "many_sharing.txt": lambda: _sharing(plan_of(many_queries(40))),
-    "few_sharing.json": lambda: _json(sharing_json(plan_of(FEW), report_sharing(plan_of(FEW), _CONSTANTS))),
-    "few.txt": lambda: explain_text(plan_of(FEW)),
-    "few.json": lambda: _json(explain_json(plan_of(FEW))),
-    "few_cutty.txt": lambda: explain_text(plan_of(FEW, slicing="cutty")),
-    "few_no_share.txt": lambda: explain_text(plan_of(FEW, strategy="no_share")),
-    "kinds.txt": lambda: explain_text(plan_of(KINDS)),
+    "few_sharing.json": lambda: _json(sharing_json(plan_of(FEW), report_sharing(plan_of(FEW), CONSTANTS))),
+    "few.txt": lambda: text_of(plan_of(FEW)),
+    "few.json": lambda: _json(json_of(plan_of(FEW))),
+    "few_cutty.txt": lambda: text_of(plan_of(FEW, slicing="cutty")),
+    "few_no_share.txt": lambda: text_of(plan_of(FEW, strategy="no_share")),
+    "kinds.txt": lambda: text_of(plan_of(KINDS)),
     "kinds_sharing.txt": lambda: _sharing(plan_of(KINDS)),
-    "one_landmark.txt": lambda: explain_text(plan_of(KINDS), query="so_far"),
-    "one_of_rows.txt": lambda: explain_text(plan_of(KINDS), query="own_50"),
-    "mixed.txt": lambda: explain_text(plan_of(MIXED, rates={"orders": 250.0})),
-    "apart.txt": lambda: explain_text(plan_of(FEW, rates=_LOW_RATE, strategy="weave_share", technique="recalculate")),
-    "many.txt": lambda: explain_text(plan_of(many_queries(40))),
-    "one_of_few.txt": lambda: explain_text(plan_of(FEW), query="vwap"),
-    "one_of_mixed.txt": lambda: explain_text(plan_of(MIXED), query="by_venue_997"),
-    "one_apart.txt": lambda: explain_text(
+    "one_landmark.txt": lambda: text_of(plan_of(KINDS), query="so_far"),
+    "sessions.txt": lambda: text_of(plan_of(SESSIONS)),
+    "sessions_sharing.txt": lambda: _sharing(plan_of(SESSIONS)),
+    "one_session.txt": lambda: text_of(plan_of(SESSIONS), query="visits"),
+    "one_of_rows.txt": lambda: text_of(plan_of(KINDS), query="own_50"),
+    "few_paper.txt": lambda: text_of(plan_of(FEW), "paper"),
+    "few_paper.json": lambda: _json(json_of(plan_of(FEW), "paper")),
+    "one_of_few_paper.txt": lambda: text_of(plan_of(FEW), "paper", query="vwap"),
+    "mixed.txt": lambda: text_of(plan_of(MIXED, rates={"orders": 250.0})),
+    "apart.txt": lambda: text_of(plan_of(FEW, rates=_LOW_RATE, strategy="weave_share", technique="recalculate")),
+    "many.txt": lambda: text_of(plan_of(many_queries(40))),
+    "one_of_few.txt": lambda: text_of(plan_of(FEW), query="vwap"),
+    "one_of_mixed.txt": lambda: text_of(plan_of(MIXED), query="by_venue_997"),
+    "one_apart.txt": lambda: text_of(
         plan_of(FEW, rates=_LOW_RATE, strategy="weave_share", technique="recalculate"), query="avg_1h"
     ),
 }

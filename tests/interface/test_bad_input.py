@@ -144,7 +144,7 @@ def test_a_column_of_another_type_than_declared(refused: Refused, desk: Path) ->
     pq.write_table(pa.table(columns), desk / "trades.parquet")
     said = refused("run", desk / "desk.cql", "--stream", f"trades={desk / 'trades.parquet'}", "--out", desk / "out")
     assert "column 'volume' is not of its declared type" in said
-    assert "declared bigint, and its data are double" in said
+    assert "declared bigint, and its data is double" in said
 
 
 def test_a_division_by_zero_over_aggregates_is_told_in_sparks_words(refused: Refused, desk: Path) -> None:

@@ -42,7 +42,14 @@ def test_a_small_demo_runs_checks_itself_and_reports(
     outcome = windloom("demo", "--events", 20_000, "--out", tmp_path / "demo")
     assert outcome.code == 0, outcome.err
     assert "Traceback" not in outcome.err
-    for words in ("events/s", "results/s", "scaled", "rows equal Spark's own window()", "report: "):
+    for words in (
+        "events/s",
+        "results/s",
+        "scaled",
+        "rows equal Spark's own window()",
+        "report: ",
+        "windloom init FILE",
+    ):
         assert words in outcome.out
     assert "✗" not in outcome.out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,6 +11,9 @@ import pytest
 
 from support.command import Command
 from support.trades import catalog
+
+Refused = Callable[..., str]
+_COSTS = ("seconds", "paper")
 
 
 def test_the_plan_is_told_in_words_without_data(windloom: Command, desk: Path) -> None:
@@ -40,7 +44,7 @@ def test_many_queries_are_cut_short_unless_all_are_wanted(windloom: Command, tmp
 @pytest.mark.parametrize("option", [("--json",), ("--format", "json")])
 def test_json_is_alone_on_stdout(windloom: Command, desk: Path, option: tuple[str, ...]) -> None:
     plan = json.loads(windloom("explain", desk / "desk.cql", *option).out)
-    assert plan["format"] == "windloom-plan/1"
+    assert plan["format"] == "windloom-plan/2"
     assert plan["counts"]["queries"] == 3
 
 
@@ -48,6 +52,21 @@ def test_the_picture_is_well_formed(windloom: Command, desk: Path) -> None:
     outcome = windloom("explain", desk / "desk.cql", "--format", "svg", "--out", desk / "plan.svg")
     assert (outcome.code, outcome.out) == (0, f"written to {desk / 'plan.svg'}\n")
     assert ElementTree.parse(desk / "plan.svg").getroot().tag.endswith("svg")
+
+
+def test_costs_are_predicted_unless_those_of_the_papers_are_asked_for(windloom: Command, desk: Path) -> None:
+    assert "µs/s of event time (predicted; constants: " in windloom("explain", desk / "desk.cql").out
+    counted = windloom("explain", desk / "desk.cql", "--cost", "paper")
+    assert counted.code == 0
+    assert "operations/s of event time" in counted.out
+    assert "weaveability" in counted.out
+    told = [json.loads(windloom("explain", desk / "desk.cql", "--json", "--cost", cost).out) for cost in _COSTS]
+    assert [one["cost"]["unit"].split()[0] for one in told] == ["seconds", "operations"]
+
+
+@pytest.mark.parametrize("other", [("--sharing",), ("--what-if", "SELECT count(*) AS n FROM trades [TUMBLE 1 h]")])
+def test_what_is_predicted_is_told_in_seconds_only(refused: Refused, desk: Path, other: tuple[str, ...]) -> None:
+    assert "in seconds" in refused("explain", desk / "desk.cql", "--cost", "paper", *other).replace("predicted ", "")
 
 
 def test_the_choices_of_the_plan_are_respected(windloom: Command, desk: Path) -> None:

@@ -45,7 +45,7 @@ def test_rounds_are_json_lines_and_the_same_command_goes_on_where_it_was(windloo
     rounds = [json.loads(line) for line in second.out.splitlines()]
     assert [(one["round"], one["events"], one["late_dropped"]) for one in rounds] == [(1, 18, 0), (2, 0, 0)]
     assert "ended: 2 rounds, 18 events → " in second.err
-    assert "tuples that come later would be late" in second.err
+    assert "later tuples would be late" in second.err
     assert answers(desk / "out") == answers(desk / "batch")
 
 
@@ -91,10 +91,10 @@ def test_an_interrupt_stops_after_the_round_and_says_where_to_go_on(tmp_path: Pa
         process.kill()
     assert process.returncode == 0, err
     assert "stopped: 1 round, 30 events → " in out
-    assert "the checkpoint is out/_checkpoint: the same command goes on from there" in out
+    assert "the checkpoint is out/_checkpoint: the same command continues from there" in out
     assert err.splitlines() == [
         "… starting Spark",
-        "… stopping after the round that runs; once more to stop at once",
+        "… stopping after the current round; press Ctrl-C again to stop at once",
     ]
 
 

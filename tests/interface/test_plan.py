@@ -19,6 +19,14 @@ def test_a_catalog_is_planned_at_the_rate_given(windloom: Command, desk: Path) -
         "flow",
         "high",
     ]
+    assert told["unit"] == "seconds per second"
+
+
+def test_a_catalog_is_costed_as_the_papers_do_where_that_is_asked_for(windloom: Command, desk: Path) -> None:
+    outcome = windloom("plan", desk / "desk.cql", "--rate", "trades=50", "--cost", "paper")
+    assert outcome.code == 0
+    assert "operations/edge" in outcome.out
+    assert "operations/s of event time (strategy weave_share" in outcome.out
 
 
 def test_a_rate_of_a_stream_that_is_not_there_is_refused(refused: Callable[..., str], desk: Path) -> None:

@@ -43,7 +43,7 @@ class Case:
 
     def of_stream(self, name: str) -> list[Round]:
         """One stream by itself, as rounds with its own watermark, and its end."""
-        own = {query.name: query for query in self.queries.values() if query.stream == name}
+        own = {query.name: query for query in self.queries.values() if name in query.streams}
         found, largest = [], None
         for one in self.rounds:
             ticks = [row["tick"] for row in one.get(name, [])]
@@ -137,6 +137,6 @@ def test_rounds_and_crashes_change_nothing_of_what_a_batch_run_reports(
         answers = answers_in(Path(name))
     assert all(one == {"partly": 0, "dropped": 0} for round in late for one in round.values())
     for query in case.queries.values():
-        rows = [row for one in case.rounds for row in one.get(query.stream, [])]
+        rows = [row for one in case.rounds for row in one.get(query.source.stream, [])]
         found = [row for _, reported in sorted(answers.items()) for row in reported.get(query.name, [])]
         assert_equal_answers(query, rows, found)

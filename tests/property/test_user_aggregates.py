@@ -21,7 +21,7 @@ from windloom.durable.encoding import decode, encode, restored_state
 from windloom.errors import WindloomError
 from windloom.kernels import allowed
 from windloom.kernels.families.user_families import update, user_family
-from windloom.model import Aggregate, Expression, Query, TimeWindow, UserDefined, Window
+from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWindow, UserDefined, Window
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.plan import Plan
@@ -42,7 +42,10 @@ ROWS = st.lists(
     ),
     max_size=25,
 )
-WINDOWS = st.builds(TimeWindow, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9))
+WINDOWS = st.one_of(
+    st.builds(TimeWindow, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9)),
+    st.builds(SessionWindow, st.integers(1, 9)),
+)
 COLUMN_OF = {"geo_mean": "x", "product_of": "x", "parity": "i", "farthest": "x"}
 
 

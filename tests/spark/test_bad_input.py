@@ -117,7 +117,10 @@ def test_a_mistake_in_a_stream_is_refused(frame: DataFrame, mistake: str) -> Non
 
 
 DECLARED = {
-    "a declared column that is missing": ("price AS preis", "declared with a column 'price' that its data do not have"),
+    "a declared column that is missing": (
+        "price AS preis",
+        "declared with a column 'price' that its data does not have",
+    ),
     "a declared column of another type": ("symbol AS price", "column 'price' is not of its declared type"),
     "a number that would not fit": (
         "CAST(price AS DECIMAL(38,0)) AS price",

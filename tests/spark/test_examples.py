@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import re
 import runpy
 import shlex
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,6 +31,26 @@ def test_the_quickstart_runs_and_equals_spark(capsys: pytest.CaptureFixture[str]
     assert said.startswith("Plan: 2 queries, 1 stream")
     assert "rows equal Spark's own window()" in said.splitlines()[-1]
     assert made["results"]["avg_1h"].columns == ["window_start", "window_end", "symbol", "p"]
+
+
+def test_the_notebook_runs_and_shows_pictures_and_tables(spark: SparkSession) -> None:
+    variables: dict[str, Any] = {}
+    cells = json.loads((EXAMPLES / "notebook.ipynb").read_text())["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    _, plan, what_if, results, frame, chart = [_last_value(source, variables) for source in sources]
+    assert plan._repr_html_().startswith("<svg")
+    assert "of a set" in what_if._repr_html_() or "tree" in what_if._repr_html_()
+    assert "avg_5m" in results._repr_html_()
+    assert list(frame.columns) == ["window_start", "window_end", "symbol", "p"]
+    assert "S2" in chart._repr_svg_()
+
+
+def _last_value(source: str, variables: dict[str, Any]) -> Any:
+    """What a notebook would show below a cell: the value of its last line, if that is an expression."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "cell", "exec"), variables)
+    return None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), variables)
 
 
 def test_the_example_of_an_aggregate_of_ones_own_equals_its_definition(

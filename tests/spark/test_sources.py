@@ -120,8 +120,8 @@ def test_paths_are_literal_and_those_of_python(
 
 
 REFUSED = {
-    "a declared column that is missing": ("d.csv", "ts,k,v\n", "with a column 'x', and its data have no such column"),
-    "a column that is there twice": ("d.csv", "ts,k,v,x,X\n", "with a column 'x', and its data have more than one"),
+    "a declared column that is missing": ("d.csv", "ts,k,v\n", "with a column 'x', and its data has no such column"),
+    "a column that is there twice": ("d.csv", "ts,k,v,x,X\n", "with a column 'x', and its data has more than one"),
     "too few columns and no header": ("d.csv", "2026-01-05 12:00:00,a\n", "does not have the declared columns"),
     "too many columns and no header": ("d.csv", "2026-01-05 12:00:00,a,1,2,3\n", "does not have the declared columns"),
     "a field of nearly the same name": ("d.jsonl", '{"ts": "2026-01-05", "kk": "a"}', "with a column 'k' that"),

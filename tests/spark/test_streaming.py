@@ -91,7 +91,11 @@ def test_queries_come_and_go_between_rounds(spark: SparkSession, tmp_path: Path,
         # The edges of every 30 s are edges of the running query, and the sums are kept: all of history answers.
         known = handle.add("sum_30", "SELECT symbol, sum(price) AS p FROM trades [TUMBLE 30 s] GROUP BY symbol")
         # Maxima were not kept before: windows are complete from the first one that no earlier tuple is in.
+        foreseen = handle.what_if(QUERIES["max"])
+        assert list(handle.queries) == ["avg", "big", "sum_30"], "nothing was registered"
         unknown = handle.add("max", QUERIES["max"])
+        assert foreseen.complete_from == unknown.complete_from
+        assert 0 < foreseen.added <= foreseen.alone
         handle.remove("big")
         assert (known.round, unknown.round) == (1, 1)
         assert known.complete_from is None
@@ -104,6 +108,9 @@ def test_queries_come_and_go_between_rounds(spark: SparkSession, tmp_path: Path,
         with pytest.raises(WindloomError, match="cannot be answered from what is kept"):
             handle.ask("SELECT count(*) AS n FROM trades [TUMBLE 30 s] WHERE volume > 7")
         assert list(handle.queries) == ["avg", "sum_30", "max"]
+        assert handle.pandas("sum_30").shape[1] == 4
+        assert handle.plot("sum_30").startswith("<svg")
+        assert "latest rounds" in handle._repr_html_()
     finally:
         handle.stop()
     every = woven(trades(spark), {"sum_30": "SELECT symbol, sum(price) AS p FROM trades [TUMBLE 30 s] GROUP BY symbol"})

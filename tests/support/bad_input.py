@@ -18,6 +18,11 @@ BAD_QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "months": ("SELECT count(*) FROM trades [RANGE 1 month SLIDE 1 day]", ("'month'", "fixed length", "30 days")),
     "years in window()": ("SELECT count(*) FROM trades GROUP BY window(ts, '1 year')", ("'year'", "fixed length")),
+    "a gap of zero": ("SELECT count(*) FROM trades [SESSION GAP 0 seconds]", ("gap", "positive", "[SESSION GAP")),
+    "a gap that is computed": (
+        "SELECT count(*) FROM trades GROUP BY session_window(ts, symbol)",
+        ("gap of session_window()", "the same for all tuples", "'5 minutes'"),
+    ),
     "an aggregate of a string": ("SELECT avg(symbol) …", ("avg(symbol)", "type string")),
     "an aggregate of a computed string": ("SELECT sum(upper(symbol)) …", ("sum(upper(symbol))", "type string")),
     "a condition of numbers": ("SELECT every(volume) …", ("bool_and(volume)", "bigint", "not a boolean")),

@@ -12,6 +12,7 @@ from windloom.model import (
     Aggregate,
     DataType,
     Expression,
+    ExpressionKey,
     Grouping,
     LandmarkWindow,
     Output,
@@ -19,6 +20,7 @@ from windloom.model import (
     Stream,
     TimeWindow,
     Window,
+    WindowedStream,
 )
 
 COLUMNS = {
@@ -34,7 +36,7 @@ COLUMNS = {
 STREAM = Stream("s", COLUMNS, "tick", time_unit="us")
 #: Three streams of the same columns, for looms that read several; "s" alone for all others.
 STREAMS = {name: replace(STREAM, name=name) for name in ("s", "t", "u")}
-TYPES = {(stream, name): kind for stream in STREAMS for name, kind in COLUMNS.items()}
+TYPES = {ExpressionKey(stream, name): kind for stream in STREAMS for name, kind in COLUMNS.items()}
 
 _FLOATS = st.one_of(
     st.none(), st.sampled_from([0.0, -0.0, 0.1, 1e15, -1e15, 3.0, math.nan, math.inf]), st.floats(-100, 100, width=32)
@@ -111,8 +113,7 @@ def make_query(
 ) -> Query:
     return Query(
         name,
-        stream,
-        window,
+        WindowedStream(stream, window),
         None if where is None else Expression.of_column(where),
         tuple(Grouping(column, Expression.of_column(column)) for column in grouping),
         tuple(chosen),

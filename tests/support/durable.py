@@ -15,7 +15,7 @@ from typing import NamedTuple
 from support.catalogs import STREAM, make_query
 from support.micro_batches import MicroBatches, RecordedQueries, Row, answers_in, pieces_of
 from support.rounds import renamed
-from windloom.model import Aggregate, Expression, LandmarkWindow, Query, RowsWindow, TimeWindow
+from windloom.model import Aggregate, Expression, LandmarkWindow, Query, RowsWindow, SessionWindow, TimeWindow
 from windloom.rounds import State
 
 STREAMS = {"s": replace(STREAM, delay_ticks=6)}
@@ -23,7 +23,13 @@ ASKED = [
     make_query("q", window, [aggregate], grouping)
     for window in (
         *(TimeWindow(8, 4), TimeWindow(12, 4), TimeWindow(10, 5, 1), TimeWindow(6, 3)),
-        *(LandmarkWindow(5), RowsWindow(7, 3), RowsWindow(4, 2, 0, (Expression.of_column("k"),))),
+        *(
+            LandmarkWindow(5),
+            SessionWindow(2),
+            SessionWindow(4),
+            RowsWindow(7, 3),
+            RowsWindow(4, 2, 0, (Expression.of_column("k"),)),
+        ),
     )
     for aggregate in (Aggregate("count"), Aggregate("sum", Expression.of_column("i")))
     for grouping in ((), ("k",))

@@ -26,7 +26,7 @@ def plan(capsys: pytest.CaptureFixture[str]) -> Plan:
 
 @pytest.mark.parametrize("workload", ["divisors", "zipf"])
 def test_a_workload_is_told_as_json(plan: Plan, workload: str) -> None:
-    outcome = plan("--workload", workload, "--queries", 40, "--rate", 20, "--seed", 5, "--json")
+    outcome = plan("--workload", workload, "--queries", 40, "--rate", 20, "--seed", 5, "--cost", "paper", "--json")
     assert (outcome.code, outcome.err) == (0, "")
     told = json.loads(outcome.out)
     (one,) = told["sets"]
@@ -37,6 +37,25 @@ def test_a_workload_is_told_as_json(plan: Plan, workload: str) -> None:
     assert all(tree["edges_per_second"] > 0 for tree in one["trees"])
     assert told["seconds"] >= 0
     assert told["peak_memory_bytes"] > 1 << 20
+
+
+def test_costs_are_predicted_seconds_unless_the_papers_are_asked_for(plan: Plan) -> None:
+    asked = ("--workload", "zipf", "--queries", 40, "--json")
+    predicted, counted = (json.loads(plan(*asked, "--cost", cost).out) for cost in ("seconds", "paper"))
+    assert json.loads(plan(*asked).out)["cost"] == predicted["cost"]
+    assert (predicted["unit"], counted["unit"]) == ("seconds per second", "operations per second")
+    assert "operations_per_edge" not in predicted["sets"][0]["trees"][0]
+    for told in (predicted, counted):
+        (one,) = told["sets"]
+        assert one["cost"] == pytest.approx(one["once"] + sum(tree["cost"] for tree in one["trees"]))
+    assert 0 < predicted["cost"] < 1 < counted["cost"]
+
+
+def test_a_strategy_is_costed_in_seconds_too(plan: Plan) -> None:
+    asked = ("--workload", "zipf", "--queries", 40, "--json", "--strategy")
+    apart, together = (json.loads(plan(*asked, name).out) for name in ("no_share", "shared"))
+    assert (apart["tree_count"], together["tree_count"]) == (40, 1)
+    assert apart["cost"] > together["cost"]
 
 
 def test_the_same_options_give_the_same_plan(plan: Plan) -> None:
@@ -50,6 +69,7 @@ def test_a_workload_is_told_as_a_table(plan: Plan) -> None:
     outcome = plan("--workload", "divisors", "--queries", 200)
     assert outcome.code == 0
     assert outcome.out.startswith("divisors: 200 queries")
+    assert "µs/s of event time (strategy auto" in outcome.out
     assert "1,000 events/s (default)" in outcome.out
     assert "peak memory" in outcome.out
 
@@ -60,14 +80,16 @@ def test_many_trees_are_cut_short(plan: Plan) -> None:
 
 
 def test_tri_weave_pays_for_the_stream_once(plan: Plan) -> None:
-    told = json.loads(plan("--workload", "zipf", "--queries", 30, "--strategy", "tri_weave", "--json").out)
+    options = ("--strategy", "tri_weave", "--cost", "paper", "--json")
+    told = json.loads(plan("--workload", "zipf", "--queries", 30, *options).out)
     assert told["sets"][0]["once"] == 1000.0
     assert told["cost"] == pytest.approx(1000.0 + sum(tree["cost"] for tree in told["sets"][0]["trees"]))
 
 
 def test_a_technique_has_its_own_cost(plan: Plan) -> None:
+    paper = ("--cost", "paper", "--json")
     costs = [
-        json.loads(plan("--workload", "divisors", "--queries", 100, "--technique", name, *more, "--json").out)["cost"]
+        json.loads(plan("--workload", "divisors", "--queries", 100, "--technique", name, *more, *paper).out)["cost"]
         for name, more in (("recalculate", ()), ("slick_deque", ()), ("slick_deque", ("--aggregate", "max")))
     ]
     assert len(set(costs)) == 3
@@ -90,7 +112,7 @@ def test_a_rate_of_zero_is_unknown_and_the_report_says_so(plan: Plan) -> None:
         (("--workload", "zipf", "--epsilon", "0.1"), "--epsilon does not go with --strategy"),
         (("--workload", "zipf", "--epsilon", "-1", "--strategy", "incremental"), "cannot be -1"),
         (("--workload", "zipf", "--memory", "much"), "cannot read --memory 'much'"),
-        (("--workload", "zipf", "--queries", 2000, "--memory", "1m"), "takes 32 MiB to be found"),
+        (("--workload", "zipf", "--queries", 2000, "--memory", "1m", "--cost", "paper"), "takes 32 MiB to find"),
         (("--workload", "zipf", "--unit", "0 s"), "no length of time"),
         (("--workload", "divisors", "--overlap", "2.5"), "ranges are whole slides"),
         (("--workload", "zipf", "--strategy", "weave"), "unknown strategy 'weave'"),

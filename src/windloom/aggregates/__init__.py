@@ -1,6 +1,6 @@
-"""Aggregates as cards: one file per family of components holds all that is known of it.
+"""Aggregates as cards: one file per family of components holds everything about it.
 
-The folder stands between the kernels, whose families cards combine their values by, and the plan, which asks cards for
+The folder stands between the kernels, whose families combine the values of cards, and the plan, which asks cards for
 everything else. Cards write Spark SQL as text and never import Spark.
 """
 

@@ -33,7 +33,7 @@ _ARROW = {
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """The type of a column of grouping values or of answers; of nested types, arrays and structs are known.
+    """The type of a column of grouping values or of answers; of nested types, it knows arrays and structs.
 
     >>> arrow_type(DataType.parse("array<struct<value:decimal(10,2),count:bigint>>")).value_type.field("count").type
     DataType(int64)
@@ -61,7 +61,7 @@ def _fields(text: str) -> list[str]:
 
 
 def as_array(column: Column) -> pa.Array:
-    """One contiguous array of a table's column."""
+    """The column of a table as one contiguous array."""
     if isinstance(column, pa.ChunkedArray):
         return (
             column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
@@ -78,7 +78,7 @@ def as_floats(column: Column) -> NDArray[np.float64]:
 
 
 def _as_numpy(column: Column, kind: type[Number]) -> NDArray[Number]:
-    """Values with NULL as 0, in memory of our own: Arrow's is read-only, for which Numba compiles kernels anew."""
+    """Values with 0 for NULL, in memory of our own: Arrow's is read-only, and Numba would compile again for it."""
     filled = pc.fill_null(column, 0) if column.null_count else column
     values = filled.to_numpy() if isinstance(filled, pa.ChunkedArray) else filled.to_numpy(zero_copy_only=False)
     return np.require(values, dtype=kind, requirements=["C", "W"])

@@ -1,4 +1,4 @@
-"""Bits: AND, OR and exclusive OR of whole numbers, bit by bit. AND is kept as the OR of what is not set."""
+"""Bits: AND, OR and exclusive OR of whole numbers, bit by bit. AND is kept as the OR of the bits that are not set."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BIT_OR = ship(
     lambda left, right: BitOr(left.value | right.value),
     (0,),
 )
-#: A number taken once more is taken away.
+#: Combining a number once more removes it.
 BIT_XOR = ship(
     Family("bit_xor", BitXor, (np.int64,), _BOTH | Needs.INVERTIBLE, "prefix_ring", costs_like="add_int"),
     lambda left, right: BitXor(left.value ^ right.value),

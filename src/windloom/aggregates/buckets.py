@@ -1,4 +1,4 @@
-"""Buckets: how many values lie in each bucket of a relative width, which answers quantiles nearly (DDSketch)."""
+"""Buckets: how many values lie in each bucket of a relative width, for approximate quantiles (DDSketch)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Buckets(ListCard):
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
         """The value at the rank ⌊p · (n - 1)⌋, counted from 0."""
         argument = argument_sql(aggregate)
-        # A window may hold no value; place 0 is an error even there.
+        # A window may hold no value, and place 0 is an error even then.
         place = f"greatest(CAST(floor({aggregate.parameters[0]}D * (count({argument}) - 1)) AS INT) + 1, 1)"
         return f"CAST(try_element_at(array_sort(collect_list({argument})), {place}) AS DOUBLE)"
 
@@ -57,7 +57,7 @@ class Buckets(ListCard):
 
 
 def bucket_sql(argument: str) -> str:
-    """A whole number in the order of the values: see `bucket_values`."""
+    """The SQL of a bucket's number; numbers are in the order of the values (see `bucket_values`)."""
     number = f"CAST({argument} AS DOUBLE)"
     size = f"{FIRST_BUCKET}L + CAST(ceil(ln(abs({number})) * {1 / math.log(GROWTH)!r}D) AS BIGINT)"
     size = f"if(abs({number}) = double('infinity'), {INFINITE_BUCKET}L, {size})"
@@ -68,7 +68,7 @@ def bucket_sql(argument: str) -> str:
 
 
 def bucket_values(buckets: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The value that stands for all of a bucket: as far from its lower end as from its upper, relatively.
+    """The value that represents a bucket: its relative distances from the lower and the upper end are equal.
 
     >>> bucket_values(np.array([-1_000_001, 0, 1_000_000, 2_000_000, 3_000_000])).round(4).tolist()
     [-1.01, 0.0, 0.99, inf, nan]

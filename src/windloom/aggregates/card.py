@@ -1,6 +1,6 @@
-"""What a card says: everything windloom knows of one family of components, from Spark's SQL to the answer.
+"""What a card is: everything about one family of components, from Spark's SQL to the answer.
 
-A component passes four places on its way. Its cells are made of tuples, by compiled kernels (`woven_sql`, `weave`) or
+A component passes through four stages. Its cells are made from tuples, by compiled kernels (`woven_sql`, `weave`) or
 by Spark's own aggregation (`inputs`, `fields`, `native_sql`, `lift`). Kernels combine them (`family`), the combined
 values become the column of an answer (`lower`), and verification computes the same with Spark alone (`truth_sql`,
 `scale_sql`).
@@ -31,7 +31,7 @@ from windloom.weave.lists import count_values, most_frequent
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Where a question is asked: of lists of so many `codes`, for `rows` windows; `starts` are those of the cells."""
+    """The context of a question: lists with this many `codes`, `rows` windows, and the `starts` of the cells."""
 
     codes: int
     rows: int
@@ -42,12 +42,12 @@ class Asked:
 #: Called with the first row whose value does not fit its type; raises an error that names query, window and group.
 Refuse = Callable[[int, str], None]
 
-#: A function's answers are exact: nothing that an error could be relative to.
+#: For exact functions: there is nothing that an error could be relative to.
 EXACT = "CAST(NULL AS DOUBLE)"
 
 
 class Planned(Protocol):
-    """A component with the type of its argument, which decides how it is kept."""
+    """A component with the type of its argument, which determines how it is kept."""
 
     @property
     def component(self) -> Component: ...
@@ -57,13 +57,13 @@ class Planned(Protocol):
 
 
 class Card(ABC):
-    """One family of components. `kinds` are the components it keeps, `functions` what is declared with it."""
+    """One family of components. `kinds` are the components it keeps, `functions` the functions it declares."""
 
     kinds: tuple[str, ...] = ()
     functions: tuple[Function, ...] = ()
-    #: Spark's own aggregation can make its partials, and not only the kernels.
+    #: Whether Spark's own aggregation can make its partials, and not only the kernels.
     is_native = False
-    #: Kinds that look at the event time of tuples.
+    #: The kinds that read the event time of tuples.
     by_tick: tuple[str, ...] = ()
 
     def keeps(self, planned: Planned) -> bool:
@@ -75,32 +75,32 @@ class Card(ABC):
         """How its values are combined."""
 
     def parts(self, planned: Planned) -> int:
-        """How many columns of the family are combined independently of each other."""
+        """The number of columns of the family that are combined independently of each other."""
         return 1
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
-        """SQL of what the woven intake reads of a tuple in place of the argument, which is of a type."""
+        """The SQL that the woven intake projects instead of the argument, which has this type."""
         return argument
 
     @abstractmethod
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
-        """Cells made from tuples: the same as `lift` gives."""
+        """Cells made from tuples, equal to what `lift` gives."""
 
     @abstractmethod
     def neutral(self, planned: Planned, count: int) -> AnyLifted:
-        """Cells that add nothing: a component over slices from before it was kept."""
+        """Cells that add nothing, for slices from before the component was kept."""
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
-        """The aggregate as a Spark user writes it: what answers are verified against."""
+        """The aggregate as a Spark user writes it, which answers are verified against."""
         return f"{aggregate.function}({aggregate.arguments}){filter_sql(aggregate)}"
 
     def scale_sql(self, aggregate: Aggregate) -> str:
-        """What an error of floating-point answers is relative to."""
+        """The quantity to which the error of a floating-point answer is relative."""
         return EXACT
 
 
 class ValueCard(Card):
-    """Of components whose cells hold values in a few columns."""
+    """A card of components whose cells hold values in a few columns."""
 
     @abstractmethod
     def lower(
@@ -110,12 +110,12 @@ class ValueCard(Card):
 
 
 class NativeCard(ValueCard):
-    """Of components whose partials Spark's own aggregation can make as well."""
+    """A card of components whose partials Spark's own aggregation can make as well."""
 
     is_native = True
 
     def inputs(self, component: Component, tick: str) -> tuple[str, ...]:
-        """SQL of what is read of a tuple; `tick` is that of its event time."""
+        """The SQL of what is read of a tuple; `tick` is the SQL of its event time."""
         return () if component.argument is None else (component.argument.sql,)
 
     def fields(self, planned: Planned) -> tuple[str, ...]:
@@ -124,20 +124,20 @@ class NativeCard(ValueCard):
 
     @abstractmethod
     def native_sql(self, planned: Planned, inputs: Sequence[str]) -> tuple[str, ...]:
-        """An aggregate of Spark SQL for each field; `inputs` are the columns that hold what is read of a tuple."""
+        """An aggregate in Spark SQL for each field; `inputs` are the columns that hold what is read of a tuple."""
 
     @abstractmethod
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
-        """Cells of native columns, one for each field."""
+        """Cells from native columns, one for each field."""
 
 
 class ListCard(Card):
-    """Of components whose cells hold lists of (value, count), values in order; answers are asked of them by kernels."""
+    """A card of components whose cells hold lists of (value, count) in order of value; kernels answer from them."""
 
     rule: ListRule
 
     def value_type(self, planned: Planned) -> pa.DataType:
-        """Of the values in the lists."""
+        """The type of the values in the lists."""
         assert planned.argument_type is not None
         return arrow_type(planned.argument_type)
 
@@ -153,24 +153,24 @@ class ListCard(Card):
 
     @abstractmethod
     def question(self, aggregate: Aggregate, asked: Asked) -> Question:
-        """What the kernels are to find in the lists."""
+        """What the kernels should find in the lists."""
 
     @abstractmethod
     def answer(self, question: Any, listed: Listed, rows: slice) -> pa.Array:
         """The column of answers for some rows, from what was found."""
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """Of approximate functions: does an answer keep what is promised of it? `truth` is that of `truth_sql`."""
+        """For approximate functions: is an answer within its bound? `truth` is the result of `truth_sql`."""
         return bool(truth == answer)
 
 
 def filter_sql(aggregate: Aggregate) -> str:
-    """Spark's FILTER, which unlike its WHERE does not take a bare NULL for a condition."""
+    """Spark's FILTER, which unlike its WHERE does not accept a bare NULL as a condition."""
     return "" if aggregate.where is None else f" FILTER (WHERE CAST({aggregate.where.sql} AS BOOLEAN))"
 
 
 def argument_sql(aggregate: Aggregate) -> str:
-    """The argument, NULL where the filter is not satisfied."""
+    """The argument, or NULL where the filter is not satisfied."""
     assert aggregate.argument is not None
     if aggregate.where is None:
         return aggregate.argument.sql
@@ -178,7 +178,7 @@ def argument_sql(aggregate: Aggregate) -> str:
 
 
 def size_sql(aggregate: Aggregate) -> str:
-    """The size of the argument as a double, NULL where the filter is not satisfied."""
+    """The magnitude of the argument as a double, or NULL where the filter is not satisfied."""
     assert aggregate.argument is not None
     size = f"abs(CAST({aggregate.argument.sql} AS DOUBLE))"
     if aggregate.where is None:

@@ -1,4 +1,4 @@
-"""Counts: how many tuples, or how many values that are not NULL."""
+"""Counts: the number of tuples, or of values that are not NULL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Counts(NativeCard):
         return Lifted((AddInt(as_integers(native[0])),))
 
     def woven_sql(self, argument: str, kind: DataType | None) -> str:
-        """Of types that only Spark knows, the value stays with Spark: counted is whether there is one."""
+        """A value whose type only Spark knows is not projected, only whether there is one."""
         is_known = kind is not None and kind.kind is not TypeKind.OTHER
         return argument if is_known else f"if(({argument}) IS NULL, NULL, TRUE)"
 

@@ -1,4 +1,4 @@
-"""Defining an aggregate in Python: functions, types and claims become a checked `UserDefined`, or a refusal by name."""
+"""Defines an aggregate in Python: functions, types and claims become a checked `UserDefined`, or are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windloom.kernels.families.user_families import compile_function, number_kin
 from windloom.model.aggregate import Needs, UserDefined
 from windloom.model.types import BIGINT, DOUBLE, DataType, TypeKind
 
-#: What an aggregate may claim. Slices are combined in any order and grouping, so the first two hold for all of them.
+#: What an aggregate may claim. Slices are combined in any order and grouping, so the first two are required.
 PROPERTIES = {
     "associative": Needs.ASSOCIATIVE,
     "commutative": Needs.COMMUTATIVE,
@@ -42,7 +42,7 @@ def define_aggregate(
     properties: Iterable[str] = REQUIRED,
     argument: str = "double",
 ) -> UserDefined:
-    """Compile the functions and check on drawn values that they keep what is claimed of them."""
+    """Compiles the functions, and checks on drawn values that the claims about them hold."""
     _check_name(name)
     functions = {"lift": lift, "combine": combine, "lower": lower}
     functions |= {} if inverse is None else {"inverse": inverse}
@@ -84,7 +84,7 @@ def _check_name(name: object) -> None:
 
 
 def _fields(name: str, neutral: Any) -> tuple[tuple[str, DataType], ...]:
-    """Names and types of a value, which the neutral one tells."""
+    """The names and types of the fields of a value, from the neutral one."""
     is_tuple = isinstance(neutral, tuple) and hasattr(neutral, "_fields")
     named = zip(neutral._fields, neutral, strict=True) if is_tuple else [("value", neutral)]
     found = [(field, _type_of(value)) for field, value in named]
@@ -130,8 +130,8 @@ def _claims(
     if inverse is not None and any(kind.kind is not TypeKind.INTEGER for _, kind in fields):
         raise WindloomError(
             f"aggregate '{name}' cannot have an inverse",
-            "its values hold floats, and what a large float has absorbed does not come back when it is taken away",
-            "leave the inverse out; whole numbers can be taken away exactly",
+            "its values hold floats, and what a large float has absorbed is not restored when it is removed",
+            "leave the inverse out; only whole numbers can be removed exactly",
         )
     has = PROPERTIES["invertible"] if inverse is not None else Needs.NONE
     for one in given:
@@ -157,7 +157,7 @@ def _compiled_result(
     neutral: Any,
     functions: dict[str, Callable[..., Any]],
 ) -> DataType:
-    """Compile every function for its types; the type of what `lower` gives."""
+    """Compiles every function for its types; returns the type of the result of `lower`."""
     value: Any = _machine_type(fields[0][1])
     if isinstance(neutral, tuple):
         value = types.BaseTuple.from_types([_machine_type(kind) for _, kind in fields], type(neutral))  # type: ignore[no-untyped-call]
@@ -172,9 +172,9 @@ def _compiled_result(
         return _BOOLEAN
     if not isinstance(lowered, types.Integer | types.Float):
         raise WindloomError(
-            f"aggregate '{name}': 'lower' gives no number",
+            f"aggregate '{name}': 'lower' does not give a number",
             f"it gives a {lowered}",
-            "an answer is one number or condition; give others by aggregates of their own",
+            "an answer is one number or condition; define another aggregate for each further one",
         )
     return BIGINT if isinstance(lowered, types.Integer) else DOUBLE
 
@@ -201,7 +201,7 @@ def _compile(name: str, part: str, function: Callable[..., Any], takes: tuple[An
 
 
 def _check_value(name: str, part: str, found: Any, value: Any, fields: tuple[tuple[str, DataType], ...]) -> None:
-    """What a function gives must be a value: of its fields, and no float where whole numbers are kept."""
+    """The result of a function must be a value with the same fields, and no float where whole numbers are kept."""
     same_class = getattr(found, "instance_class", None) is getattr(value, "instance_class", None)
     parts: Any = found if isinstance(found, types.BaseTuple) else (found,)
     if same_class and len(parts) == len(fields):
@@ -212,12 +212,12 @@ def _check_value(name: str, part: str, found: Any, value: Any, fields: tuple[tup
     raise WindloomError(
         f"aggregate '{name}': '{part}' does not give a value like the neutral one",
         f"it gives {found}, and the neutral value is {value}",
-        "give the same fields, and make the neutral value a float where values are: 0.0, not 0",
+        "give the same fields, and use floats in the neutral value where values have floats: 0.0, not 0",
     )
 
 
 def _digest(functions: list[Callable[..., Any]], neutral: Any) -> str:
-    """Tells definitions apart by their code and by the constants that it reads."""
+    """Distinguishes definitions by their code and by the constants that it reads."""
     told = hashlib.sha256(repr((type(neutral).__name__, neutral)).encode())
     for function in functions:
         told.update(_told(function, set()).encode())

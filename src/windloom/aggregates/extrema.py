@@ -1,4 +1,4 @@
-"""Extrema: the lowest and the highest value, in Spark's order, kept as 64-bit keys of the same order."""
+"""Extrema: the lowest and the highest value in Spark's order, kept as 64-bit keys in the same order."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Extrema(NativeCard):
 
 
 def lift_keys(keys: NDArray[np.int64], known: Column, dictionary: pa.Array | None, *, lowest: bool) -> Lifted:
-    """Cells of keys, where `known` is not NULL; reversed for the lowest, in a family that keeps the highest."""
+    """Cells of keys where `known` is not NULL; reversed for the lowest, since the family keeps the highest."""
     keys, valid = ~keys if lowest else keys, valid_of(known)
     if valid is not None:
         keys[valid.value == 0] = LOWEST

@@ -1,6 +1,6 @@
-"""Sums of floats: double-double pairs, which are combined without ever subtracting.
+"""Sums of floats, as double-double pairs.
 
-Spark sums a 24-bit head and the rest apart, so that equal magnitudes add up without rounding.
+Within a slice, 24-bit heads and remainders are summed separately, so that equal magnitudes add up without rounding.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class FloatSums(NativeCard):
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
     ) -> pa.Array:
-        # A double-double as the nearest double; one cell alone is a head and a rest that were never added up.
+        # A double-double as the nearest double; a single cell is a head and a remainder that were never added up.
         pair, valid = combined[0].parts[0], combined[0].valid
         total = pair.high + pair.low
         if aggregate.function == "sum":

@@ -1,4 +1,4 @@
-"""Frequencies: how often each value occurs, which answers what no summary of fixed size can (source E §2.3.4)."""
+"""Frequencies: how often each value occurs, for aggregates that no summary of fixed size answers (source E §2.3.4)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from windloom.model.types import BIGINT, DOUBLE, DataType
 
 
 def check_order(aggregate: Aggregate, argument: DataType) -> None:
-    """Refuse values that cannot be listed."""
+    """Refuses values that cannot be listed."""
     if not argument.is_ordered:
         raise WindloomError(
             f"cannot take '{aggregate}'",
-            f"'{aggregate.argument}' is of type {argument}, whose values cannot be told apart and ordered",
+            f"'{aggregate.argument}' is of type {argument}, whose values cannot be compared and ordered",
             "use a number, string, date, timestamp or boolean",
         )
 
@@ -108,11 +108,11 @@ class Frequencies(ListCard):
         return frequencies_sql(argument)
 
     def scale_sql(self, aggregate: Aggregate) -> str:
-        # Versions of Spark differ in how they go between two values.
+        # Versions of Spark differ in how they interpolate between two values.
         return f"max({size_sql(aggregate)})" if aggregate.function == "quantile" else EXACT
 
     def is_within(self, aggregate: Aggregate, truth: Any, answer: Any) -> bool:
-        """Of FREQUENT: no false positives."""
+        """For FREQUENT: there are no false positives."""
         counts = {str(one["value"]): one["count"] for one in truth}
         return all(answer["threshold"] < one["count"] <= counts.get(str(one["value"]), 0) for one in answer["items"])
 
@@ -134,11 +134,11 @@ def found_items(question: Top | Frequent, listed: Listed, rows: slice) -> pa.Arr
 
 
 def _quantiles(found: Ranked, listed: Listed, rows: slice) -> pa.Array:
-    """Between two values by where the place lies between their ranks, in Spark's order of operations."""
+    """Interpolates between two values by the place between their ranks, in Spark's order of operations."""
     total = found.total[rows]
     if not len(listed.dictionary):
         return pa.nulls(len(total), pa.float64())
-    # As Spark casts: integers beyond 2^53 to the nearest double.
+    # Like Spark, cast integers beyond 2^53 to the nearest double.
     values = listed.dictionary.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     place = (total - 1) * found.share
     below = np.floor(place)
@@ -149,9 +149,9 @@ def _quantiles(found: Ranked, listed: Listed, rows: slice) -> pa.Array:
 
 
 def frequencies_sql(argument: str) -> str:
-    """(value, count) of all values, the most frequent first, of equally frequent ones the smallest.
+    """(value, count) of all values, the most frequent first; among equally frequent ones, the smallest first.
 
-    The variables have names that no column has: one of theirs would take the place of a column in `argument`.
+    The variables have names that no column has, since they would hide a column of the same name in `argument`.
     """
     values = f"collect_list({argument})"
     counts = (

@@ -1,4 +1,4 @@
-"""The laws of a user's aggregate, on drawn values: what plans rely on must hold before the first query does."""
+"""Checks the laws of a user's aggregate, which plans rely on, on drawn values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windloom.kernels.families.user_families import compile_function, number_kin
 from windloom.model.aggregate import Needs, UserDefined
 from windloom.model.types import TypeKind
 
-#: Floats may differ by this, relative to the largest value of a field that takes part.
+#: Floats may differ by this, relative to the largest value of a field involved.
 TOLERANCE = 1e-9
 
 _CORNERS = (0, 1, -1, 2, 3, -7, 10, 1000, -100_000)
@@ -22,7 +22,7 @@ _DRAWN, _TRIPLES = 24, 400
 
 
 def check_laws(own: UserDefined) -> None:
-    """Refuse an aggregate that breaks a law, with the values that show it."""
+    """Refuses an aggregate that breaks a law, with the values that show it."""
     try:
         _check(own)
     except WindloomError:
@@ -49,7 +49,7 @@ def _check(own: UserDefined) -> None:
 
 
 class _Laws:
-    """Values and the functions on them, as they are compiled. A case with a value that is not finite says nothing."""
+    """Values and the compiled functions on them. Cases with a value that is not finite are ignored."""
 
     def __init__(self, own: UserDefined) -> None:
         self.own = own
@@ -94,7 +94,7 @@ class _Laws:
             yield a, b, c
 
     def compiled_as_written(self) -> None:
-        """Machine code and Python give the same, where Python gives anything."""
+        """Compiled code and Python give the same, where Python gives anything."""
         for one in self.arguments:
             self._compare_with_python("lift", self.own.lift, self.lift, one)
         for a, b in zip(self.values, self.values[1:], strict=False):
@@ -107,17 +107,17 @@ class _Laws:
         try:
             expected = self._value(written(*arguments))
         except (ArithmeticError, ValueError):
-            return  # outside of what the function is defined for; compiled code gives NaN or infinity there
+            return  # outside of the function's domain; compiled code gives NaN or infinity there
         if self.is_finite(found, expected) and not self.are_near(found, expected, found, expected):
             shown = ", ".join(map(str, arguments))
             self._refuse(
-                f"'{part}' does not compute what it says when it is compiled",
+                f"'{part}' does not compute the same when it is compiled",
                 f"{part}({shown}) is {_shown(expected)} in Python and {_shown(found)} compiled",
-                "whole numbers are of 64 bits, and divisions never raise",
+                "whole numbers have 64 bits, and divisions never raise",
             )
 
     def are_near(self, left: Any, right: Any, *others: Any) -> bool:
-        """Equal in whole numbers; in floats, but for rounding relative to the largest of `others` too."""
+        """Equal whole numbers; equal floats up to rounding, relative also to the largest of `others`."""
         columns = zip(*(self._parts(one) for one in (left, right, *others)), strict=True)
         for kind, (one, other, *rest) in zip(self.kinds, columns, strict=True):
             size = max(abs(each) for each in (one, other, *rest))
@@ -132,9 +132,9 @@ class _Laws:
         ):
             if not self.are_near(found, a, a):
                 self._refuse(
-                    "its neutral value changes others",
+                    "its neutral value changes other values",
                     f"{text} is {_shown(found)}, where a = {_shown(a)} and neutral = {_shown(self.zero)}",
-                    "combined with the neutral value, every value must stay what it is",
+                    "combining a value with the neutral value must not change it",
                 )
 
     def commutative(self, a: Any, b: Any) -> None:
@@ -144,7 +144,7 @@ class _Laws:
                 "it is not commutative",
                 f"combine(a, b) is {_shown(left)} and combine(b, a) is {_shown(right)},"
                 f" where a = {_shown(a)} and b = {_shown(b)}",
-                "tuples of a slice come in no order: the result must not depend on it",
+                "tuples of a slice come in any order, so the result must not depend on it",
             )
 
     def associative(self, a: Any, b: Any, c: Any) -> None:
@@ -155,7 +155,7 @@ class _Laws:
                 "it is not associative",
                 f"combine(combine(a, b), c) is {_shown(left)} and combine(a, combine(b, c)) is {_shown(right)},"
                 f" where a = {_shown(a)}, b = {_shown(b)} and c = {_shown(c)}",
-                "keep in the value what makes it so, for example sum and count instead of a mean",
+                "keep in the value what makes it associative, for example sum and count instead of a mean",
             )
 
     def invertible(self, a: Any, b: Any) -> None:
@@ -163,7 +163,7 @@ class _Laws:
         found = self._value(self.inverse(self.both(a, b), b))
         if not self.are_near(found, a):
             self._refuse(
-                "its inverse does not take away what was combined",
+                "its inverse does not remove what was combined",
                 f"inverse(combine(a, b), b) is {_shown(found)}, where a = {_shown(a)} and b = {_shown(b)}",
                 "leave the inverse out, or make it exact",
             )
@@ -182,7 +182,7 @@ class _Laws:
 
 
 def _arguments(own: UserDefined) -> Iterator[Any]:
-    """Ordinary numbers and corners; the same ones each time."""
+    """Ordinary numbers and corner cases, the same ones each time."""
     rng = np.random.default_rng(13)
     if own.argument.kind is TypeKind.INTEGER:
         yield from (np.int64(one) for one in (*_CORNERS, *rng.integers(-1000, 1000, _DRAWN)))

@@ -1,4 +1,4 @@
-"""Cells of a component over many slices and groups: columns that kernels combine, and what is done with all of them."""
+"""The cells of a component over many slices and groups, as columns that kernels combine."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from windloom.kernels.families.algebra import LOWEST, AddInt, Columns, MaxInt
 class Lifted:
     """One component over many cells.
 
-    `parts` are combined independently: an exact wide sum is several columns of 32-bit limbs. `valid` counts values
-    that were not NULL where there was any NULL; None says there was none. `dictionary` turns the keys of MIN and MAX
-    back into values where the keys are ranks: of strings and decimals, or of pairs (what was looked at, value).
+    `parts` are combined independently: an exact wide sum has several columns of 32-bit limbs. `valid` counts values
+    that were not NULL; None means that there was no NULL. `dictionary` turns the keys of MIN and MAX
+    back into values where the keys are ranks: of strings and decimals, or of pairs (what is compared, value).
     """
 
     parts: tuple[Columns, ...]
@@ -53,7 +53,7 @@ class Combined:
     dictionary: pa.Array | None
 
 
-#: What a component of either sort is over many cells.
+#: A component of either sort over many cells.
 AnyLifted = Lifted | Listed
 
 
@@ -77,7 +77,7 @@ def concat(left: AnyLifted, right: AnyLifted) -> AnyLifted:
 
 
 def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> Lifted:
-    """The same cells, where the mask does not hold with `nothing` in them, the component's neutral cells."""
+    """The same cells, replaced by those of `nothing`, the neutral cells, where the mask does not hold."""
     assert isinstance(lifted, Lifted), "lists are filtered natively"
     assert isinstance(nothing, Lifted)
     parts = tuple(
@@ -89,14 +89,14 @@ def masked(lifted: AnyLifted, nothing: AnyLifted, mask: NDArray[np.bool_]) -> Li
 
 
 def keep(lifted: AnyLifted, wanted: NDArray[np.bool_]) -> AnyLifted:
-    """Only the wanted cells; values that none of them holds are forgotten once they are most."""
+    """Only the wanted cells; values that none of them holds are dropped once they are the majority."""
     if isinstance(lifted, Listed):
         return lifted.keep(wanted).without_unused()
     return without_unused(lifted.map_parts(lambda part: type(part)(*(column[wanted] for column in part))))
 
 
 def without_unused(lifted: Lifted) -> Lifted:
-    """The same cells, with a dictionary of the values they hold once most of it is of cells that are gone."""
+    """The same cells; once most of the dictionary is unused, with a dictionary of only the values in use."""
     if lifted.dictionary is None or len(lifted.dictionary) <= 2 * len(lifted.parts[0][0]) + SMALL_DICTIONARY:
         return lifted
     keys = lifted.parts[0].value
@@ -121,19 +121,19 @@ def merge(lifted: AnyLifted, order: NDArray[np.int64], runs: NDArray[np.int64]) 
 
 
 def valid_of(column: Column) -> AddInt | None:
-    """Which cells hold a value; None if all of them do."""
+    """Which cells hold a value; None if all do."""
     if not column.null_count:
         return None
     return AddInt(np.asarray(column.is_valid(), dtype=np.int64))
 
 
 def valid_where(counts: NDArray[np.int64]) -> AddInt | None:
-    """The same of how many values each cell holds."""
+    """The same from the number of values in each cell."""
     return None if (counts > 0).all() else AddInt(counts)
 
 
 def valid_or_ones(lifted: Lifted) -> NDArray[np.int64]:
-    """How many values each cell counts as held."""
+    """The number of values in each cell."""
     valid: NDArray[np.int64] = (
         np.ones(len(lifted.parts[0][0]), np.int64) if lifted.valid is None else lifted.valid.value
     )
@@ -141,7 +141,7 @@ def valid_or_ones(lifted: Lifted) -> NDArray[np.int64]:
 
 
 def _one_dictionary(left: Lifted, right: Lifted) -> tuple[Lifted, Lifted]:
-    """Rank both sides in the union of their values."""
+    """Ranks both sides in the union of their values."""
     assert left.dictionary is not None
     assert right.dictionary is not None
     place, union = ranks_of(pa.concat_arrays([left.dictionary, right.dictionary]))
@@ -150,10 +150,10 @@ def _one_dictionary(left: Lifted, right: Lifted) -> tuple[Lifted, Lifted]:
 
 
 def _ranked(lifted: Lifted, place: NDArray[np.int64], dictionary: pa.Array) -> Lifted:
-    """Ranks in another sorted dictionary, in which `place` is the rank of each entry of the old one."""
+    """Ranks in another sorted dictionary; `place` is the new rank of each entry of the old one."""
     keys = lifted.parts[0].value.copy()
     ranks = keys != LOWEST
-    # MIN keeps ranks reversed (~rank), so all its keys are negative.
+    # MIN keeps reversed ranks (~rank), so all its keys are negative.
     backwards = ranks & (keys < 0)
     forwards = ranks & (keys >= 0)
     keys[backwards] = ~place[~keys[backwards]]

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from windloom.kernels.lists.cells import Lists, entries_of, merge_lists, reduce_lists
 
-#: Entries below which a dictionary is not worth making anew.
+#: A dictionary with fewer entries is not worth renewing.
 SMALL_DICTIONARY = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ListRule:
-    """How lists of a kind are merged: counts of equal values add up, or the `largest` stays.
+    """How lists of a kind are merged: the counts of equal values are added, or the `largest` is kept.
 
-    `most`: a list that grows to twice so many entries is cut down to these.
+    A list that grows to twice `most` entries is reduced to that many.
     """
 
     kind: str
@@ -29,7 +29,7 @@ class ListRule:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One list component over many cells; a code is the place of a value in `dictionary`, which is in order."""
+    """One list component over many cells; a code is the place of a value in the ordered `dictionary`."""
 
     rule: ListRule
     cells: Lists
@@ -51,7 +51,7 @@ class Listed:
         return replace(self, cells=entries_of(self.cells, wanted))
 
     def concat(self, other: Listed) -> Listed:
-        """These cells, then the other ones."""
+        """These cells, followed by the others."""
         left, right = self, other
         if not left.dictionary.equals(right.dictionary):
             dictionary = _in_order(pc.unique(pa.concat_arrays([left.dictionary, right.dictionary])))
@@ -62,7 +62,7 @@ class Listed:
         return Listed(self.rule, Lists(bounds, codes, counts), left.dictionary)
 
     def without_unused(self) -> Listed:
-        """The same cells, with a dictionary of the values they hold once most of it is of cells that are gone."""
+        """The same cells; once most of the dictionary is unused, with a dictionary of only the values in use."""
         if len(self.dictionary) <= 2 * len(self.cells.codes) + SMALL_DICTIONARY:
             return self
         return self._ranked(self.dictionary.take(pa.array(np.unique(self.cells.codes))))
@@ -85,5 +85,5 @@ def _in_order(values: pa.Array) -> pa.Array:
 
 
 def _order(values: pa.Array) -> pa.Array:
-    """As Spark orders: NaN last, strings by their bytes, false before true."""
+    """Spark's order: NaN last, strings by their bytes, false before true."""
     return pc.array_sort_indices(values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values)

@@ -18,7 +18,7 @@ from windloom.weave.updates import add_floats, add_squares
 
 
 def double(aggregate: Aggregate, argument: DataType) -> DataType:
-    """Of numbers of any type."""
+    """The result type, DOUBLE for numbers of any type."""
     aggregate.check_number(argument)
     return DOUBLE
 
@@ -44,7 +44,7 @@ class SecondMoments(NativeCard):
 
     def lift(self, planned: Planned, native: list[Column]) -> AnyLifted:
         count = as_floats(native[0])
-        # Spark's variance of a slice and its count give the squared deviations back; NULL where nothing was counted.
+        # The squared deviations are Spark's variance of a slice times its count; NULL if nothing was counted.
         return Lifted((Moments(count, as_floats(native[1]), as_floats(native[2]) * count),))
 
     def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:

@@ -1,4 +1,4 @@
-"""Picks: the argument of one tuple, picked by the order of something else; the argument decides ties."""
+"""Picks: the argument of the tuple that is first or last by another value; the argument decides ties."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read
 from windloom.weave.updates import pick_rows
 
-#: Kinds that keep the tuple that is lowest in order.
+#: The kinds that keep the lowest tuple.
 _LOWEST = ("min_by", "first")
 
 

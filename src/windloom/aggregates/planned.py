@@ -17,7 +17,7 @@ from windloom.model.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class PlannedComponent:
-    """A component with the type of its argument, which decides how it is kept."""
+    """A component with the type of its argument, which determines how it is kept."""
 
     component: Component
     argument_type: DataType | None
@@ -37,19 +37,19 @@ class PlannedComponent:
 
 
 def lift(planned: PlannedComponent, native: list[Column]) -> AnyLifted:
-    """Cells of native columns; `native` holds the component's fields in order."""
+    """Cells from native columns; `native` holds the component's fields in order."""
     card = planned.card
     assert isinstance(card, NativeCard), "only native partials are lifted"
     return card.lift(planned, native)
 
 
 def neutral(planned: PlannedComponent, count: int) -> AnyLifted:
-    """Cells that add nothing: a component over slices from before it was kept."""
+    """Cells that add nothing, for slices from before the component was kept."""
     return planned.card.neutral(planned, count)
 
 
 def card_for(aggregate: Aggregate, argument: DataType | None) -> Card:
-    """The card that answers an aggregate: that of its first component."""
+    """The card that answers an aggregate, which is that of its first component."""
     return PlannedComponent(aggregate.components[0], argument).card
 
 

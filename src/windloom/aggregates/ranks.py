@@ -1,4 +1,4 @@
-"""Order-preserving 64-bit keys: of values that fit, the values; of others, their ranks in a sorted dictionary."""
+"""Order-preserving 64-bit keys: the values themselves if they fit, otherwise their ranks in a sorted dictionary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, float_keys
 
 
 def keys_of(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:
-    """64-bit keys in the order of the values, NaN above everything as in Spark; ranks where values do not fit."""
+    """64-bit keys in Spark's order of the values, with NaN above everything; ranks where values do not fit."""
     kind = column.type
     if pa.types.is_floating(kind):
         return float_keys(as_floats(column)), None
@@ -26,7 +26,7 @@ def keys_of(column: Column) -> tuple[NDArray[np.int64], pa.Array | None]:
 
 
 def ranks_of(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """The place of each value among the distinct ones, and these in order."""
+    """The rank of each value among the distinct ones, and these in order."""
     if pa.types.is_struct(values.type):
         return _ranks_of_pairs(values)
     encoded = values.dictionary_encode()
@@ -39,12 +39,12 @@ def ranks_of(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
 
 
 def pick_keys(by: Column, value: Column) -> tuple[NDArray[np.int64], pa.Array]:
-    """Ranks of the pairs (by, value); what is looked at is kept as a key where it has one, 0.0 and -0.0 as one."""
+    """Ranks of the pairs (by, value); `by` is kept as a key if it has one, with one key for 0.0 and -0.0."""
     keys, ranked = keys_of(by)
     if pa.types.is_floating(by.type):
         keys[keys == KEY_OF_MINUS_ZERO] = 0
     if pa.types.is_timestamp(value.type) and value.type.tz is not None:
-        # Spark writes the session's zone, which need not be the same when a stream is started again.
+        # Spark writes the zone of the session, which may differ when a stream is started again.
         value = value.cast(pa.timestamp("us", tz="UTC"))
     pairs = pa.StructArray.from_arrays(
         [pa.array(keys) if ranked is None else as_array(by), as_array(value)], names=["by", "value"]
@@ -58,7 +58,7 @@ def pick_keys(by: Column, value: Column) -> tuple[NDArray[np.int64], pa.Array]:
 
 
 def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]:
-    """In Spark's order of structs: the second decides where the first is equal, NULL is lowest."""
+    """Ranks in Spark's order of structs: if the first is equal, the second decides; NULL is lowest."""
     (first, _), (second, _) = keys_of(pairs.field(0)), keys_of(pairs.field(1))
     known = np.asarray(pairs.field(1).is_valid(), dtype=np.bool_)
     second[~known] = 0
@@ -66,7 +66,7 @@ def _ranks_of_pairs(pairs: pa.StructArray) -> tuple[NDArray[np.int64], pa.Array]
     sorted_first = first[order]
     is_new = np.ones(len(order), np.bool_)
     is_new[1:] = sorted_first[1:] != sorted_first[:-1]
-    if not is_new.all():  # most are told apart by what is looked at: only the others are sorted by value
+    if not is_new.all():  # `by` distinguishes most pairs: only the others are sorted by value
         is_tied = ~is_new
         is_tied[:-1] |= ~is_new[1:]
         tied = order[is_tied]

@@ -1,4 +1,4 @@
-"""Registers: the largest rank of a hash in each register, which counts different values nearly (HyperLogLog)."""
+"""Registers: the largest rank of a hash in each register, for approximate distinct counts (HyperLogLog)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from windloom.model.types import DataType
 from windloom.weave.cut import Cut, Read
 from windloom.weave.lists import largest_ranks
 
-#: Verification takes an estimate for wrong where it is off by more standard errors: one in two million is.
+#: Verification rejects an estimate that is off by more standard errors; one in two million is, by chance.
 _STANDARD_ERRORS = 5
 
 
@@ -65,6 +65,6 @@ def register_sql(argument: str) -> str:
 
 
 def rank_sql(argument: str) -> str:
-    """Zeros at the end of the other bits, and one more; all of them zero is the largest rank."""
+    """One more than the number of trailing zeros of the other bits; the largest rank if all of them are zero."""
     rest = f"(shiftrightunsigned(xxhash64({argument}), {64 - RANK_BITS}) | {1 << RANK_BITS}L)"
     return f"CAST(bit_count({rest} ^ ({rest} - 1L)) AS BIGINT)"

@@ -1,4 +1,4 @@
-"""The cards by what they keep; a new one is one file and one line here."""
+"""The cards; a new one is one file and one line here."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from windloom.aggregates.counts import Counts
 from windloom.aggregates.extrema import Extrema
 from windloom.aggregates.float_sums import FloatSums
 from windloom.aggregates.frequencies import Frequencies
+from windloom.aggregates.last_ticks import LastTicks
 from windloom.aggregates.moments import SecondMoments
 from windloom.aggregates.picks import Picks
 from windloom.aggregates.registers import Registers
@@ -29,9 +30,10 @@ CARDS: tuple[Card, ...] = (
     Registers(),
     Buckets(),
     TopFrequencies(),
+    LastTicks(),
 )
 
-#: Its functions are not declared here: every loom has its own.
+#: Its functions are not declared here, because every loom has its own.
 USER_DEFINED = UserAggregates()
 
 #: CQL function name (and the aliases Spark knows) to the aggregate's name.

@@ -1,6 +1,6 @@
 """User-defined aggregates: lift, combine and lower are the user's own functions, compiled.
 
-Tuples are taken in one by one, by the woven intake: Spark's own aggregation cannot run the functions. A window without
+Only the woven intake takes in the tuples, because Spark's own aggregation cannot run the functions. A window without
 a value is NULL, whatever the function makes of the neutral value.
 """
 
@@ -23,7 +23,7 @@ from windloom.weave.cut import Cut, Read
 
 
 class UserAggregates(ValueCard):
-    """The one card of all of them: what differs is in the component."""
+    """One card for all of them: what differs is in the component."""
 
     def keeps(self, planned: Planned) -> bool:
         return planned.component.own is not None
@@ -58,7 +58,7 @@ class UserAggregates(ValueCard):
         return with_nulls(out, found.valid)
 
     def truth_sql(self, aggregate: Aggregate, tick: str) -> str:
-        """All arguments of a window, which `fold` makes the answer of."""
+        """All arguments of a window, from which `fold` makes the answer."""
         assert aggregate.own is not None
         return f"collect_list(CAST({argument_sql(aggregate)} AS {aggregate.own.argument}))"
 
@@ -85,7 +85,7 @@ def restored(planned: Planned, lifted: AnyLifted) -> AnyLifted:
 
 
 def fold(own: UserDefined, arguments: Sequence[float | None] | None) -> float | int | bool | None:
-    """The definition: every argument lifted and combined from left to right, in plain Python."""
+    """The definition: lifts every argument and combines them from left to right, in plain Python."""
     known = [one for one in arguments or () if one is not None]
     if not known:
         return None
@@ -95,7 +95,7 @@ def fold(own: UserDefined, arguments: Sequence[float | None] | None) -> float | 
             total = own.combine(total, own.lift(one))
         answer = own.lower(total)
     except (ArithmeticError, ValueError) as error:
-        # Compiled code gives NaN or infinity there: nothing to compare it with.
+        # Compiled code gives NaN or infinity there, and there is nothing to compare it with.
         raise WindloomError(
             f"aggregate '{own.name}' cannot be computed in plain Python",
             f"{type(error).__name__}: {error}; its arguments are from {min(known)} to {max(known)}",

@@ -1,7 +1,7 @@
-"""Sums of integers and decimals, exact: in pieces that no number of tuples makes overflow unseen.
+"""Exact sums of integers and decimals, in pieces that cannot overflow unnoticed.
 
-64-bit integers are summed in halves of 32 bits; decimals as four limbs of 32 bits. Decimals whose sum may pass Spark's
-38 digits bring the count of their values, which tells an overflow from a slice without values.
+64-bit integers are summed in halves of 32 bits; decimals in four limbs of 32 bits. Decimals whose sum may exceed
+Spark's 38 digits come with the count of their values, which distinguishes an overflow from a slice without values.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from windloom.weave.updates import sum_halves, sum_integers, sum_limbs
 #: Spark sums decimals of up to this many digits in ten more, which no number of tuples in a slice fills.
 SAFE_DECIMAL_DIGITS = 28
 
-#: Top limb of a slice whose decimal sum passed 38 digits: no sum of real limbs brings it back into range.
+#: The top limb of a slice whose decimal sum exceeded 38 digits: no sum of real limbs brings it back into range.
 OVERFLOWED_LIMB = 1 << 52
 
 _LIMBS = 4
 
 
 def summed_type(aggregate: Aggregate, argument: DataType) -> DataType:
-    """Spark's type of SUM and AVG, of all numbers; decimals gain digits up to 38."""
+    """Spark's type of SUM and AVG for all numbers; decimals gain digits, up to 38."""
     aggregate.check_number(argument)
     is_sum = aggregate.function == "sum"
     if argument.kind is not TypeKind.DECIMAL:
@@ -122,7 +122,7 @@ def _is_of(planned: Planned, kind: TypeKind) -> bool:
 
 
 def _limbs(column: Column) -> list[NDArray[np.int64]]:
-    """A decimal's unscaled value as four limbs of 32 bits, the highest signed: limbs add up without carrying."""
+    """The unscaled value of a decimal as four limbs of 32 bits, the highest signed, to be added without carrying."""
     filled = as_array(pc.fill_null(column, 0) if column.null_count else column)
     wide = filled.cast(pa.decimal128(38, column.type.scale))
     words = np.frombuffer(wide.buffers()[1], dtype="<u4")[4 * wide.offset : 4 * (wide.offset + len(wide))]
@@ -190,10 +190,10 @@ def _decimal_array(words: NDArray[np.uint32], kind: DataType, valid: NDArray[np.
 def _decimal_average(
     summed: Combined, count: NDArray[np.int64], kind: DataType, scale: int, refuse: Refuse
 ) -> pa.Array:
-    """Sum over count, rounded half up as Spark does; exact through Python's integers (wide decimals are rare)."""
+    """Sum divided by count, rounded half up like Spark; exact, with Python's integers (wide decimals are rare)."""
     limbs = [part.value.astype(object) for part in summed.parts]
     total = limbs[0] + (limbs[1] << 32) + (limbs[2] << 64) + (limbs[3] << 96)
-    # The sum has the argument's scale; AVG has four digits more unless that would pass 38.
+    # The sum has the scale of the argument; AVG has four digits more unless that would exceed 38.
     scaled = abs(total) * 10 ** (kind.scale - scale)
     whole = count.astype(object)
     whole[count == 0] = 1

@@ -1,1 +1,1 @@
-"""Measuring the constants of the cost model on this machine: what `windloom calibrate` runs."""
+"""Measures the constants of the cost model on this machine; `windloom calibrate` runs it."""

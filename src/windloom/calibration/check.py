@@ -1,4 +1,4 @@
-"""Estimated against measured: five techniques on three workloads that no constant was fitted to.
+"""Compares estimates with measurements: five techniques on three workloads that no constant was fitted to.
 
 The workloads are source C's (slides that divide a longest one, random overlaps) over dense, sparse and single groups,
 run through `step` and all its answers. The plans are those of `strategy="auto"` with the technique forced.
@@ -17,11 +17,12 @@ from windloom.calibration.kernels import Tell, thread_seconds
 from windloom.calibration.step import Synthetic, read_all
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.estimate import estimate_set
-from windloom.optimizer.stages import Known, PlanOptions, SetKey, make_plan
+from windloom.optimizer.stages import Known, PlanOptions, make_plan
+from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan
 from windloom.testing.workload import divisor_windows
 
-#: Source C's five, and which aggregate each answers.
+#: The five techniques of source C, and the aggregate that each answers.
 TECHNIQUES = (
     ("Panes", "recalculate", "sum n"),
     ("FlatFAT", "flat_fat", "sum n"),
@@ -76,21 +77,20 @@ def check(constants: Constants, quick: bool, tell: Tell) -> list[Outcome]:
 
 def plan_of(one: Synthetic, strategy: str, technique: str, constants: Constants | None = None) -> Plan:
     queries = one.queries()
-    key: SetKey = ("s", "", ("k",) if one.groups > 1 else (), ())
-    known = Known(constants, {key: one.observed})
+    known = Known(constants, {SetIdentity.of_query(queries[0]): one.observed})
     return make_plan(
         {"s": one.stream}, queries, one.types, PlanOptions(strategy, "pairs", technique, "native"), known=known
     )
 
 
 def step_seconds(plan: Plan, one: Synthetic, constants: Constants) -> float:
-    """What the step and its answers are predicted to take: everything but Spark."""
+    """The predicted seconds of the step and its answers: everything but Spark."""
     found = estimate_set(plan.sets[0], constants)
     return one.slices * (found.merge + sum(tree.total for tree in found.trees))
 
 
 def speed(outcomes: list[Outcome]) -> float:
-    """How many times as long as estimated everything takes now; a busy machine is slower than it was when measured."""
+    """How many times longer than estimated everything takes now; a busy machine is slower than when it was measured."""
     return float(np.median([one.measured / one.estimated for one in outcomes]))
 
 
@@ -99,7 +99,7 @@ def mean_deviation(outcomes: list[Outcome], factor: float = 1.0) -> float:
 
 
 def scaled_deviation(outcomes: list[Outcome]) -> float:
-    """As the paper does it: throughputs of a workload scaled so that the largest estimated and measured are equal."""
+    """The deviation as in the paper: throughputs are scaled so that the largest estimated and measured one agree."""
     found = []
     for workload in dict.fromkeys(one.workload for one in outcomes):
         part = [one for one in outcomes if one.workload == workload]
@@ -108,16 +108,10 @@ def scaled_deviation(outcomes: list[Outcome]) -> float:
     return float(np.mean(found))
 
 
-def lines(outcomes: list[Outcome]) -> Iterator[str]:
-    yield f"{'technique':<22}{'workload':<34}{'trees':>6}{'estimated':>12}{'measured':>12}{'deviation':>11}"
-    for one in outcomes:
-        yield (
-            f"{one.technique:<22}{one.workload:<34}{one.trees:>6}{one.estimated * 1e3:>9.1f} ms"
-            f"{one.measured * 1e3:>9.1f} ms{one.deviation:>+11.0%}"
-        )
+def summary(outcomes: list[Outcome]) -> Iterator[str]:
+    """How far estimates lie from measurements on average, with and without a common factor."""
     papers = [one for one in outcomes if one.technique in {name for name, *_ in TECHNIQUES}]
     factor = speed(outcomes)
-    yield ""
     yield f"mean deviation, five techniques × three workloads: {mean_deviation(papers):.1%} (bar 15 %, source C 22 %)"
     yield f"the same around one common factor, ×{factor:.2f} now:     {mean_deviation(papers, factor):.1%}"
     yield f"the same, throughputs scaled as in source C:       {scaled_deviation(papers):.1%}"

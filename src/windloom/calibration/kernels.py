@@ -1,4 +1,4 @@
-"""Measuring what every technique takes of each of its terms, on cells and windows made for it."""
+"""Measures the constants of every technique's terms, on cells and windows made for it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from windloom.testing.workload import divisor_windows
 Ints = NDArray[np.int64]
 Tell = Callable[[str], None]
 
-#: Cells over which answers would cover more than this are not recalculated.
+#: Cases in which answers would cover more cells than this are not recalculated.
 _MOST_COVERED = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Groups of so many cells; queries with windows around so many cells, moving by so many, or 2 or 3 times that.
+    """Groups with this many cells; queries whose windows cover about `length` cells and move by 1 to 3 times `slide`.
 
-    Where they are mixed, slides are divisors of `slide`, and ranges up to `length` times the slide.
+    In mixed cases, slides are divisors of `slide`, and ranges are up to `length` times the slide.
     """
 
     groups: int
@@ -40,7 +40,7 @@ class Case:
     queries: int
     length: int
     slide: int
-    even: bool = True  # are the cells evenly spaced? if not, every other slice is empty, by chance
+    even: bool = True  # whether cells are evenly spaced; if not, every other slice is empty, at random
     mixed: bool = False
 
     def lanes(self) -> tuple[NDArray[np.int64], Lanes]:
@@ -87,7 +87,7 @@ QUICK = _cases((1, 10_000), (50, 200), (200, 40))
 
 
 def work_of(case: Case, lanes: Lanes) -> Work:
-    """The work of the lanes as they are, not as it would be estimated."""
+    """The actual work of the lanes, not the estimated one."""
     length = np.maximum(lanes.hi - lanes.lo, 1).astype(np.float64)
     amounts = (
         case.queries,
@@ -105,17 +105,17 @@ def work_of(case: Case, lanes: Lanes) -> Work:
 
 
 def thread_seconds(action: Callable[[], object]) -> float:
-    """Processor time of this thread: waiting for a core does not count."""
+    """Processor time of this thread; waiting for a core does not count."""
     begun = time.thread_time()
     action()
     return max(time.thread_time() - begun, 1e-7)
 
 
 def measure_techniques(quick: bool, tell: Tell) -> dict[tuple[str, str], Fit]:
-    """By (cost name, family), with windows that move evenly and with those that do not.
+    """The fits by (cost name, family), for windows that move evenly and for those that do not.
 
-    All cases are measured one after another, several times over, and the least time of each counts: what other
-    processes do (they take caches and memory, too) only ever adds, and seldom lasts through all passes.
+    All cases are measured one after another, several times over, and the least time of each counts: other
+    processes (which also take caches and memory) only ever add time, and seldom run through all passes.
     """
     cases = QUICK if quick else FULL
     passes = 3 if quick else 6
@@ -139,7 +139,7 @@ def _actions(case: Case) -> Iterator[tuple[str, Family, Work, Callable[[], None]
     work = work_of(case, lanes)
     queries = np.arange(case.queries)
     for family in FAMILIES.values():
-        if family.costs_like is not None:  # the constants of another family stand in for its own
+        if family.costs_like is not None:  # it uses the constants of another family
             continue
         cells, out = _made_for(family, case.groups * case.cells, len(lanes))
         for technique in allowed(family):
@@ -161,7 +161,7 @@ def _made_for(family: Family, count: int, rows: int) -> tuple[Any, Any]:
     return cells, Ranked(_CODES, 0.5, np.empty(rows, np.int64), np.empty(rows, np.int32), np.empty(rows, np.int32))
 
 
-#: Entries a cell where cells hold lists, of so many values in all.
+#: Entries per cell where cells hold lists, and the number of values in all.
 _ENTRIES, _CODES = 16, 1_000
 
 

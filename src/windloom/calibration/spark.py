@@ -1,4 +1,4 @@
-"""Measuring what Spark takes to make partials: for a job, a tuple, a partial, and the columns of both."""
+"""Measures what Spark takes to make partials: per job, tuple, partial, and the columns of both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIVE = "sum(price) AS s, max(price) AS h, min(price) AS l, sum(volume) AS v, co
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A plan of tumbling windows of these lengths, over so many symbols, or over none."""
+    """A plan of tumbling windows of these lengths, over this many symbols, or without groups."""
 
     keys: int
     seconds: tuple[int, ...]
@@ -76,7 +76,7 @@ def measure_spark(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
             for i, (job, plan, frame) in enumerate(cases):
                 stage = "warming up" if number < warming else f"pass {number - warming + 1} of {passes}"
                 tell(f"Spark job {i + 1} of {len(cases)}, {stage}")
-                # A new frame each time: of one that has run before, Spark keeps what it has shuffled.
+                # A new frame each time, because Spark keeps what a frame has shuffled.
                 (scan,) = plan.scans
                 assert isinstance(scan, NativeScan)
                 partials, took = _timed(spark, partials_frame(scan, plan.stream("trades"), frame))
@@ -88,7 +88,7 @@ def measure_spark(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
 
 
 def _timed(spark: SparkSession, frame: DataFrame) -> tuple[int, float]:
-    """Partials, and the seconds they would take if all cores were Spark's: its processor time spread over its cores."""
+    """The partials, and the seconds they would take if Spark had all cores: its processor time divided by its cores."""
     from windloom.spark.session.cpu import java_cpu_seconds
 
     begun, cpu, here = time.perf_counter(), java_cpu_seconds(spark), time.thread_time()
@@ -113,7 +113,7 @@ def plan_of_job(spark: SparkSession, job: Job, frame: DataFrame) -> Plan:
 
 
 def terms_of(plan: Plan, tuples: float, partials: int) -> dict[str, float]:
-    """Of a plan with one set."""
+    """The terms of a plan with one set."""
     one = plan.sets[0]
     fields = sum(len(part.fields) for part in one.components)
     return {
@@ -137,7 +137,7 @@ PROJECTIONS = (
 
 
 def measure_projection(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
-    """Tuples scanned, projected and brought over from the JVM: for a job, a tuple, a column of it."""
+    """Measures scanning, projecting and fetching tuples from the JVM: per job, tuple and column."""
     from windloom.spark.sources.synthetic import synthetic_trades
 
     events = 500_000 if quick else 2_000_000
@@ -157,5 +157,5 @@ def measure_projection(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
                 if number > 1:
                     least[i] = min(least[i], took)
     found = fit(terms, least)
-    # What a job costs is told by jobs that aggregate, too.
+    # The jobs that aggregate measure the cost of a job, too.
     return Fit({name: value for name, value in found.nanoseconds.items() if name != "job"}, found.deviations)

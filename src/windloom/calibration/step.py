@@ -1,4 +1,4 @@
-"""Measuring the step around the techniques: partials into cells, cells to a tree's slices, answers into tables."""
+"""Measures the step around the techniques: partials into cells, cells into a tree's slices, answers into tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ import pyarrow as pa
 
 from windloom.calibration.kernels import Tell, thread_seconds
 from windloom.kernels import TECHNIQUES
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow
+from windloom.model import (
+    Aggregate,
+    DataType,
+    Expression,
+    ExpressionKey,
+    Grouping,
+    Output,
+    Query,
+    Stream,
+    TimeWindow,
+    WindowedStream,
+)
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.calibrated import answer_terms, columns_of
@@ -33,7 +44,7 @@ _COLUMNS = {"ts": "bigint", "k": "string", "n": "int", "x": "double"}
 
 @dataclass(frozen=True, slots=True)
 class Synthetic:
-    """Partials of a stream that never was: every group holds a tuple in a share of the slices, by chance.
+    """Partials of an invented stream: every group holds a tuple in a random share of the slices.
 
     Slices last a second. `aggregates` are functions and columns, as in `sum n`.
     """
@@ -51,7 +62,7 @@ class Synthetic:
 
     @property
     def tuples(self) -> float:
-        # The rate at which this share of the slices would hold a tuple if tuples came by chance.
+        # The rate at which this share of the slices would hold a tuple if tuples came at random.
         mean = 12.0 if self.filled == 1.0 else -float(np.log1p(-self.filled))
         return self.groups * self.slices * mean
 
@@ -65,16 +76,16 @@ class Synthetic:
         outputs = tuple(Output(f"a{i}", i) for i in range(len(made)))
         grouping = (Grouping("k", Expression.of_column("k")),) if self.groups > 1 else ()
         return [
-            Query(f"q{i}", "s", window, None, grouping, made, outputs, None, "")
+            Query(f"q{i}", WindowedStream("s", window), None, grouping, made, outputs, None, "")
             for i, window in enumerate(TimeWindow(r * TICKS_PER_SECOND, s * TICKS_PER_SECOND) for r, s in self.windows)
         ]
 
     @property
-    def types(self) -> dict[tuple[str, str], DataType]:
-        return {("s", name): DataType.parse(kind) for name, kind in _COLUMNS.items()}
+    def types(self) -> dict[ExpressionKey, DataType]:
+        return {ExpressionKey("s", name): DataType.parse(kind) for name, kind in _COLUMNS.items()}
 
     def partials(self, plan: Plan) -> pa.Table:
-        """A table as Spark hands it over: groups in no order, strings as keys."""
+        """A table as Spark delivers it: groups in any order, strings as keys."""
         rng = np.random.default_rng(17)
         there = rng.random(self.slices * self.groups) < self.filled
         places = np.flatnonzero(there)
@@ -102,7 +113,7 @@ def _scan(plan: Plan) -> NativeScan:
 
 
 def read_all(plan: Plan, table: pa.Table) -> int:
-    """The step and all its answers; how many rows they have."""
+    """Runs the step and reads all its answers; returns the number of rows."""
     _, answers, _ = step(State(), RoundInput(_taken(plan, table), all_closed(plan.streams)), plan)
     return sum(block.table.num_rows for block in answers.blocks())
 
@@ -148,7 +159,7 @@ ANSWERING = (
 
 
 def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tell) -> dict[str, Fit]:
-    """`read` and `coarsen`: partials to cells, cells to slices of ten seconds."""
+    """Measures `read` and `coarsen`: partials into cells, cells into slices of ten seconds."""
     cases = []
     for one in READING:
         plan = plan_of(one)
@@ -174,7 +185,7 @@ def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tel
 
 
 def measure_answering(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tell) -> Fit:
-    """What reading all answers takes when the techniques take nothing: rows, trees, queries."""
+    """Measures reading all answers when the techniques take no time: per row, tree and query."""
     with _idle_technique() as idle:
         cases = []
         for one in ANSWERING:
@@ -205,7 +216,7 @@ def _answer_terms(one: Synthetic, plan: Plan) -> dict[str, float]:
 
 
 class _Idle:
-    """A technique that answers zero: what is measured around it is everything but a technique."""
+    """A technique that answers zero, so that a measurement includes everything but a technique."""
 
     name = "idle"
     needs = (Needs.NONE,)

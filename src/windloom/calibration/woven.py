@@ -1,4 +1,4 @@
-"""Measuring what weaving takes: for a column of cells a tuple is folded into, a list, a cell that is made."""
+"""Measures what weaving takes: per column that a tuple is folded into, per list, and per cell that is made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.calibration.kernels import Tell
-from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow
+from windloom.model import (
+    Aggregate,
+    DataType,
+    Expression,
+    ExpressionKey,
+    Grouping,
+    Output,
+    Query,
+    Stream,
+    TimeWindow,
+    WindowedStream,
+)
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer import PlanOptions, make_plan
 from windloom.optimizer.cost.calibrated import columns_of
@@ -26,7 +37,7 @@ _FEW, _MANY = ("count n",), ("sum n", "sum x", "min x", "max x", "var_pop x")
 
 @dataclass(frozen=True, slots=True)
 class Weaving:
-    """Sets of tumbling windows of so many seconds: with a grouping into so many groups, or without one."""
+    """Sets of tumbling windows of this many seconds, with this many groups, or without groups."""
 
     groups: int
     seconds: int
@@ -86,8 +97,8 @@ def _plan(one: Weaving) -> Plan:
     outputs = tuple(Output(f"a{i}", i) for i in range(len(made)))
     grouping = (Grouping("k", Expression.of_column("k")),) if one.groups > 1 else ()
     length = one.seconds * TICKS_PER_SECOND
-    query = Query("q", "s", TimeWindow(length, length), None, grouping, made, outputs, None, "")
-    types = {("s", name): kind for name, kind in columns.items()}
+    query = Query("q", WindowedStream("s", TimeWindow(length, length)), None, grouping, made, outputs, None, "")
+    types = {ExpressionKey("s", name): kind for name, kind in columns.items()}
     return make_plan({"s": stream}, [query], types, PlanOptions(intake="woven"))
 
 

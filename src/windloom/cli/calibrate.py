@@ -1,11 +1,10 @@
-"""`windloom calibrate`: measure what plans cost on this machine, keep the constants, show how well they predict."""
+"""`windloom calibrate`: measures what plans cost on this machine, keeps the constants, shows how well they predict."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from windloom.cli.options import showing_progress
+from windloom.cli.tables import table_lines
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
+    from windloom.calibration.check import Outcome
     from windloom.calibration.kernels import Tell
     from windloom.optimizer.cost.constants import Constants
     from windloom.optimizer.cost.fit import Fit
@@ -26,21 +27,21 @@ if TYPE_CHECKING:
     short_help="Measure what plans cost on this machine.",
 )
 @click.option("--quick", is_flag=True, help="Smaller inputs and fewer repeats: about a minute.")
+@click.option("--check", "only_check", is_flag=True, help="Compare estimates with measured times; change no constants.")
+@click.option("--no-spark", is_flag=True, help="Do not start Spark; keep the constants of scanning as they are.")
 @click.option(
-    "--check", "only_check", is_flag=True, help="Measure nothing anew: compare estimates with measured times."
+    "--out", default=None, metavar="FILE", help="Write the constants to this file instead of the user's settings."
 )
-@click.option("--no-spark", is_flag=True, help="Keep the constants of scanning; Spark is not started.")
-@click.option("--out", default=None, metavar="FILE", help="Where the constants go, instead of the user's settings.")
-@click.option("--dry-run", is_flag=True, help="Keep nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Constants (or comparisons) as JSON, and nothing else.")
+@click.option("--dry-run", is_flag=True, help="Show the constants without keeping them.")
+@click.option("--json", "as_json", is_flag=True, help="Print the constants (or the comparison) as JSON.")
 def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dry_run: bool, as_json: bool) -> None:
-    """Measure the constants that plans are predicted with, and keep them for this user.
+    """Measure the constants that predict the cost of plans, and keep them for this user.
 
-    Techniques are measured alone, the rest of the step through the step itself, scanning by a short Spark job.
-    `WINDLOOM_COSTS` names another file to read and write.
+    Techniques are measured by themselves, the rest of the step through the step itself, scanning by a short Spark job.
+    The environment variable WINDLOOM_COSTS names another file to read and write.
     """
     from windloom.calibration.check import as_json as outcomes_json
-    from windloom.calibration.check import check, lines
+    from windloom.calibration.check import check
     from windloom.optimizer.cost.constants import constants_path, load_constants
 
     if only_check:
@@ -51,7 +52,7 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
             click.echo(json.dumps(outcomes_json(outcomes), indent=2))
             return
         click.echo(f"constants: {constants.source}")
-        click.echo("\n".join(lines(outcomes)))
+        click.echo("\n".join(check_lines(outcomes)))
         return
     with showing_progress(as_json) as tell:
         fits = measure(quick, no_spark, tell)
@@ -59,16 +60,16 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
     if as_json:
         click.echo(constants.to_json())
     else:
-        click.echo("\n".join(table(fits)))
+        click.echo("\n".join(fit_lines(fits)))
     if not dry_run:
         path = Path(out) if out else constants_path()
         _write(path, constants)
         if not as_json:
-            click.echo(f"\nkept in {path}; plans of strategy 'auto' use them from now on")
+            click.echo(f"\nkept in {path}; strategy 'auto' uses them from now on")
 
 
 def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
-    """Every fit, by the name of what it is about."""
+    """Every fit, by the name of what it measures."""
     from windloom.calibration.check import plan_of
     from windloom.calibration.kernels import measure_techniques
     from windloom.calibration.spark import measure_projection, measure_spark
@@ -111,11 +112,37 @@ def _constants(fits: dict[str, Fit], no_spark: bool) -> Constants:
     return Constants(runtime, _techniques(fits), machine, "measured", deviation)
 
 
-def table(fits: dict[str, Fit]) -> Iterator[str]:
-    yield f"{'what':<32}{'mean':>6}{'worst':>7}   nanoseconds (mean, worst: estimated against measured)"
-    for name, one in sorted(fits.items(), key=lambda pair: (" " in pair[0], pair[0])):
-        terms = ", ".join(f"{term} {value:g}" for term, value in one.nanoseconds.items())
-        yield f"{name:<32}{one.mean_deviation:>6.0%}{one.worst_deviation:>7.0%}   {terms}"
+def fit_lines(fits: dict[str, Fit]) -> list[str]:
+    """A row for each fit: how far its estimates lie from the measurements, and its constants."""
+    rows = [
+        (
+            name,
+            f"{one.mean_deviation:.0%}",
+            f"{one.worst_deviation:.0%}",
+            ", ".join(f"{term} {value:g}" for term, value in one.nanoseconds.items()),
+        )
+        for name, one in sorted(fits.items(), key=lambda pair: (" " in pair[0], pair[0]))
+    ]
+    return table_lines(("what", "mean error", "worst error", "nanoseconds"), rows, right=("mean error", "worst error"))
+
+
+def check_lines(outcomes: list[Outcome]) -> list[str]:
+    """A row for each outcome, and a summary."""
+    from windloom.calibration.check import summary
+
+    rows = [
+        (
+            one.technique,
+            one.workload,
+            str(one.trees),
+            f"{one.estimated * 1e3:.1f} ms",
+            f"{one.measured * 1e3:.1f} ms",
+            f"{one.deviation:+.0%}",
+        )
+        for one in outcomes
+    ]
+    numbers = ("trees", "estimated", "measured", "deviation")
+    return [*table_lines(("technique", "workload", *numbers), rows, right=numbers), "", *summary(outcomes)]
 
 
 def _write(path: Path, constants: Constants) -> None:

@@ -1,4 +1,4 @@
-"""`windloom explain`: the plan of a catalog, to read or to look at."""
+"""`windloom explain`: shows the plan of a catalog as text, JSON or a picture."""
 
 from __future__ import annotations
 
@@ -24,13 +24,21 @@ from windloom.errors import WindloomError
 )
 @click.argument("catalog", type=click.Path())
 @stream_option
-@click.option("--query", default=None, metavar="NAME", help="One query only, in full.")
-@click.option("--all", "every", is_flag=True, help="Every query, however many.")
-@click.option("--sharing", is_flag=True, help="What trees and queries cost, what sharing saves, and why not more.")
-@click.option("--what-if", "added", default=None, metavar="TEXT", help="What one more query would cost.")
-@click.option("--format", "form", default="text", type=click.Choice(["text", "json", "svg"]), help="How to show it.")
+@click.option("--query", default=None, metavar="NAME", help="Show only this query, in full.")
+@click.option("--all", "every", is_flag=True, help="Show every query, however many there are.")
+@click.option("--sharing", is_flag=True, help="Show costs, what sharing saves, and why it does not save more.")
+@click.option("--what-if", "added", default=None, metavar="TEXT", help="Show what one more query would cost.")
+@click.option(
+    "--cost",
+    default="seconds",
+    type=click.Choice(["seconds", "paper"]),
+    help="Predicted seconds, or the papers' operations.",
+)
+@click.option(
+    "--format", "form", default="text", type=click.Choice(["text", "json", "svg"]), help="The form of the plan."
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--out", metavar="FILE", default=None, help="Write it to a file.")
+@click.option("--out", metavar="FILE", default=None, help="Write the plan to this file.")
 @plan_options
 @intake_option
 @session_options
@@ -41,6 +49,7 @@ def explain(
     every: bool,
     sharing: bool,
     added: str | None,
+    cost: str,
     form: str,
     as_json: bool,
     out: str | None,
@@ -52,23 +61,25 @@ def explain(
     memory: str | None,
     conf: tuple[str, ...],
 ) -> None:
-    """Show what would run for CATALOG: streams, slices, trees, queries, and who shares what with whom.
+    """Show what would run for CATALOG: streams, slices, trees, queries, and what they share.
 
-    Data are not needed; Spark is started only where it alone knows the type of an expression.
+    No data is needed. Spark is started only if it alone knows the type of some expression.
     """
     form = "json" if as_json else form
     check_plan_options(strategy, slicing, technique, intake)
     loom = open_loom(catalog, streams, cores, memory, conf)
     options = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
     if added is not None:
-        if query is not None or sharing or form == "svg":
+        if query is not None or sharing or cost != "seconds" or form == "svg":
             raise WindloomError(
-                "--what-if shows one thing only", "what a query would add", "leave --query, --sharing and svg out"
+                "--what-if shows one thing only",
+                "what a query would add, in predicted seconds",
+                "leave --query, --sharing, --cost and svg out",
             )
         found = loom.what_if(added, **options)
         text = json.dumps(found.as_dict(), indent=2, ensure_ascii=False) if form == "json" else repr(found)
     else:
-        text = loom.explain(form, query=query, queries=every, sharing=sharing, **options)
+        text = loom.explain(form, query=query, queries=every, sharing=sharing, cost=cost, **options)
     if out is None:
         click.echo(text)
         return

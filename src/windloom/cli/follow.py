@@ -1,4 +1,4 @@
-"""`windloom run --follow`: answer windows as files appear in directories, until it is told to stop."""
+"""`windloom run --follow`: answers windows as files appear in directories, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -11,48 +11,64 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.cli.options import load_loom, paths_of, showing_progress, table_lines
+from windloom.cli.options import load_loom, paths_of, showing_progress
 from windloom.cli.rounds import RoundView, view_of
+from windloom.cli.tables import arrow_lines
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
     from windloom.engine.streaming import Handle
 
-#: How often the main thread looks whether the stream has ended or is to stop.
+#: How often the main thread checks whether the stream has ended or should stop.
 _LOOK_SECONDS = 0.2
 
 
 def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of streams; none has a value unless it is given, so that it can be refused without --follow."""
+    """The options of streams. None has a default value, so that a given one can be refused without --follow."""
     for option in (
         click.option(
-            "--handover", default=None, metavar="INSTANT", help="History counts before it, streams from it on."
+            "--handover",
+            default=None,
+            metavar="INSTANT",
+            help="The instant up to which tuples come from the history.",
         ),
-        click.option("--history", multiple=True, metavar="NAME=PATH", help="Data to answer before the stream."),
-        click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
+        click.option("--history", multiple=True, metavar="NAME=PATH", help="Batch data to answer before the stream."),
+        click.option("--untimed", default=None, metavar="stop|skip", help="What to do about tuples without a time."),
         click.option(
             "--idle-after",
             default=None,
             metavar="DURATION",
-            help="A stream silent for so long does not hold back queries that read others too.",
+            help="A stream that is silent for this long does not hold back queries that also read others.",
         ),
-        click.option("--keep", default=None, metavar="DURATION", help="History kept for queries to come."),
-        click.option("--files", type=click.IntRange(min=1), default=None, metavar="N", help="Most new files a round."),
-        click.option("--finish", is_flag=True, help="With --trigger now: answer the windows still open at the end."),
+        click.option(
+            "--keep", default=None, metavar="DURATION", help="How much of the past to keep for later queries."
+        ),
+        click.option(
+            "--files",
+            type=click.IntRange(min=1),
+            default=None,
+            metavar="N",
+            help="Read at most this many new files per round.",
+        ),
+        click.option(
+            "--finish", is_flag=True, help="With --trigger now: answer the windows that are still open at the end."
+        ),
         click.option(
             "--trigger",
             default=None,
             metavar="DURATION|now",
-            help="A round this often ('5 seconds'), or all there is now and no more; default: as data come.",
+            help="How often a round starts ('5 seconds'), or 'now': take all there is and end.",
         ),
         click.option(
             "--checkpoint",
             default=None,
             metavar="DIR",
-            help="What a restart needs; by default '_checkpoint' in the directory of --out.",
+            help="Where to keep what a restart needs; by default '_checkpoint' in the directory of --out.",
         ),
         click.option(
-            "--follow", is_flag=True, help="Go on: answer files as they appear. For the options up to --handover."
+            "--follow",
+            is_flag=True,
+            help="Answer files as they appear, until Ctrl-C; the options up to --handover need it.",
         ),
     ):
         command = option(command)
@@ -65,14 +81,14 @@ def refuse_without_follow(given: Mapping[str, Any]) -> None:
             option = "--" + name.replace("_", "-")
             raise WindloomError(
                 f"{option} is for streams",
-                "without --follow the data given are read once, and all windows answered",
+                "without --follow the given data is read once, and all windows are answered",
                 f"add --follow, or leave {option} out",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class FollowOptions:
-    """Checked before Spark starts; `start` are arguments of `loom.start`."""
+    """Options that were checked before Spark starts; `start` are arguments of `loom.start`."""
 
     streams: tuple[str, ...]
     history: tuple[str, ...]
@@ -131,7 +147,7 @@ def follow_streams(
     as_json: bool,
     dry_run: bool,
 ) -> None:
-    """Run until the stream ends, fails or is told to stop (Ctrl-C, SIGTERM), showing every round."""
+    """Runs until the stream ends, fails or is told to stop (Ctrl-C, SIGTERM), and shows every round."""
     from windloom.spark.sources.file_streams import find_file_stream
     from windloom.spark.sources.read import find_source
 
@@ -142,8 +158,8 @@ def follow_streams(
         found = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
         sources = {name: find_source(loom.streams[name], path) for name, path in before.items()}
         spark = loom.spark
-    # From here on: Spark's own handler, set when the session started, cancels the jobs of the round that runs.
-    with _stop_signals() as asked:
+    # Only now: Spark's own handler, set when the session started, would cancel the jobs of the current round.
+    with stop_signals() as asked:
         history = {name: source.read(spark) for name, source in sources.items()}
         for name, one in found.items():
             loom.stream(name, one.read(spark, options.files))
@@ -152,13 +168,13 @@ def follow_streams(
             return
         with view_of(as_json) as view:
             handle = loom.start(**options.start, **plan, history=history or None, progress=view.show)
-            _wait(handle, asked, view)
+            wait_for_end(handle, asked, view)
     _conclude(handle, view, options, was_asked=asked.is_set(), as_json=as_json)
 
 
 @contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set; a second one ends at once, which loses nothing either."""
+def stop_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set; a second signal ends the process at once, which loses nothing either."""
     asked = threading.Event()
 
     def ask(number: int, frame: object) -> None:
@@ -174,32 +190,32 @@ def _stop_signals() -> Iterator[threading.Event]:
             signal.signal(one, handler)
 
 
-def _wait(handle: Handle, asked: threading.Event, view: RoundView) -> None:
-    """Until the end, or until someone asks for it."""
+def wait_for_end(handle: Handle, asked: threading.Event, view: RoundView) -> None:
+    """Waits until the stream ends or is asked to."""
     while not handle.await_termination(_LOOK_SECONDS):
         if asked.is_set() or not view.is_read:
             break
     if handle.is_active:
         if asked.is_set():
-            view.say("stopping after the round that runs; once more to stop at once")
-        # Not here: a second Ctrl-C would come amid a call to the JVM, which complains at length.
+            view.say("stopping after the current round; press Ctrl-C again to stop at once")
+        # Not in this thread: a second Ctrl-C would interrupt a call to the JVM, which complains at length.
         threading.Thread(target=handle.stop, name="windloom-stop", daemon=True).start()
     handle.await_termination()
 
 
 def _conclude(handle: Handle, view: RoundView, options: FollowOptions, *, was_asked: bool, as_json: bool) -> None:
-    """Totals, where answers are, and how to go on; on stderr where stdout has JSON lines."""
+    """Prints totals, where the answers are, and how to continue; on stderr if stdout has JSON lines."""
     lines = [f"{'stopped' if was_asked else 'ended'}: {view.totals}"]
     if options.out is not None:
         lines.append(f"answers are in {options.out}; manifest.json lists its tables")
     elif not as_json:
         lines += _latest(handle)
     if options.start["finish"] and not was_asked:
-        lines.append("every window is answered; tuples that come later would be late")
+        lines.append("every window is answered; later tuples would be late")
     elif options.checkpoint is not None:
-        lines.append(f"the checkpoint is {options.checkpoint}: the same command goes on from there")
+        lines.append(f"the checkpoint is {options.checkpoint}: the same command continues from there")
     else:
-        lines.append("nothing is kept; give --out, or --checkpoint, to go on another time")
+        lines.append("nothing is kept; give --out or --checkpoint to be able to continue later")
     click.echo("\n".join(lines), err=as_json)
 
 
@@ -208,5 +224,5 @@ def _latest(handle: Handle) -> list[str]:
     lines = []
     for name in list(handle.queries)[:3]:
         rows = handle.arrow(name).slice(0, 5)
-        lines += ["", f"{name}, the latest of each group: {' '.join(handle.queries[name].split())}", *table_lines(rows)]
+        lines += ["", f"{name}, the latest of each group: {' '.join(handle.queries[name].split())}", *arrow_lines(rows)]
     return [*lines, ""]

@@ -1,4 +1,4 @@
-"""`windloom run | explain | plan | verify | …`: user errors are one message and exit code 2, never a traceback."""
+"""`windloom run | explain | plan | verify | …`: a user's error is one message and exit code 2, never a traceback."""
 
 from __future__ import annotations
 
@@ -11,19 +11,35 @@ from windloom import __version__
 from windloom.cli.calibrate import calibrate
 from windloom.cli.demo.command import demo
 from windloom.cli.explain import explain
+from windloom.cli.init import init
 from windloom.cli.plan import plan
 from windloom.cli.run import run
+from windloom.cli.serve import serve
 from windloom.cli.verify import verify
 from windloom.cli.warm import warm
 from windloom.errors import WindloomError
 
+_WELCOME = """Windloom answers hundreds of sliding-window queries over a few streams from one shared plan, on Spark.
+
+  windloom demo                                             a hundred queries at work, compared with Spark; a report
+  windloom init FILE                                        a catalog from the columns of your own data
+  windloom explain CATALOG                                  what will run, and why; needs no data
+  windloom run CATALOG --stream NAME=PATH --out DIR         answers as Parquet; --follow for files as they appear
+  windloom verify CATALOG --stream NAME=PATH                every row compared with Spark's own window()
+  windloom serve CATALOG --stream NAME=DIR --out DIR        the same for as long as wanted, with an API and a page
+
+windloom --help lists all commands; each has its own --help with an example.
+"""
+
 
 @click.group(
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Start with: windloom demo. Every command has its own --help with an example.",
 )
 @click.version_option(__version__, prog_name="windloom")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Hundreds of sliding-window queries over a few streams, woven into one shared plan and run on Spark.
 
     A CATALOG is a text file of statements:
@@ -33,9 +49,11 @@ def cli() -> None:
       CREATE QUERY avg_1h AS
         SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol;
     """
+    if context.invoked_subcommand is None:
+        click.echo(_WELCOME, nl=False)
 
 
-for command in (run, explain, plan, verify, demo, calibrate, warm):
+for command in (init, run, serve, explain, plan, verify, demo, calibrate, warm):
     cli.add_command(command)
 
 

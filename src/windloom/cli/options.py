@@ -1,4 +1,4 @@
-"""What the commands share: options, a loom made of a catalog and paths, progress on the terminal."""
+"""What the commands share: options, a loom made from a catalog and paths, progress on the terminal."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from rich.console import Console
 from windloom.errors import WindloomError, near_names
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from windloom.engine import Loom
     from windloom.spark.api import SparkSession
 
@@ -22,7 +20,7 @@ Progress = Callable[[str], None]
 
 
 class _NameOption(click.Option):
-    """An option whose help lists the names there are, from the registries; they are loaded only to be shown."""
+    """An option whose help lists the known names; the registries that hold them are loaded only for that."""
 
     def make_metavar(self, ctx: click.Context) -> str:
         from windloom.kernels import TECHNIQUES
@@ -39,11 +37,11 @@ class _NameOption(click.Option):
 
 
 def plan_options(command: Command) -> Command:
-    """How the plan is made."""
+    """Adds the options that say how the plan is made."""
     for option in (
-        click.option("--technique", cls=_NameOption, default="auto", help="Final aggregation."),
+        click.option("--technique", cls=_NameOption, default="auto", help="How windows are computed from slices."),
         click.option("--slicing", cls=_NameOption, default="pairs", help="Where streams are cut."),
-        click.option("--strategy", cls=_NameOption, default="auto", help="What queries share."),
+        click.option("--strategy", cls=_NameOption, default="auto", help="Which queries share slices."),
     ):
         command = option(command)
     return command
@@ -54,18 +52,18 @@ def intake_option(command: Command) -> Command:
 
 
 def check_plan_options(strategy: str, slicing: str, technique: str, intake: str = "auto") -> None:
-    """Before Spark starts: a slip of the pen should not take ten seconds to be told."""
+    """Called before Spark starts, so that a typing mistake is reported at once."""
     from windloom.optimizer import PlanOptions
 
     PlanOptions(strategy, slicing, technique, intake)
 
 
 def session_options(command: Command) -> Command:
-    """What runs it."""
+    """Adds the options of the Spark session."""
     for option in (
         click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated."),
-        click.option("--memory", default=None, metavar="SIZE", help="Heap of the local Spark, such as 4g."),
-        click.option("--cores", default="*", metavar="N", help="Cores of the local Spark; all by default."),
+        click.option("--memory", default=None, metavar="SIZE", help="Heap size of the local Spark, such as 4g."),
+        click.option("--cores", default="*", metavar="N", help="Cores that the local Spark uses; all by default."),
     ):
         command = option(command)
     return command
@@ -77,7 +75,7 @@ def stream_option(command: Command) -> Command:
         "streams",
         multiple=True,
         metavar="NAME=PATH",
-        help="Data of a stream of the catalog: a file or directory of Parquet, CSV, JSON lines or ORC.",
+        help="The data of a stream: a file or directory of Parquet, CSV, JSON lines or ORC; may be repeated.",
     )(command)
 
 
@@ -89,7 +87,7 @@ def open_loom(
     conf: tuple[str, ...],
     progress: Progress | None = None,
 ) -> Loom:
-    """A loom of the catalog, with the data given; Spark starts only where it is needed."""
+    """A loom with the catalog and the given data; Spark starts only if it is needed."""
     from windloom.spark.sources.read import find_source
 
     loom = load_loom(catalog, cores, memory, conf, progress)
@@ -101,9 +99,15 @@ def open_loom(
 
 
 def load_loom(
-    catalog: str, cores: str, memory: str | None, conf: tuple[str, ...], progress: Progress | None = None
+    catalog: str,
+    cores: str,
+    memory: str | None,
+    conf: tuple[str, ...],
+    progress: Progress | None = None,
+    *,
+    with_queries: bool = True,
 ) -> Loom:
-    """A loom of the catalog, without data; Spark starts only where it is needed, and `progress` is told then."""
+    """A loom with the catalog, without data; Spark starts only if it is needed, and `progress` is told then."""
     from windloom.engine import Loom
     from windloom.spark.session.local import local_session
 
@@ -114,7 +118,7 @@ def load_loom(
         return local_session(cores=cores, memory=memory, conf=settings)
 
     loom = Loom(start)
-    loom.load(catalog)
+    loom.load(catalog, queries=with_queries)
     return loom
 
 
@@ -150,7 +154,7 @@ def name_value_pairs(texts: tuple[str, ...], option: str, form: str) -> dict[str
 
 @contextmanager
 def showing_progress(quiet: bool = False) -> Iterator[Progress]:
-    """A spinner with the present stage on a terminal, a line a stage elsewhere; on stderr, never in the output."""
+    """Shows the current stage on stderr: with a spinner on a terminal, otherwise with one line per stage."""
     console = Console(stderr=True)
     if quiet:
         yield lambda line: None
@@ -163,12 +167,3 @@ def showing_progress(quiet: bool = False) -> Iterator[Progress]:
 
 def _say(line: str) -> None:
     click.echo(f"… {line}", err=True)
-
-
-def table_lines(rows: pa.Table) -> list[str]:
-    """A few rows as aligned text, under the names of their columns."""
-    lines = [rows.column_names, *([str(value) for value in row.values()] for row in rows.to_pylist())]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  " + "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    ]

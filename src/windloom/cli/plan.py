@@ -1,8 +1,9 @@
-"""`windloom plan`: which queries would share trees, and what that costs; for a catalog or a generated workload."""
+"""`windloom plan`: shows which queries would share trees, and the cost, for a catalog or a generated workload."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from windloom.cli.plan_report import Sharing
     from windloom.model.windows import Window
 
-#: What each generated workload takes for the options that are not given.
+#: Defaults of the options of each generated workload.
 _DEFAULTS: dict[str, dict[str, float | str]] = {
     "divisors": {"smax": 1_000, "skew": 0.0, "unit": "1 s"},
     "zipf": {"smax": 100_000, "skew": 0.6, "unit": "10 ms"},
@@ -24,7 +25,7 @@ _FOR_BOTH: dict[str, float | str] = {"queries": 1_000, "overlap": 50, "seed": 1,
 
 @click.command(
     epilog="Example: windloom plan --workload zipf --queries 250 --rate 100 --skew 0.7 --overlap 10",
-    short_help="Show what queries would share, and its cost.",
+    short_help="Show what queries would share, and the cost.",
 )
 @click.argument("catalog", required=False, type=click.Path())
 @click.option(
@@ -32,18 +33,26 @@ _FOR_BOTH: dict[str, float | str] = {"queries": 1_000, "overlap": 50, "seed": 1,
     "rates",
     multiple=True,
     metavar="[STREAM=]N",
-    help="Events a second: of a stream of the catalog, or of the workload.",
+    help="Events per second, of a stream of the catalog or of the workload.",
 )
 @click.option("--workload", type=click.Choice(list(_DEFAULTS)), help="Generate windows as the papers do.")
-@click.option("--queries", type=click.IntRange(1), metavar="N", help="How many. [1000]")
+@click.option("--queries", type=click.IntRange(1), metavar="N", help="Number of queries. [1000]")
 @click.option("--smax", type=click.IntRange(1), metavar="S", help="Longest slide, in units. [1000; zipf: 100000]")
-@click.option("--overlap", type=click.FloatRange(1), metavar="O", help="Most windows that hold one event. [50]")
+@click.option(
+    "--overlap", type=click.FloatRange(1), metavar="O", help="Largest number of windows that hold one event. [50]"
+)
 @click.option("--skew", type=float, metavar="Z", help="Zipf skew toward long slides. [0; zipf: 0.6]")
-@click.option("--seed", type=click.IntRange(0), metavar="K", help="Another one, other windows. [1]")
-@click.option("--unit", metavar="TIME", help="What a slide of 1 lasts. [1 s; zipf: 10 ms]")
-@click.option("--aggregate", type=click.Choice(["sum", "max"]), help="What the workload asks for. [sum]")
+@click.option("--seed", type=click.IntRange(0), metavar="K", help="Seed of the random windows. [1]")
+@click.option("--unit", metavar="TIME", help="Length of a slide of 1. [1 s; zipf: 10 ms]")
+@click.option("--aggregate", type=click.Choice(["sum", "max"]), help="The aggregate of every query. [sum]")
 @click.option("--epsilon", type=float, metavar="E", help="Tolerance of the strategy 'incremental'. [0.1]")
-@click.option("--memory", default="4g", metavar="SIZE", help="What finding a plan may take. [4g]")
+@click.option("--memory", default="4g", metavar="SIZE", help="Memory that the search may use. [4g]")
+@click.option(
+    "--cost",
+    default="seconds",
+    type=click.Choice(["seconds", "paper"]),
+    help="Predicted seconds, or the papers' operations.",
+)
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plan_options
 def plan(
@@ -52,16 +61,17 @@ def plan(
     workload: str | None,
     epsilon: float | None,
     memory: str,
+    cost: str,
     as_json: bool,
     strategy: str,
     slicing: str,
     technique: str,
     **given: Any,
 ) -> None:
-    """Show which queries would share trees, what every tree and the plan cost, and how long finding it took.
+    """Show which queries would share trees, what every tree and the plan cost, and how long the search took.
 
-    Costs are the papers': operations a second of event time. A generated workload has no data and no types; it is
-    planned as windows, a million if you like.
+    Costs are predicted seconds per second of event time or, with --cost paper, the papers' operations per second.
+    A generated workload has no data and no types; it is planned as windows only, and may have a million of them.
     """
     from windloom.cli.plan_report import find_sharing, to_json, to_text
 
@@ -71,15 +81,16 @@ def plan(
         raise WindloomError(
             f"--epsilon does not go with --strategy {strategy}",
             "it is the tolerance of an incremental plan",
-            "leave it out, or take --strategy incremental",
+            "leave it out, or use --strategy incremental",
         )
-    strategy = "weave_share" if strategy == "auto" else strategy
+    if strategy == "auto" and cost == "paper":
+        strategy = "weave_share"
     check_plan_options(strategy, slicing, technique)
     limit = _bytes(memory)
     if workload is None:
-        problems = _of_catalog(str(catalog), rates, slicing, technique)
+        problems = _of_catalog(str(catalog), rates, slicing, technique, cost)
     else:
-        problems = [_of_workload(workload, given, rates, slicing, technique)]
+        problems = [_of_workload(workload, given, rates, slicing, technique, cost)]
     found = find_sharing(problems, strategy, epsilon, limit)
     options = {"strategy": strategy, "slicing": slicing, "technique": technique}
     click.echo(json.dumps(to_json(found, options), indent=2) if as_json else to_text(found, options))
@@ -97,11 +108,13 @@ def _check_form(catalog: str | None, workload: str | None, given: dict[str, Any]
         )
 
 
-def _of_workload(workload: str, given: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str) -> Sharing:
-    from windloom.cli.plan_report import Sharing
-    from windloom.kernels.families.algebra import ADD_INT, MAX_INT
+def _of_workload(
+    workload: str, given: dict[str, Any], rates: tuple[str, ...], slicing: str, technique: str, cost: str
+) -> Sharing:
+    from windloom.cli.plan_report import Sharing, workload_problem
     from windloom.kernels.techniques.registry import find_technique, permits
-    from windloom.optimizer.cost.omega import cost_name
+    from windloom.model import Component, DataType, Expression
+    from windloom.plan.physical import PlannedComponent
 
     options = _FOR_BOTH | _DEFAULTS[workload] | given
     if len(rates) > 1 or any("=" in one for one in rates):
@@ -109,16 +122,15 @@ def _of_workload(workload: str, given: dict[str, Any], rates: tuple[str, ...], s
             f"cannot read --rate '{rates[-1]}'", "a generated workload is one stream", "write --rate N, once"
         )
     rate, rate_from = _rate(rates[0], workload) if rates else (None, "default")
-    family = ADD_INT if options["aggregate"] == "sum" else MAX_INT
-    # The papers' own: Panes.
-    name = "recalculate" if technique == "auto" else technique
-    if not permits(find_technique(name), family):
+    asked = PlannedComponent(Component(str(options["aggregate"]), Expression.of_column("x")), DataType.parse("int"))
+    if technique != "auto" and not permits(find_technique(technique), asked.family):
         raise WindloomError(
-            f"technique '{name}' cannot answer --aggregate {options['aggregate']}",
+            f"technique '{technique}' cannot answer --aggregate {options['aggregate']}",
             "it needs an operation that can be undone",
             "use --aggregate sum, or another technique",
         )
-    return Sharing(workload, None, _windows(workload, options), slicing, (cost_name(name, family),), rate, rate_from)
+    problem = workload_problem(_windows(workload, options), asked, slicing, technique, rate, cost)
+    return Sharing(workload, None, problem, rate, rate_from)
 
 
 def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
@@ -139,7 +151,7 @@ def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
     return made(options["queries"], options["smax"], overlap, options["skew"], options["seed"], unit)
 
 
-def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str) -> list[Sharing]:
+def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str, cost: str) -> list[Sharing]:
     from windloom.cli.plan_report import sharing_of_set
 
     loom = open_loom(catalog, (), "*", None, ())
@@ -150,25 +162,29 @@ def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: s
                 f"the catalog has no stream '{name}'", f"--rate {name}={given[name]}", near_names(name, [*loom.streams])
             )
     read = {name: _rate(text, name) for name, text in given.items()}
-    # One tree a set, to learn sets, components and techniques; what they share is found afterwards.
+    # One tree per set, to learn sets, components and techniques; what they share is found afterwards.
     base = loom.plan("shared", slicing, technique)
     found = []
     for one in base.sets:
-        declared = loom.streams[one.stream].events_per_second
+        stream = loom.streams[one.stream]
+        declared = stream.events_per_second
         rate, rate_from = read.get(one.stream, (declared, "catalog" if declared else "default"))
-        found.append(sharing_of_set(one, slicing, rate, rate_from))
+        at_rate = replace(stream, events_per_second=rate)
+        found.append(sharing_of_set(one, slicing, technique, at_rate, rate_from, cost))
     return found
 
 
 def _rate(text: str, name: str) -> tuple[float | None, str]:
-    """Zero is taken as unknown, and the report says so."""
+    """Zero means unknown, and the report says so."""
     try:
         rate = float(text)
     except ValueError:
         rate = -1.0
     if not 0 <= rate < float("inf"):
         raise WindloomError(
-            f"the rate of '{name}' cannot be '{text}'", "it is events a second", "give a number above 0, such as 1000"
+            f"the rate of '{name}' cannot be '{text}'",
+            "it is the number of events per second",
+            "give a number above 0, such as 1000",
         )
     return (rate, "given") if rate else (None, "default, as 0 was given")
 

@@ -1,4 +1,4 @@
-"""Rounds of a stream as they are shown: a live table on a terminal, else a line a round, or JSON lines."""
+"""Shows the rounds of a stream: as a live table on a terminal, otherwise as one line per round, or as JSON lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Totals:
     def __init__(self) -> None:
         self.rounds = self.events = self.late = self.untimed = self.results = 0
         self.last: RoundProgress | None = None
-        # The last that were instants: a finished stream has none.
+        # The latest ones that were instants: a finished stream has none.
         self.watermark: str | None = None
         self.frontiers: dict[str, str | None] = {}
 
@@ -58,7 +58,7 @@ class Totals:
 
 
 class RoundView(Protocol):
-    """What a round is shown to. `show` is called by the thread that ran the round."""
+    """Shows rounds. `show` is called by the thread that ran the round."""
 
     totals: Totals
     is_read: bool  # False when whoever read the lines has gone
@@ -75,7 +75,7 @@ def view_of(as_json: bool) -> Iterator[RoundView]:
     if as_json or not console.is_terminal:
         yield _LineView(_json_line if as_json else round_line)
         return
-    # Drawn when there is something new: the thread of a round does it, no other.
+    # Drawn only when there is something new, by the thread of the round.
     with Live(console=console, auto_refresh=False) as live:
         view = _LiveView(live, console.width >= _WIDE)
         try:
@@ -96,7 +96,7 @@ class _LineView:
             sys.stdout.flush()
         except BrokenPipeError:
             self.is_read = False
-            # Else Python complains when it flushes what is left, at exit.
+            # Otherwise Python complains when it flushes the rest at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def say(self, line: str) -> None:
@@ -108,7 +108,7 @@ class _LiveView:
         self.totals, self.is_read = Totals(), True
         self._live, self._is_wide = live, is_wide
         self._recent: deque[RoundProgress] = deque(maxlen=_RECENT)
-        self._said = "Ctrl-C stops after the round that runs"
+        self._said = "Ctrl-C stops after the current round"
         self._draw()
 
     def show(self, done: RoundProgress) -> None:
@@ -166,7 +166,7 @@ def _watermark(instant: str | None) -> str:
 
 
 def _watermarks(least: str | None, frontiers: Mapping[str, str | None]) -> str:
-    """Of one stream, its watermark; of several, one for each."""
+    """The watermark of the only stream, or that of each of several streams."""
     if len(frontiers) < 2:
         return f"watermark {_watermark(least)}"
     return "watermarks " + ", ".join(f"{name} {_watermark(one)}" for name, one in frontiers.items())

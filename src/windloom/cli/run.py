@@ -1,4 +1,4 @@
-"""`windloom run`: answer every query of a catalog."""
+"""`windloom run`: answers every query of a catalog."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from windloom.cli.options import (
     session_options,
     showing_progress,
     stream_option,
-    table_lines,
 )
+from windloom.cli.tables import arrow_lines
 
 if TYPE_CHECKING:
     from windloom.engine import Loom, Results, RunStats
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the figures of the run (or the plan of a dry run) as JSON."
 )
-@click.option("--dry-run", is_flag=True, help="Check the catalog and the data's columns, print the plan, run nothing.")
+@click.option("--dry-run", is_flag=True, help="Check the catalog and the columns, print the plan, run nothing.")
 def run(
     catalog: str,
     streams: tuple[str, ...],
@@ -57,13 +57,13 @@ def run(
     dry_run: bool,
     **following: Any,
 ) -> None:
-    """Answer every query of CATALOG over the data given, from one shared plan.
+    """Answer every query of CATALOG over the given data, from one shared plan.
 
-    With --out, answers go to Parquet: one table for each set of output columns, rows carry the query's name,
-    and manifest.json says which table holds which queries. Without it, a summary and a few rows are shown.
+    With --out, answers go to Parquet: one table per set of output columns, whose rows carry the name of their query;
+    manifest.json says which table holds which queries. Without it, a summary and a few rows are shown.
 
-    With --follow, PATH is a directory: windows are answered, round by round, as files appear in it, until Ctrl-C.
-    The same command goes on where it was; late tuples, restarts and the checkpoint: docs/streaming.md.
+    With --follow, PATH is a directory, and windows are answered round by round as files appear in it, until Ctrl-C.
+    The same command continues where it stopped. docs/streaming.md explains late tuples, restarts and the checkpoint.
     """
     from windloom.engine.sinks.store import check_empty
     from windloom.spark.placement import check_placement
@@ -110,5 +110,5 @@ def _some_rows(loom: Loom, results: Results) -> list[str]:
         lines += ["", f"{name}: {' '.join(loom.queries[name].text.split())}"]
         with as_windloom_errors(f"query '{name}'"):
             rows = results[name].orderBy("window_start").limit(5).toArrow()
-        lines += table_lines(rows)
+        lines += arrow_lines(rows)
     return [*lines, "", "give --out DIR to keep all answers"]

@@ -1,4 +1,4 @@
-"""`windloom verify`: recompute queries with Spark's own window() and compare."""
+"""`windloom verify`: recomputes queries with Spark's own window() and compares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from windloom.cli.options import (
 )
 @click.argument("catalog", type=click.Path())
 @stream_option
-@click.option("--query", "names", multiple=True, metavar="NAME", help="Only this query; may be repeated.")
+@click.option("--query", "names", multiple=True, metavar="NAME", help="Compare only this query; may be repeated.")
 @click.option("--placement", default="auto", metavar="auto|driver|executors", help="Where the final step runs.")
 @plan_options
 @intake_option
@@ -46,8 +46,8 @@ def verify(
 ) -> int:
     """Run CATALOG, recompute its queries with Spark's own window(), and compare every row.
 
-    Spark copies each row range/slide times for a sliding window: a query with a large overlap takes a while.
-    Exit code 1 says that some row differs.
+    Spark copies each row range/slide times for a sliding window, so a query with a large overlap takes a while.
+    The exit code is 1 if a row differs.
     """
     from windloom.engine.results import unknown_query
     from windloom.spark.placement import check_placement

@@ -1,4 +1,4 @@
-"""`windloom warm`: compile the kernels and make Spark start faster, once for the packages that are installed."""
+"""`windloom warm`: compiles the kernels and makes Spark start faster, once for the installed packages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import click
     short_help="Compile kernels and prepare Spark, once.",
 )
 def warm() -> None:
-    """Compile the kernels, and keep an archive of Spark's classes from which its JVM starts in half the time.
+    """Compile the kernels, and make an archive of Spark's classes with which its JVM starts in half the time.
 
-    `make setup` does it. After an upgrade of Windloom, Spark or Java it can be repeated; what is done already is
-    not done again. Without it all commands work, and the first ones take longer.
+    `make setup` does this. Repeat it after an upgrade of Windloom, Spark or Java; what is done already is
+    not done again. All commands work without it, but the first ones take longer.
     """
     from windloom.engine.rehearsal import prepare
 

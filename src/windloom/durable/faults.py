@@ -1,4 +1,4 @@
-"""Fault points: named places around every durable write where a test can end the process, or look in.
+"""Fault points: named places around every durable write where a test can end the process or inspect it.
 
 `WINDLOOM_FAULT="before commit:3"` kills the process, as `kill -9` does, when it passes that point for the third time.
 Without the variable a fault point does nothing.
@@ -32,8 +32,8 @@ FAULT_POINTS = (
     "after retain",
 )
 
-#: Passed by tasks on executors. A task that is killed runs again in another process, which has counted nothing: these
-#: count rounds, and only the first attempt of the first shard passes them.
+#: Passed by tasks on executors. A task that is killed runs again in another process, which has counted nothing, so
+#: these count rounds, and only the first attempt of the first shard passes them.
 TASK_FAULT_POINTS = ("after pieces", "after shard")
 
 _passed: Counter[str] = Counter()
@@ -41,7 +41,7 @@ _watchers: list[Callable[[str], None]] = []
 
 
 def fault(name: str, nth: int | None = None) -> None:
-    """Pass the fault point `name`, for the `nth` time if the caller counts."""
+    """Passes the fault point `name`, for the `nth` time if the caller counts."""
     if name not in FAULT_POINTS + TASK_FAULT_POINTS:
         raise ValueError(f"'{name}' is not in FAULT_POINTS")
     for watcher in _watchers:
@@ -56,7 +56,7 @@ def fault(name: str, nth: int | None = None) -> None:
 
 @contextmanager
 def watched(watcher: Callable[[str], None]) -> Iterator[None]:
-    """Call `watcher` with the name of every fault point passed; an exception it raises stands for a crash."""
+    """Calls `watcher` with the name of every fault point passed; an exception it raises simulates a crash."""
     _watchers.append(watcher)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Whose checkpoint it is: the streams it was made for, and how others differ from them."""
+"""The identity of a checkpoint: the streams it was made for, and how others differ from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windloom.model.time import format_duration
 
 
 def identity_of(streams: Mapping[str, Stream]) -> dict[str, Any]:
-    """All that must not change under a running stream; the rate may."""
+    """Everything that must not change under a running stream; the rate may change."""
     return {
         name: {
             "columns": {column: kind.name for column, kind in stream.columns.items()},

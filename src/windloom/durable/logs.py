@@ -21,6 +21,7 @@ from windloom.durable.shards.notes import ShardNote
 from windloom.plan.physical import Plan
 from windloom.plan.scans import WovenScan
 from windloom.rounds.behind import Behind
+from windloom.rounds.lateness import before_round
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State
 from windloom.rounds.taken import Taken
@@ -44,14 +45,15 @@ class RoundLog:
     shards: tuple[ShardNote, ...] = ()  # by number of the shard
     tuples: Mapping[int, pa.Table] = field(default_factory=dict)
 
-    def complete(self, plan: Plan) -> RoundInput:
-        """What the step is called with; `plan` is that of the round."""
+    def complete(self, plan: Plan, state: State) -> RoundInput:
+        """What the step is called with; `plan` is that of the round, `state` what it began with."""
         cells = dict(restored_state(State(self.input.taken.cells), plan).cells)
         for number, table in self.tuples.items():
             scan = plan.scans[number]
             assert isinstance(scan, WovenScan), "only woven scans leave tuples"
             if not any(fed.number in cells for fed in scan.feeds):
-                cells |= weave(plan, scan, read_tuples(plan, scan, table))
+                closed = before_round(plan, state)[scan.stream].closed
+                cells |= weave(plan, scan, read_tuples(plan, scan, table), closed)
         return self.input.taking(replace(self.input.taken, cells=cells))
 
     def smaller(self, plan: Plan) -> RoundLog:

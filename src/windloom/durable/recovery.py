@@ -47,7 +47,7 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
             if old is not None:
                 state = carry(state, old, plan)
         assert plan is not None
-        state, _, _ = step(state, log.complete(plan), plan, history_ticks=record.history_ticks)
+        state, _, _ = step(state, log.complete(plan, state), plan, history_ticks=record.history_ticks)
         state = state.forgetting(kept_from_of(log.shards))
     return Recovered(state, record, plan, last + 1)
 

@@ -1,4 +1,4 @@
-"""In how many shards a checkpoint keeps its state, fixed when it is first used: a group's shard must not change."""
+"""The number of shards of a checkpoint, fixed when it is first used, because the shard of a group must not change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEW = "give this stream a new checkpoint, and what came before as history"
 def settle_shards(
     storage: Storage, checkpoint: Checkpoint, placement: str, shards: int | None, default: int
 ) -> int | None:
-    """The number of shards; None where the state is the driver's. Refuses what the checkpoint was not made for."""
+    """The number of shards; None if the state is on the driver. Refuses what the checkpoint was not made for."""
     data = storage.read(PLACEMENT)
     if data is not None:
         held = int(read_record("placement", PLACEMENT, data, "restore it from a copy")["shards"])
@@ -27,7 +27,7 @@ def settle_shards(
         if shards is not None and shards != held:
             raise WindloomError(
                 f"the checkpoint's state is in {held} shards",
-                f"shards={shards} was asked for, and every group would belong to another one",
+                f"shards={shards} was requested, and groups would belong to other shards",
                 f"leave shards out, or {_NEW}",
             )
         return held

@@ -219,5 +219,5 @@ def _failed(what: str, path: Path, error: OSError) -> StorageError:
     return StorageError(
         f"cannot {what} '{path}'",
         str(error.strerror or error),
-        "make room or mend access to it, then start again with the same checkpoint: nothing is lost",
+        "make room or restore access to it, then start again with the same checkpoint: nothing is lost",
     )

@@ -1,4 +1,4 @@
-"""The façade users meet: register streams and queries, explain, run, verify."""
+"""The façade for users: register streams and queries, explain, run, verify."""
 
 from windloom.engine.loom import Loom
 from windloom.engine.results import Results, RunStats

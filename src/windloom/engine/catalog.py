@@ -13,7 +13,7 @@ from windloom.errors import WindloomError
 from windloom.language import expression_type, parse_catalog, parse_query
 from windloom.language.functions import why_refused
 from windloom.model.aggregate import UserDefined
-from windloom.model.expression import Expression
+from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
@@ -40,7 +40,7 @@ class Registry:
         self.queries: dict[str, Query] = {}
         self.aggregates: dict[str, UserDefined] = {}
         self._frames: dict[str, DataFrame] = {}
-        self._types: dict[tuple[str, str], DataType] = {}
+        self._types: dict[ExpressionKey, DataType] = {}
         self._checked: set[Query] = set()
         self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ in their windows only
 
@@ -63,14 +63,14 @@ class Registry:
         queries = {
             # The declaration may have spelled columns differently or have had fewer: bind again to the real ones.
             key: parse_query(key, query.text, {**self.streams, name: made}, self.aggregates)
-            if query.stream == name
+            if name in query.streams
             else query
             for key, query in self.queries.items()
         }
         self.streams[name], self._frames[name], self.queries = made, frame, queries
         # What was learnt from a declaration may not hold for the data.
-        self._checked = {query for query in self._checked if query.stream != name}
-        self._types = {key: kind for key, kind in self._types.items() if key[0] != name}
+        self._checked = {query for query in self._checked if name not in query.streams}
+        self._types = {key: kind for key, kind in self._types.items() if key.relation != name}
         return made
 
     def add_aggregate(self, own: UserDefined) -> None:
@@ -90,7 +90,7 @@ class Registry:
         if name in self.queries:
             raise _registered_twice(self.queries[name])
         query = self._named(name, text)
-        if query.stream in self._frames:
+        if self._has_data(query):
             self._check(query)
         self.queries[name] = query
         return query
@@ -107,7 +107,7 @@ class Registry:
             raise WindloomError("a query needs a name", f"it was given {name!r}", "loom.query('avg_1h', 'SELECT …')")
         return parse_query(name, text, self.streams, self.aggregates)
 
-    def load(self, path: str | Path) -> None:
+    def load(self, path: str | Path, with_queries: bool = True) -> None:
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
@@ -126,7 +126,7 @@ class Registry:
                     "load a catalog before its data are registered, and once",
                 )
             streams[stream.name] = stream
-        for entry in catalog.queries:
+        for entry in catalog.queries if with_queries else ():
             if entry.name in queries:
                 raise _registered_twice(queries[entry.name])
             queries[entry.name] = entry.parse(streams, self.aggregates)
@@ -148,7 +148,7 @@ class Registry:
 
     def streaming_frames(self) -> dict[str, DataFrame]:
         """The data of all registered streams; refuses those that end, and those without data that a query reads."""
-        asked = {query.stream for query in self.queries.values()}
+        asked = {stream for query in self.queries.values() for stream in query.streams}
         for name in self.streams:
             frame = self._frames.get(name)
             if frame is None and name in asked:
@@ -162,17 +162,18 @@ class Registry:
         return dict(self._frames)
 
     @property
-    def known_types(self) -> dict[tuple[str, str], DataType]:
+    def known_types(self) -> dict[ExpressionKey, DataType]:
         """Types of all expressions of queries that were bound or checked."""
         return self._types
 
-    def types(self) -> dict[tuple[str, str], DataType]:
+    def types(self) -> dict[ExpressionKey, DataType]:
         """Types of all expressions, from the data where there is some, else from the declaration."""
         missing: dict[str, list[Expression]] = {}
         for query in self.queries.values():
             for expression in query.expressions:
-                if (query.stream, expression.sql) not in self._types:
-                    missing.setdefault(query.stream, []).append(expression)
+                key = query.key_of(expression)
+                if key not in self._types:
+                    missing.setdefault(key.relation, []).append(expression)
         with suppress(WindloomError):  # checked again below, query by query, to name the one that is wrong
             for stream, expressions in missing.items():
                 self._learn_types(stream, expressions)
@@ -186,8 +187,8 @@ class Registry:
         if query in self._checked:
             return
         try:
-            unknown = [one for one in query.expressions if (query.stream, one.sql) not in self._types]
-            self._learn_types(query.stream, unknown)
+            unknown = [one for one in query.expressions if query.key_of(one) not in self._types]
+            self._learn_types(query.source.stream, unknown)
             outputs = OutputsOfTypes(query, *_check_query_types(query, self._types))
             if self._must_ask(outputs):
                 check_outputs(self._session(), outputs)
@@ -207,9 +208,9 @@ class Registry:
     def _must_ask(self, outputs: OutputsOfTypes) -> bool:
         """Is it for Spark to say whether it evaluates the outputs: there are data, and our rules do not know."""
         query = outputs.query
-        if query.stream not in self._frames or query.is_plain or outputs.key in self._checked_outputs:
+        if not self._has_data(query) or query.is_plain or outputs.key in self._checked_outputs:
             return False
-        if not self._has_usual_types(query.stream):
+        if not all(map(self._has_usual_types, query.streams)):
             return True
         kinds = [expression_type(one, outputs.columns) for one in outputs.expressions]
         having = query.having is not None and kinds[-1] is not None and kinds[-1].kind not in CONDITIONS
@@ -227,14 +228,17 @@ class Registry:
             if kind is None:
                 unknown.append(one)
             else:
-                self._types[stream, one.sql] = kind
+                self._types[ExpressionKey(stream, one.sql)] = kind
         if not unknown:
             return
         frame = self._frames.get(stream)
         if frame is None:
             frame = empty_frame(self._session(), self.streams[stream])
         for sql, kind in expression_types(frame, unknown).items():
-            self._types[stream, sql] = kind
+            self._types[ExpressionKey(stream, sql)] = kind
+
+    def _has_data(self, query: Query) -> bool:
+        return all(stream in self._frames for stream in query.streams)
 
     def _has_usual_types(self, stream: str) -> bool:
         """Do our rules hold in the session of the data; without data, that of a plan, they are taken to hold."""
@@ -255,9 +259,9 @@ def _registered_twice(first: Query) -> WindloomError:
     )
 
 
-def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> tuple[list[DataType], list[DataType]]:
+def _check_query_types(query: Query, types: dict[ExpressionKey, DataType]) -> tuple[list[DataType], list[DataType]]:
     """Types of the groupings and of the aggregates."""
-    groups = [types[query.stream, grouping.expression.sql] for grouping in query.group_by]
+    groups = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
     for grouping, kind in zip(query.group_by, groups, strict=True):
         if not kind.is_groupable:
             raise WindloomError(
@@ -266,7 +270,7 @@ def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> 
                 "group by plain values: its fields or elements, or lower(…) instead of a collation",
             )
     if query.where is not None:
-        kind = types[query.stream, query.where.sql]
+        kind = types[query.key_of(query.where)]
         if kind.kind not in CONDITIONS:
             raise WindloomError(
                 f"the WHERE condition '{query.where}' is not a condition",
@@ -275,11 +279,10 @@ def _check_query_types(query: Query, types: dict[tuple[str, str], DataType]) -> 
             )
     for one in query.aggregates:
         if one.by is not None:
-            one.check_by(types[query.stream, one.by.sql])
+            one.check_by(types[query.key_of(one.by)])
         if one.where is not None:
-            one.check_where(types[query.stream, one.where.sql])
+            one.check_where(types[query.key_of(one.where)])
     aggregates = [
-        one.result_type(None if one.argument is None else types[query.stream, one.argument.sql])
-        for one in query.aggregates
+        one.result_type(None if one.argument is None else types[query.key_of(one.argument)]) for one in query.aggregates
     ]
     return groups, aggregates

@@ -1,4 +1,4 @@
-"""A stream of a DataFrame and what is said about it, by the caller or by a catalog; each mistake has its own error."""
+"""Makes a stream from a DataFrame and its declaration, by the caller or a catalog; each mistake has its own error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_stream(
     unit: str | None,
     rate: float | None,
 ) -> tuple[Stream, DataFrame]:
-    """The stream, and its frame with the declared columns; what the caller says goes before what is declared."""
+    """The stream, and its frame with the declared columns; the caller's arguments override the declaration."""
     _check_arguments(name, frame, time, rate)
     if declared is not None:
         frame = match_declaration(declared, frame)
@@ -73,12 +73,14 @@ def _check_arguments(name: str, frame: DataFrame, time: str | None, rate: float 
     is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
     if rate is not None and not (is_number and math.isfinite(rate) and rate > 0):
         raise WindloomError(
-            f"stream '{name}': the rate must be a positive number", f"it is {rate!r}", "give tuples a second: rate=1000"
+            f"stream '{name}': the rate must be a positive number",
+            f"it is {rate!r}",
+            "give tuples per second: rate=1000",
         )
 
 
 def _time_column(name: str, columns: dict[str, DataType], time: str | None, declared: Stream | None) -> str:
-    """The time column in its own spelling."""
+    """The time column, as it is spelled in the data."""
     time = time or (declared.time if declared else None)
     listed = f"its {'declared ' if declared else ''}columns are {', '.join(columns)}"
     if not time:
@@ -126,7 +128,7 @@ def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
         column = actual.find_column(name)
         if column is None:
             raise WindloomError(
-                f"stream '{declared.name}' is declared with a column '{name}' that its data do not have",
+                f"stream '{declared.name}' is declared with a column '{name}' that its data does not have",
                 f"the columns of the data are {', '.join(columns)}",
                 near_names(name, list(columns)),
             )
@@ -138,7 +140,7 @@ def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
         else:
             raise WindloomError(
                 f"stream '{declared.name}': column '{name}' is not of its declared type",
-                f"it is declared {kind}, and its data are {columns[column]}",
+                f"it is declared {kind}, and its data is {columns[column]}",
                 f"declare it {columns[column]}, or cast the data",
             )
     return frame.selectExpr(*chosen)

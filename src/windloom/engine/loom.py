@@ -12,6 +12,8 @@ from typing import Any
 from windloom.aggregates.define import REQUIRED, define_aggregate
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
+from windloom.engine.costs import check_cost, cost_view, picture_of
+from windloom.engine.notebook import Picture
 from windloom.engine.results import Results, unknown_query
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming.handle import Handle
@@ -24,8 +26,9 @@ from windloom.explain import explain_json, explain_svg, explain_text, sharing_js
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.optimizer import Known, PlanOptions, SetKey, make_plan, report_sharing, set_key
+from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
 from windloom.plan.costs import SharingReport
+from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Observed
 from windloom.spark.api import DataFrame, SparkSession
@@ -58,7 +61,7 @@ class Loom:
         self._registry = Registry(lambda: self.spark)
         self._plans: dict[PlanOptions, Plan] = {}
         self._last: Results | None = None
-        self._observed: dict[SetKey, Observed] = {}
+        self._observed: dict[SetIdentity, Observed] = {}
         self._tables: dict[str, WideTable] = {}
 
     @classmethod
@@ -138,12 +141,12 @@ class Loom:
         """
         self._tables[name] = WideTable.of(name, by, queries, self.queries)
 
-    def load(self, path: str | Path) -> None:
+    def load(self, path: str | Path, *, queries: bool = True) -> None:
         """Register the streams and queries of a catalog file; data for its streams comes from `loom.stream`.
 
-        All of it is registered, or nothing if any statement is wrong.
+        All of it is registered, or nothing if any statement is wrong; without `queries`, only its streams are.
         """
-        self._registry.load(path)
+        self._registry.load(path, with_queries=queries)
         self._changed()
 
     @property
@@ -177,6 +180,7 @@ class Loom:
         query: str | None = None,
         queries: bool = False,
         sharing: bool = False,
+        cost: str = "seconds",
         strategy: str = "auto",
         slicing: str = "pairs",
         technique: str = "auto",
@@ -185,8 +189,14 @@ class Loom:
         """The plan to read: `format` is "text", "json" or "svg"; `loom.plan()` gives the plan itself.
 
         `query` shows one query in full, `queries` lists all of them however many there are. `sharing` shows what every
-        tree and query is predicted to cost, what sharing saves, and why queries were not put together.
+        tree and query is predicted to cost, what sharing saves, and why queries were not put together. `cost` is
+        "seconds", as they are predicted, or "paper": operations, as the papers on sharing count them.
         """
+        check_cost(cost)
+        if sharing and cost != "seconds":
+            raise WindloomError(
+                f"sharing cannot be shown with cost '{cost}'", "it is predicted in seconds", "leave one of the two out"
+            )
         if sharing and (query is not None or format == "svg"):
             what = "a picture" if format == "svg" else "one query"
             raise WindloomError(
@@ -201,18 +211,19 @@ class Loom:
             )
         if query is not None and query not in self.queries:
             raise unknown_query(query, list(self.queries))
+        costs = cost_view(plan, cost, self._known().in_force())
         match format:
             case "text":
                 if sharing:
                     return sharing_text(plan, self._report(plan), all_queries=queries)
-                return explain_text(plan, all_queries=queries, query=query)
+                return explain_text(plan, costs, all_queries=queries, query=query)
             case "json":
-                found = explain_json(plan)
+                found = explain_json(plan, costs)
                 if sharing:
                     found["sharing"] = sharing_json(plan, self._report(plan))
                 return json.dumps(found, indent=2, ensure_ascii=False)
             case "svg":
-                return explain_svg(plan)
+                return Picture(explain_svg(plan, costs))
         raise WindloomError(
             f"unknown format '{format}'", "a plan is text, data or a picture", "use 'text', 'json' or 'svg'"
         )
@@ -348,8 +359,9 @@ class Loom:
             raise unknown_query(name, list(self.queries))
         results = results or self._last or self.run()
         query = self.queries[name]
-        frame = self._registry.frames(results.plan)[query.stream]
-        return verify_query(query, self.streams[query.stream], frame, results.arrow(name))
+        stream = query.source.stream
+        frame = self._registry.frames(results.plan)[stream]
+        return verify_query(query, self.streams[stream], frame, results.arrow(name))
 
     def _known(self) -> Known:
         return Known(observed=dict(self._observed))
@@ -360,7 +372,7 @@ class Loom:
     def _learn(self, results: Results) -> None:
         """Rates and groups that the run saw: plans from now on are predicted with them."""
         seen = {
-            set_key(one): results.observed[one.number] for one in results.plan.sets if one.number in results.observed
+            one.identity: results.observed[one.number] for one in results.plan.sets if one.number in results.observed
         }
         if any(self._observed.get(key) != one for key, one in seen.items()):
             self._observed.update(seen)
@@ -369,6 +381,9 @@ class Loom:
     def _changed(self) -> None:
         self._plans.clear()
         self._last = None
+
+    def _repr_html_(self) -> str:
+        return picture_of(self.plan()) if self.queries else "<p>a loom without queries</p>"
 
     def __repr__(self) -> str:
         return f"<Loom: {len(self.queries)} queries over {len(self.streams)} streams>"

@@ -54,6 +54,7 @@ _PICKS = {
 _KINDS = {
     "so_far": "SELECT symbol, sum(volume) AS v, max(price) AS p FROM trades [LANDMARK SLIDE 10 s] GROUP BY symbol",
     "rows": "SELECT avg(price) AS p FROM trades [ROWS 50 SLIDE 10]",
+    "sessions": "SELECT symbol, sum(volume) AS v FROM trades [SESSION GAP 1 s] GROUP BY symbol",
     "own_rows": "SELECT symbol, sum(volume) AS v FROM trades [PARTITION BY symbol ROWS 20 SLIDE 5] GROUP BY symbol",
 }
 

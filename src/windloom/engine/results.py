@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
+from windloom.engine.notebook import AnswerViews, facts_table
 from windloom.engine.sinks.finishing import PORTION_ROWS, PORTION_SHAPES, Finishing, plain
 from windloom.errors import WindloomError, near_names
 from windloom.model.query import Query
@@ -77,7 +78,7 @@ class AnswerTable(Protocol):
     def rows(self, answers: Callable[[str], pa.Table], watermark: int | None = None) -> pa.Table: ...
 
 
-class Results(Mapping[str, DataFrame]):
+class Results(AnswerViews, Mapping[str, DataFrame]):
     """Answers by query name. `results["q"]` is a Spark DataFrame, `results.arrow("q")` the same as an Arrow table."""
 
     def __init__(self, spark: SparkSession, plan: Plan, stats: RunStats) -> None:
@@ -105,6 +106,9 @@ class Results(Mapping[str, DataFrame]):
         with as_windloom_errors(f"query '{name}'"):
             return with_utc(pa.concat_tables(collected(self[name], f"query '{name}'")))
 
+    def grouping(self, name: str) -> list[str]:
+        return [one.name for one in self.plan.find(name)[2].query.group_by]
+
     def table(self, name: str) -> pa.Table:
         """A wide table that was declared with `loom.table`: of every query the latest complete window, a row a key."""
         if name not in self.tables:
@@ -124,8 +128,9 @@ class Results(Mapping[str, DataFrame]):
         )
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{key}</td><td>{value}</td></tr>" for key, value in self.stats.as_dict().items())
-        return f"<table><caption>Windloom run</caption>{rows}</table>"
+        names = list(self)
+        shown = ", ".join(names[:12]) + (f" and {len(names) - 12:,} more" if len(names) > 12 else "")
+        return facts_table("Windloom run", {"answers of": shown, **self.stats.as_dict()})
 
 
 class DriverResults(Results):

@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from windloom.explain.reasons import tree_name
-from windloom.explain.sharing import work
-from windloom.explain.words import count, number, share
+from windloom.engine.notebook import facts_table
+from windloom.explain.cost_views import work
+from windloom.explain.labels import tree_name
+from windloom.model.figures import count, number, share
 from windloom.model.query import Query
 from windloom.optimizer import report_sharing
 from windloom.optimizer.cost.constants import Constants
@@ -18,7 +19,7 @@ from windloom.plan.physical import Plan
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Seconds of work a second of event time: of the plan without the query and with it, and of the query alone."""
+    """Seconds of work per second of event time: of the plan without the query and with it, and of the query alone."""
 
     query: str  # its text
     before: float
@@ -26,9 +27,10 @@ class WhatIf:
     alone: float
     tree: str  # that it would join, or form
     partners: int  # other queries of that tree
-    new_set: bool  # nobody else has its stream, predicate and grouping
+    new_set: bool  # no other query has its stream, predicate, grouping and kind of window
     added_edges_per_second: float
     exact: bool  # were the edges counted exactly?
+    complete_from: str | None = None  # on a running loom: the first window it would report; None for every one
 
     @property
     def added(self) -> float:
@@ -40,7 +42,7 @@ class WhatIf:
 
     def __repr__(self) -> str:
         grows = f", {share(self.added / self.before)} of the plan so far" if self.before > 0 else ""
-        lines = [f"WhatIf: adds {work(self.added)} of work a second of event time{grows}", f"  query   {self.query}"]
+        lines = [f"WhatIf: adds {work(self.added)} of event time{grows}", f"  query   {self.query}"]
         lines.append(f"  plan    {work(self.before)} without it, {work(self.after)} with it")
         saved = 1 - self.added / self.alone if self.alone > 0 else 0.0
         spared = f": sharing spares {share(saved)}" if saved > 0 else ""
@@ -50,10 +52,23 @@ class WhatIf:
         lines.append(f"  slices  adds {'' if self.exact else '≈ '}{edges} to its set's")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        facts = {
+            "query": self.query,
+            "adds": work(self.added),
+            "plan without it": work(self.before),
+            "plan with it": work(self.after),
+            "alone": work(self.alone),
+            "place": self.place,
+            "complete from": self.complete_from,
+        }
+        return facts_table("What if: work per second of event time", facts)
+
     @property
     def place(self) -> str:
         if self.new_set:
-            return f"{self.tree}, of a set of its own: no other query has its stream, predicate and grouping"
+            unlike = "no other query has its stream, predicate, grouping and kind of window"
+            return f"{self.tree}, of a set of its own: {unlike}"
         if not self.partners:
             return f"{self.tree}, by itself"
         return f"{self.tree}, with {count(self.partners, 'other query', 'other queries')}"
@@ -68,11 +83,8 @@ def unused_name(names: Collection[str]) -> str:
 
 def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
     one, tree, _ = after.find(query.name)
-    edges = one.edges.edges_per_second
-    without = None
-    if before is not None:
-        key = (one.stream, one.where, one.group_by)
-        without = next((each for each in before.sets if (each.stream, each.where, each.group_by) == key), None)
+    without = None if before is None else before.by_identity.get(one.identity)
+    added = one.edges.edges_per_second - (0.0 if without is None else without.edges.edges_per_second)
     return WhatIf(
         " ".join(query.text.split()),
         0.0 if before is None else estimate_plan(before, constants).total,
@@ -81,6 +93,6 @@ def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Con
         tree_name(after, one, tree),
         len(tree.queries) - 1,
         without is None,
-        edges - (0.0 if without is None else without.edges.edges_per_second),
+        one.statistics.pace * added,
         one.edges.density.exact and (without is None or without.edges.density.exact),
     )

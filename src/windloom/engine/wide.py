@@ -1,4 +1,4 @@
-"""Wide tables: one row a key, the answers of many queries as columns, all as of one common watermark."""
+"""Wide tables: one row per key, the answers of many queries as columns, all as of one common watermark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windloom.rounds.groups import concat_keys, number_groups
 
 @dataclass(frozen=True, slots=True)
 class WideTable:
-    """`by` are the grouping columns of every one of the queries."""
+    """`by` are the grouping columns that all queries have."""
 
     name: str
     by: tuple[str, ...]
@@ -47,15 +47,15 @@ class WideTable:
         return found
 
     def columns(self, query: Query) -> dict[str, str]:
-        """The query's output columns, and what they are called here: after the query, if it has but one."""
+        """The query's output columns, and their names in the table: that of the query, if it has only one."""
         names = [output.name for output in query.outputs]
         return {one: query.name if len(names) == 1 else f"{query.name}_{one}" for one in names}
 
     def rows(self, answers: Callable[[str], pa.Table], watermark: int | None = None) -> pa.Table:
-        """As of `watermark`, a tick: of every query the window that ends last at or before it.
+        """The table as of `watermark`, a tick: for every query, the window that ends last at or before it.
 
-        A key is in the table if it has an answer in one of these windows; where it has none in another, there is NULL.
-        Without a watermark it is the latest start of a window that holds a tuple: no later tuple is missing.
+        A key is in the table if it has an answer in one of these windows; for a query without an answer there is NULL.
+        The default watermark is the latest start of a window that holds a tuple: no tuple before it is missing.
         """
         tables = {query.name: answers(query.name) for query in self.queries}
         if watermark is None:
@@ -69,7 +69,7 @@ class WideTable:
         return self._joined(kept, watermark, next(iter(tables.values())).schema.field("window_end").type)
 
     def _joined(self, tables: Sequence[pa.Table], watermark: int, instant: pa.DataType) -> pa.Table:
-        # Not by Arrow's join, to which NULL and NaN are never equal.
+        # Not with Arrow's join, for which NULL and NaN never equal themselves.
         keys = [[as_array(table[name]) for name in self.by] for table in tables]
         together = keys[0]
         for more in keys[1:]:
@@ -96,7 +96,7 @@ def _check(name: str, by: tuple[str, ...], query: Query) -> None:
         raise WindloomError(
             f"query '{query.name}' cannot be part of the table '{name}'",
             f"it is grouped by {', '.join(own) or 'nothing'}, the table by {', '.join(by) or 'nothing'}",
-            "a row of the table is a group of each of its queries: group them by the same columns",
+            "a row of the table is a group of each of its queries, so group them by the same columns",
         )
     if query.window.wide_obstacle is not None:
         raise WindloomError(

@@ -1,8 +1,8 @@
 """EXPLAIN: a plan as text, as JSON and as a picture."""
 
 from windloom.explain.picture import explain_svg
-from windloom.explain.sharing import sharing_text
 from windloom.explain.sharing_json import sharing_json
+from windloom.explain.sharing_text import sharing_text
 from windloom.explain.text import explain_text
 from windloom.explain.to_json import explain_json
 

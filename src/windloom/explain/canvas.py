@@ -19,7 +19,7 @@ FAINT = "#6b7280"
 RULE = "#d5dae1"
 WASH = "#eef1f5"
 PAPER = "#ffffff"
-#: Colours of trees and of series, in turn: dark enough for text on paper, apart also for the colour-blind.
+#: Colours of trees and of series, in turn: dark enough for text on paper, distinct also for the colour-blind.
 PALETTE = (
     "#2563eb",
     "#d97706",
@@ -69,7 +69,7 @@ def _unlisted(letter: str) -> float:
 
 
 def fit(text: str, room: float, size: float, bold: bool = False) -> str:
-    """The text, cut with an ellipsis where it would leave its room.
+    """The text, cut with an ellipsis if it does not fit.
 
     >>> fit("a rather long name", 60, 10)
     'a rather l…'
@@ -93,15 +93,16 @@ def escape(text: str) -> str:
     >>> escape("a < b & c" + chr(0))
     'a &lt; b &amp; c�'
     """
-    return escape_markup(_legal(text))
+    return escape_markup(legal(text))
 
 
 def attribute(text: str) -> str:
     """Text as an attribute's value, with its quotes."""
-    return quoteattr(_legal(text))
+    return quoteattr(legal(text))
 
 
-def _legal(text: str) -> str:
+def legal(text: str) -> str:
+    """The text with � for every character that XML forbids."""
     return "".join(letter if _is_legal(ord(letter)) else "�" for letter in text)
 
 

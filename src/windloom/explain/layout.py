@@ -1,18 +1,49 @@
-"""Where everything in the picture stands: four columns, each thing beside what it feeds.
+"""Where everything in the picture stands: five columns, each thing beside what it feeds.
 
-Queries decide the height. A tree stands in the middle of its queries, a set in the middle of its trees, a stream in
-the middle of its sets. What would make the picture too tall to read is drawn small or counted, never left out silently.
+Queries decide the height. A tree stands in the middle of its queries, a set in the middle of its trees, a scan in the
+middle of its sets, a stream in the middle of its scans. What would make the picture too tall to read is drawn small or
+counted, never left out silently.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
+from windloom.explain.blocks import (
+    CHIP_HEIGHT,
+    CHIP_SIZE,
+    QUERY_WIDTH,
+    QUERY_X,
+    SCAN_HEIGHT,
+    SCAN_WIDTH,
+    SCAN_X,
+    SET_WIDTH,
+    SET_X,
+    SHOWN_STRIP_TREES,
+    SMALL_TREE_EXTRA,
+    STREAM_HEIGHT,
+    STREAM_WIDTH,
+    STREAM_X,
+    STRIP_ROW,
+    TOP,
+    TREE_WIDTH,
+    TREE_X,
+    Box,
+    Chip,
+    Layout,
+    Row,
+    ScanBlock,
+    SetBlock,
+    StreamBlock,
+    TreeBlock,
+)
 from windloom.explain.canvas import PALETTE, text_width
-from windloom.explain.reasons import asked, tree_name
-from windloom.explain.words import one_line
-from windloom.model.stream import Stream
+from windloom.explain.labels import tree_name
+from windloom.explain.lines import one_line
+from windloom.explain.partners import asked
+from windloom.plan.graph import PlanGraph, ScanNode, SetNode, StreamNode, graph_of, set_id, stream_id
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 
 #: Named rows, trees and sets in one picture; the rest is drawn as thin lines, or counted.
@@ -25,116 +56,99 @@ _REST_PITCH = 5.0
 #: Up to this many trees, or this many in every set, a tree is drawn as a card, beyond as a line.
 MANY_CARDS, MANY_CARDS_OF_SET = 10, 2
 
-MARGIN = 28.0
-TOP = 132.0
-STREAM_X, STREAM_WIDTH, STREAM_HEIGHT = MARGIN, 172.0, 92.0
-SET_X, SET_WIDTH = 262.0, 400.0
-TREE_X, TREE_WIDTH = 792.0, 196.0
-#: A tree drawn as one line reaches further left, since its rate stands inside.
-SMALL_TREE_EXTRA = 72.0
-QUERY_X, QUERY_WIDTH = 1068.0, 420.0
-WIDTH = QUERY_X + QUERY_WIDTH + MARGIN
-#: Inside a row: the name, the window in words, and the window as a line.
-NAME_WIDTH, WINDOW_WIDTH, LINE_WIDTH = 142.0, 120.0, 140.0
-
-CHIP_SIZE = 10.5
-CHIP_HEIGHT = 18.0
-STRIP_ROW = 9.0
-SHOWN_STRIP_TREES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def right(self) -> float:
-        return self.x + self.width
-
-    @property
-    def middle(self) -> float:
-        return self.y + self.height / 2
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the last column: a query, or all queries of a tree with the same window."""
-
-    box: Box
-    queries: tuple[PlannedQuery, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TreeBlock:
-    """A tree with its queries, or (`tree` is None) all trees of a set that are not drawn one by one."""
-
-    tree: Tree | None
-    name: str
-    colour: str
-    card: Box
-    rows: tuple[Row, ...]
-    rest: tuple[PlannedQuery, ...]
-    rest_box: Box
-    hidden: tuple[Tree, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Chip:
-    text: str
-    x: float
-    y: float
-    width: float
-
-
-@dataclass(frozen=True, slots=True)
-class SetBlock:
-    one: PartialSet
-    card: Box
-    chips: tuple[Chip, ...]
-    strip_y: float
-    trees: tuple[TreeBlock, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamBlock:
-    stream: Stream
-    card: Box
-    sets: tuple[SetBlock, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    height: float
-    streams: tuple[StreamBlock, ...]
-    roomy: bool
-    hidden_sets: tuple[PartialSet, ...]
+#: Between scans that stand below each other.
+_SCAN_GAP = 14.0
 
 
 def lay_out(plan: Plan) -> Layout:
     drawn, hidden = plan.sets[:MANY_SETS], plan.sets[MANY_SETS:]
-    tree_share = _fair_share([len(one.trees) for one in drawn], MANY_TREES, least=2)
-    trees = [tree for one in drawn for tree in one.trees[: _kept(len(one.trees), tree_share)]]
+    tree_share = _fair_share([len(partial_set.trees) for partial_set in drawn], MANY_TREES, least=2)
+    trees = [tree for partial_set in drawn for tree in partial_set.trees[: _kept(len(partial_set.trees), tree_share)]]
     by_window = sum(len(tree.queries) for tree in trees) > MANY_ROWS
     sizes = [len(_bundles(tree, by_window)) for tree in trees]
     row_share = _fair_share(sizes, MANY_ROWS, least=3)
     roomy = sum(_kept(size, row_share) for size in sizes) <= ROOMY_ROWS
-    small = len(trees) > MANY_CARDS and max(len(one.trees) for one in drawn) > MANY_CARDS_OF_SET
+    small = len(trees) > MANY_CARDS and max(len(partial_set.trees) for partial_set in drawn) > MANY_CARDS_OF_SET
     builder = _Builder(plan, roomy, by_window, tree_share, row_share, small)
+    graph = graph_of(plan)
     y = TOP
-    streams = []
-    for name in dict.fromkeys(one.stream for one in drawn):
-        sets = []
-        for one in drawn:
-            if one.stream == name:
-                block, y = builder.set_block(one, y)
-                sets.append(block)
-        middle = (sets[0].card.middle + sets[-1].card.middle) / 2
-        card = Box(STREAM_X, middle - STREAM_HEIGHT / 2, STREAM_WIDTH, STREAM_HEIGHT)
-        streams.append(StreamBlock(plan.stream(name), card, tuple(sets)))
-    return Layout(max(y, TOP + 40.0), tuple(streams), roomy, hidden)
+    blocks: dict[int, SetBlock] = {}
+    for partial_set in _beside_their_scans(graph, drawn):
+        blocks[partial_set.number], y = builder.set_block(partial_set, y)
+    scans = _scan_blocks(graph, blocks)
+    streams = tuple(_stream_blocks(graph, scans, blocks))
+    bottom = max([y, TOP + 40.0, *(scan.card.y + SCAN_HEIGHT + 18.0 for scan in scans)])
+    return Layout(bottom, streams, roomy, hidden)
+
+
+def _beside_their_scans(graph: PlanGraph, drawn: Sequence[PartialSet]) -> list[PartialSet]:
+    """The sets of a stream together, and among them those of a scan, so that no thread crosses another."""
+    numbers = {partial_set.number for partial_set in drawn}
+    found: dict[int, PartialSet] = {}
+    for stream in _streams(graph, drawn):
+        fed = (node for scan in graph.consumers_of(stream) for node in graph.consumers_of(scan))
+        own = [node.partial_set for node in fed if isinstance(node, SetNode)]
+        unfed = [
+            partial_set
+            for partial_set in drawn
+            if partial_set.stream == stream.stream.name and not graph[set_id(partial_set)].inputs
+        ]
+        found.update(
+            {partial_set.number: partial_set for partial_set in (*own, *unfed) if partial_set.number in numbers}
+        )
+    return list(found.values())
+
+
+def _streams(graph: PlanGraph, drawn: Iterable[PartialSet]) -> list[StreamNode]:
+    """Those of drawn sets, in the order of these."""
+    nodes = (graph[stream_id(name)] for name in dict.fromkeys(partial_set.stream for partial_set in drawn))
+    return [node for node in nodes if isinstance(node, StreamNode)]
+
+
+def _scan_blocks(graph: PlanGraph, blocks: dict[int, SetBlock]) -> list[ScanBlock]:
+    """Scans of drawn sets, and those that feed no set at all: they count late tuples."""
+    found: list[tuple[float, ScanNode, tuple[SetBlock, ...]]] = []
+    for stream in _streams(graph, (block.partial_set for block in blocks.values())):
+        own = [block for block in blocks.values() if block.partial_set.stream == stream.stream.name]
+        for node in graph.consumers_of(stream):
+            fed = [each.partial_set.number for each in graph.consumers_of(node) if isinstance(each, SetNode)]
+            sets = tuple(blocks[number] for number in fed if number in blocks)
+            if isinstance(node, ScanNode) and (sets or not fed):
+                found.append((_middle(sets or own), node, sets))
+    found.sort(key=lambda each: (each[0], each[1].scan.number))
+    middles = _spread([middle for middle, _, _ in found], SCAN_HEIGHT + _SCAN_GAP)
+    shift = max([0.0, *(TOP + SCAN_HEIGHT / 2 - middle for middle in middles[:1])])
+    return [
+        ScanBlock(node.scan, Box(SCAN_X, middle + shift - SCAN_HEIGHT / 2, SCAN_WIDTH, SCAN_HEIGHT), sets)
+        for middle, (_, node, sets) in zip(middles, found, strict=True)
+    ]
+
+
+def _stream_blocks(graph: PlanGraph, scans: Sequence[ScanBlock], blocks: dict[int, SetBlock]) -> Iterator[StreamBlock]:
+    for node in _streams(graph, (block.partial_set for block in blocks.values())):
+        own = tuple(scan for scan in scans if scan.scan.stream == node.stream.name)
+        sets = tuple(block for block in blocks.values() if block.partial_set.stream == node.stream.name)
+        y = _middle(own or sets) - STREAM_HEIGHT / 2
+        yield StreamBlock(node.stream, Box(STREAM_X, y, STREAM_WIDTH, STREAM_HEIGHT), own, sets)
+
+
+def _middle(blocks: Sequence[ScanBlock] | Sequence[SetBlock]) -> float:
+    return (blocks[0].card.middle + blocks[-1].card.middle) / 2
+
+
+def _spread(wanted: Sequence[float], step: float) -> list[float]:
+    """Places in order, at least a step from each other, that lie as near as can be to those that are wanted.
+
+    >>> _spread([0, 10, 50], 20), _spread([5, 5], 20)
+    ([-5.0, 15.0, 50.0], [-5.0, 15.0])
+    """
+    groups: list[list[float]] = []  # of neighbours that touch: where each of them would have the first stand
+    for number, place in enumerate(wanted):
+        groups.append([place - number * step])
+        while len(groups) > 1 and fmean(groups[-2]) > fmean(groups[-1]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    firsts = [fmean(group) for group in groups for _ in group]
+    return [first + number * step for number, first in enumerate(firsts)]
 
 
 def _fair_share(sizes: Sequence[int], budget: int, least: int) -> int:
@@ -182,20 +196,22 @@ class _Builder:
         """Between trees."""
         return 6.0 if self.small_trees else 18.0
 
-    def set_block(self, one: PartialSet, top: float) -> tuple[SetBlock, float]:
+    def set_block(self, partial_set: PartialSet, top: float) -> tuple[SetBlock, float]:
         y = top
         trees = []
-        kept = _kept(len(one.trees), self.tree_share)
-        for tree in one.trees[:kept]:
-            block, y = self.tree_block(one, tree, y)
+        kept = _kept(len(partial_set.trees), self.tree_share)
+        for tree in partial_set.trees[:kept]:
+            block, y = self.tree_block(partial_set, tree, y)
             trees.append(block)
-        hidden = one.trees[kept:]
+        hidden = partial_set.trees[kept:]
         if hidden:
             queries = tuple(_by_length(planned for tree in hidden for planned in tree.queries))
-            block, y = self._stack(one, None, f"+ {len(hidden):,} more trees", "#94a3b8", [], queries, hidden, y)
+            block, y = self._stack(
+                partial_set, None, f"+ {len(hidden):,} more trees", "#94a3b8", [], queries, hidden, y
+            )
             trees.append(block)
-        chips, chips_height = self._chips(one)
-        height = 52.0 + chips_height + strip_height(len(one.trees)) + 46.0
+        chips, chips_height = self._chips(partial_set)
+        height = 52.0 + chips_height + strip_height(len(partial_set.trees)) + 46.0
         bottom = max(y, top + height + 18.0)
         shift = (bottom - 18.0 - (y - self.gap)) / 2
         if shift > 0:
@@ -205,9 +221,9 @@ class _Builder:
         card_y = min(max(middle - height / 2, top), bottom - height - 18.0)
         card = Box(SET_X, card_y, SET_WIDTH, height)
         placed = tuple(Chip(chip.text, chip.x, chip.y + card_y, chip.width) for chip in chips)
-        return SetBlock(one, card, placed, card_y + 52.0 + chips_height, tuple(trees)), bottom + 10.0
+        return SetBlock(partial_set, card, placed, card_y + 52.0 + chips_height, tuple(trees)), bottom + 10.0
 
-    def tree_block(self, one: PartialSet, tree: Tree, top: float) -> tuple[TreeBlock, float]:
+    def tree_block(self, partial_set: PartialSet, tree: Tree, top: float) -> tuple[TreeBlock, float]:
         bundles = _bundles(tree, self.by_window)
         kept = _kept(len(bundles), self.row_share)
         named = {index * len(bundles) // kept for index in range(kept)}  # spread over short and long windows
@@ -215,11 +231,11 @@ class _Builder:
         shown = [bundle for index, bundle in enumerate(bundles) if index in named]
         colour = PALETTE[self.drawn_trees % len(PALETTE)]
         self.drawn_trees += 1
-        return self._stack(one, tree, tree_name(self.plan, one, tree), colour, shown, rest, (), top)
+        return self._stack(partial_set, tree, tree_name(self.plan, partial_set, tree), colour, shown, rest, (), top)
 
     def _stack(
         self,
-        one: PartialSet,
+        partial_set: PartialSet,
         tree: Tree | None,
         name: str,
         colour: str,
@@ -232,7 +248,7 @@ class _Builder:
         small = self.small_trees or tree is None
         card_height = 26.0
         if tree is not None and not small:
-            card_height = 88.0 + (15.0 if len(used_techniques(one, tree)) > 1 else 0.0)
+            card_height = 88.0 + (15.0 if len(used_techniques(partial_set, tree)) > 1 else 0.0)
         rest_height = 24.0 + rest_lines(rest)[0] * rest_lines(rest)[1] if rest else 0.0
         inner = len(bundles) * row_height + rest_height
         height = max(inner, card_height)
@@ -246,17 +262,17 @@ class _Builder:
         rest_box = Box(QUERY_X, y, QUERY_WIDTH, rest_height)
         return TreeBlock(tree, name, colour, card, tuple(rows), rest, rest_box, hidden), top + height + self.gap
 
-    def _chips(self, one: PartialSet) -> tuple[list[Chip], float]:
+    def _chips(self, partial_set: PartialSet) -> tuple[list[Chip], float]:
         """Components in at most two lines; coordinates relative to the card's top."""
-        wanted = asked(one)
+        wanted = asked(partial_set)
         chips: list[Chip] = []
         x, y, line = SET_X + 14.0, 50.0, 0
         end = SET_X + SET_WIDTH - 14.0
-        for index, part in enumerate(one.components):
+        for index, part in enumerate(partial_set.components):
             uses = wanted[part.component]
             text = one_line(str(part.component)) + (f" ×{uses:,}" if uses > 1 else "")
             width = min(text_width(text, CHIP_SIZE) + 14.0, 180.0)
-            more = len(one.components) - index
+            more = len(partial_set.components) - index
             room = end - (52.0 if line == 1 and more > 1 else 0.0)
             if x + width > room:
                 if line == 1:
@@ -268,10 +284,10 @@ class _Builder:
         return chips, (line + 1) * (CHIP_HEIGHT + 5.0) + 8.0
 
 
-def used_techniques(one: PartialSet, tree: Tree) -> list[str]:
+def used_techniques(partial_set: PartialSet, tree: Tree) -> list[str]:
     """The techniques that answer something in a tree."""
     wanted = {part for planned in tree.queries for part in planned.query.components}
-    pairs = zip(one.components, tree.techniques, strict=True)
+    pairs = zip(partial_set.components, tree.techniques, strict=True)
     return list(dict.fromkeys(technique for part, technique in pairs if part.component in wanted))
 
 

@@ -6,38 +6,35 @@ from collections.abc import Iterator
 from itertools import islice
 
 from windloom.errors import WindloomError, near_names
-from windloom.explain.reasons import (
-    Sharing,
-    apart,
-    edges_without,
-    grouping,
-    own_edges,
-    sharing,
-    tree_name,
-)
+from windloom.explain.cost_views import CostView
+from windloom.explain.labels import answer_text, component_name, grouping, techniques, tree_name
+from windloom.explain.lines import fact, listing, one_line, wrapped
+from windloom.explain.partners import Sharing, apart, sharing
 from windloom.explain.scans import fed_text
-from windloom.explain.sentences import answer_text, component_name, fact, techniques, tree_cost, wrapped
-from windloom.explain.slices import about, edge_rate, mean_slice, measure_of
-from windloom.explain.words import count, listing, number, one_line
+from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
+from windloom.model.figures import count, number
+from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.plan.expressions import why_spark
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+from windloom.slicing.edges import EdgeSet
+from windloom.slicing.registry import find_slicing
 
 _NAMED_PARTNERS = 8
 _SHOWN_APART = 8
 
 
-def one_query_text(plan: Plan, name: str) -> str:
+def one_query_text(plan: Plan, name: str, costs: CostView) -> str:
     try:
-        one, tree, planned = plan.find(name)
+        partial_set, tree, planned = plan.find(name)
     except KeyError:
         known = [each.name for each in plan.queries]
         raise WindloomError(f"there is no query '{name}' in the plan", hint=near_names(name, known)) from None
     lines = [*wrapped(f"Query {one_line(name)}", "", "  "), "", *_text_lines(planned.query.text)]
-    lines += ["", *_path(plan, one, tree, planned)]
+    lines += ["", *_path(plan, partial_set, tree, planned)]
     lines += ["", *_windows(plan, tree, planned)]
-    lines += ["", *_shares(plan, one, tree, planned, sharing(plan)[name])]
-    lines += ["", *_cost(plan, one, tree, planned)]
+    lines += ["", *_shares(plan, partial_set, tree, planned, sharing(plan)[name])]
+    lines += ["", *_cost(plan, partial_set, tree, planned, costs)]
     return "\n".join(lines) + "\n"
 
 
@@ -48,18 +45,17 @@ def _text_lines(text: str) -> Iterator[str]:
         yield from wrapped(one_line(line), indent, indent + "  ")
 
 
-def _path(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
+def _path(plan: Plan, partial_set: PartialSet, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     yield "Path"
-    rate, source = plan.rate_of(plan.stream(one.stream))
+    rate, source = plan.rate_of(plan.stream(partial_set.stream))
     events = f"{number(rate)} events/s ({source})"
-    yield from fact("stream", f"{one_line(one.stream)}, {events}")
-    where = "every tuple" if one.where is None else f"tuples where {one_line(one.where.sql)}"
-    yield from fact("→ scan", fed_text(plan, one))
-    yield from fact("→ slices", f"set {one.number}: {where}; grouped by {grouping(one)}")
-    measure = measure_of(one)
-    yield from fact("", f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}")
-    yield from fact("→ tree", f"{tree_name(plan, one, tree)} of {count(len(tree.queries), 'query', 'queries')}")
-    yield from fact("", f"{edge_rate(tree.edges, measure)}; {techniques(one, tree, [planned])}")
+    yield from fact("stream", f"{one_line(partial_set.stream)}, {events}")
+    where = "every tuple" if partial_set.where is None else f"tuples where {one_line(partial_set.where.sql)}"
+    yield from fact("→ scan", fed_text(plan, partial_set))
+    yield from fact("→ slices", f"set {partial_set.number}: {where}; grouped by {grouping(partial_set)}")
+    yield from fact("", cut_text(partial_set, partial_set.edges))
+    yield from fact("→ tree", f"{tree_name(plan, partial_set, tree)} of {count(len(tree.queries), 'query', 'queries')}")
+    yield from fact("", f"{rate_text(partial_set, tree.edges)}; {techniques(partial_set, tree, [planned])}")
     yield from fact("→ answer", f"window_start, window_end, {answer_text(planned)}")
     if not planned.query.is_plain:
         yield from fact("", _evaluation(plan, planned))
@@ -82,16 +78,17 @@ def _windows(plan: Plan, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     mean = "" if slices.is_integer() else ", on average"
     spanned = f"{about(tree.edges)}{number(slices)} slices of its tree{mean}"
     yield from fact("a window", window.slices_text(spanned))
-    delay = plan.stream(planned.query.stream).delay_ticks
+    stream = planned.query.source.stream
+    delay = plan.stream(stream).delay_ticks
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
-    watermark = f"the watermark of {one_line(planned.query.stream)} ({latest})"
+    watermark = f"the watermark of {one_line(stream)} ({latest})"
     yield from fact("reported", f"once {watermark} passes {window.passed_text}")
 
 
-def _shares(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery, shared: Sharing) -> Iterator[str]:
+def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: PlannedQuery, shared: Sharing) -> Iterator[str]:
     yield "Shares"
-    yield from fact("partials", f"of set {one.number} with {_others(shared.in_set)}")
-    slices = f"of {tree_name(plan, one, tree)} with {_others(shared.in_tree)}"
+    yield from fact("partials", f"of set {partial_set.number} with {_others(shared.in_set)}")
+    slices = f"of {tree_name(plan, partial_set, tree)} with {_others(shared.in_tree)}"
     if shared.same_window:
         slices += f", {shared.same_window:,} of them with the very same window"
     yield from fact("slices", slices)
@@ -107,7 +104,7 @@ def _shares(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery, shar
     if near:
         yield from fact("neighbours", listing(map(one_line, near), _NAMED_PARTNERS))
     label, told = "apart from", 0
-    for other in islice(apart(plan, one, tree), _SHOWN_APART):
+    for other in islice(apart(plan, partial_set, tree), _SHOWN_APART):
         told += other.queries
         yield from fact(label, f"{other.place} ({count(other.queries, 'query', 'queries')}): {other.reason}")
         label = ""
@@ -120,22 +117,34 @@ def _others(how_many: int) -> str:
     return "nobody" if how_many == 0 else count(how_many, "other query", "other queries")
 
 
-def _cost(plan: Plan, one: PartialSet, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
+def _cost(plan: Plan, partial_set: PartialSet, tree: Tree, planned: PlannedQuery, costs: CostView) -> Iterator[str]:
     window = planned.query.window
-    own, rest = own_edges(plan, planned.query), edges_without(plan, tree, planned.query)
-    measure = measure_of(one)
+    own, rest = _own_edges(plan, planned.query), _edges_without(plan, tree, planned.query)
+    measure = measure_of(partial_set)
     yield "Costs"
-    yield from fact("reading", f"{number(plan.events_per_second(one))} events/s, once for the tree")
     fine = tree.fine_edges
     added = measure.rate(fine) - (measure.rate(rest) if rest.classes else 0.0)
     approx = "" if fine.density.exact and rest.density.exact else "≈ "
     needs = f"needs {edge_rate(own, measure)}"
     if rest.classes:
         needs += "; the others have all of them" if added <= 0 else f"; adds {approx}{number(added)} to the others'"
-    yield from fact("edges", needs)
+    if partial_set.window.is_sliced:
+        yield from fact("edges", needs)
     answers = measure.pace * TICKS_PER_SECOND / window.slide_ticks
-    yield from fact("answers", f"{number(answers)} a second for every group")
-    yield from fact("its tree", tree_cost(tree, measure))
-    if len(tree.queries) > 1:
-        each = f"{about(tree.edges)}{number(measure.pace * tree.cost / len(tree.queries))} operations/s"
-        yield from fact("", f"{each} for each of its {len(tree.queries):,} queries, if split evenly")
+    most = "" if partial_set.window.is_sliced else "at most "
+    yield from fact("answers", f"{most}{number(answers)} per second for every group")
+    for label, text in costs.query_facts(partial_set, tree):
+        yield from fact(label, text)
+
+
+def _own_edges(plan: Plan, query: Query) -> EdgeSet:
+    """The edges and marks a query would need alone."""
+    slicing = find_slicing(plan.slicing)
+    return EdgeSet.of((*slicing.edges(query.window), *slicing.marks(query.window)))
+
+
+def _edges_without(plan: Plan, tree: Tree, query: Query) -> EdgeSet:
+    """The edges and marks that a tree would need without one of its queries."""
+    slicing = find_slicing(plan.slicing)
+    windows = {planned.query.window for planned in tree.queries if planned.name != query.name}
+    return EdgeSet.of(part for window in windows for part in (*slicing.edges(window), *slicing.marks(window)))

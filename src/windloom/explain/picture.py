@@ -1,17 +1,17 @@
-"""EXPLAIN as a picture: streams → slices → trees → queries, from left to right, as one SVG file."""
+"""EXPLAIN as a picture: streams → scans → slices → trees → queries, from left to right, as one SVG file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log10
 
-from windloom.explain.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, text_width
-from windloom.explain.layout import (
+from windloom.explain.blocks import (
     CHIP_HEIGHT,
     CHIP_SIZE,
     MARGIN,
     NAME_WIDTH,
     QUERY_X,
+    SCAN_X,
     SET_X,
     STREAM_X,
     TOP,
@@ -20,39 +20,49 @@ from windloom.explain.layout import (
     WINDOW_WIDTH,
     Layout,
     Row,
+    ScanBlock,
     SetBlock,
     StreamBlock,
     TreeBlock,
-    lay_out,
-    rest_lines,
-    strip_height,
-    used_techniques,
 )
-from windloom.explain.reasons import Sharing, counting, grouping, output_text, sharing, tree_name
-from windloom.explain.sentences import answer_text, shares_text, strategy_name, techniques, tree_cost
-from windloom.explain.slices import about, edge_rate, mean_slice, measure_of, repeats, slice_id_text
+from windloom.explain.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, text_width
+from windloom.explain.cost_views import CostView
+from windloom.explain.labels import (
+    answer_text,
+    counting,
+    grouping,
+    output_text,
+    strategy_name,
+    techniques,
+    tree_name,
+    windows_of_a_tuple,
+    windows_over,
+)
+from windloom.explain.layout import lay_out, rest_lines, strip_height, used_techniques
+from windloom.explain.legend import draw_legend
+from windloom.explain.lines import one_line
+from windloom.explain.partners import Sharing, shares_text, sharing
+from windloom.explain.scans import scan_notes, scan_title, scan_way
+from windloom.explain.slices import cut_text, measure_of, rate_text, repeats, slice_id_text
 from windloom.explain.strip import draw_strip
 from windloom.explain.window_lines import TimeAxis, draw_window
-from windloom.explain.words import count, number, one_line, share, windows_of_a_tuple
-from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
+from windloom.model.figures import count, number
 from windloom.plan.physical import Plan, PlannedQuery, Tree
 
 _STYLE = ".wl-q:hover .wl-hit{fill-opacity:.07}.wl-q:hover .wl-thread{stroke-opacity:1;stroke-width:2.5}"
-_LEGEND_HEIGHT = 64.0
 
 
-def explain_svg(plan: Plan) -> str:
+def explain_svg(plan: Plan, costs: CostView) -> str:
     """The plan as an SVG file that needs nothing from outside; pointing at a part shows its details."""
-    return _Picture(plan).draw()
+    return _Picture(plan, costs).draw()
 
 
 class _Picture:
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, costs: CostView) -> None:
+        self.plan, self.costs = plan, costs
         self.canvas = Canvas()
         self.layout: Layout = lay_out(plan)
         self.shared: dict[str, Sharing] = sharing(plan)
-        self.combine = sum(one.statistics.pace * tree.cost for one in plan.sets for tree in one.trees)
 
     def draw(self) -> str:
         queries = list(self.plan.queries)
@@ -64,7 +74,7 @@ class _Picture:
             self._threads(stream)
         for stream in self.layout.streams:
             self._stream(stream)
-        height = self._legend(self.layout.height + 8.0)
+        height = draw_legend(self.canvas, self.plan, self.layout)
         return self.canvas.document(WIDTH, height, title, style=_STYLE)
 
     def _header(self, queries: list[PlannedQuery]) -> str:
@@ -75,38 +85,39 @@ class _Picture:
             f"{'woven into' if len(trees) < len(queries) else 'in'} {count(len(trees), 'tree')}"
         )
         canvas.text(MARGIN, 44, title, 20, room=WIDTH - 2 * MARGIN, bold=True)
-        approx = "" if all(tree.edges.density.exact for tree in trees) else "≈ "
-        cost = (
-            f"strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}  ·  "
-            f"cost {approx}{number(plan.cost)} operations/s of event time: {number(plan.cost - self.combine)} to read "
-            f"tuples, {approx}{number(self.combine)} to combine slices"
-        )
-        canvas.text(MARGIN, 68, cost, 12.5, FAINT, room=WIDTH - 2 * MARGIN)
-        blocks = [tree for stream in self.layout.streams for one in stream.sets for tree in one.trees]
+        chosen = f"strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
+        told = f"{chosen}  ·  {self.costs.plan_text()}" if queries else chosen
+        canvas.text(MARGIN, 68, told, 12.5, FAINT, room=WIDTH - 2 * MARGIN)
+        blocks = [tree for stream in self.layout.streams for own in stream.sets for tree in own.trees]
         tree_x = min([TREE_X, *(block.card.x for block in blocks)])
-        for x, name in ((STREAM_X, "STREAMS"), (SET_X, "SLICES"), (tree_x, "TREES"), (QUERY_X, "QUERIES")):
+        columns = ((STREAM_X, "STREAMS"), (SCAN_X, "SCANS"), (SET_X, "SLICES"), (tree_x, "TREES"), (QUERY_X, "QUERIES"))
+        for x, name in columns:
             canvas.text(x, TOP - 19.0, name, 10.5, FAINT, room=120, bold=True)
         return title
 
     def _threads(self, block: StreamBlock) -> None:
         canvas = self.canvas
-        rate = block.stream.events_per_second or DEFAULT_EVENTS_PER_SECOND
-        for one in block.sets:
+        width = _thickness(self.plan.rate_of(block.stream)[0])
+        for scan in block.scans:
             x, y = block.card.right - 4, block.card.middle
-            canvas.curve(x, y, one.card.x, one.card.middle, "#cbd5e1", _thickness(rate))
-            for tree in one.trees:
+            canvas.curve(x, y, scan.card.x, scan.card.middle, _READ, width)
+            for fed in scan.sets:
+                canvas.curve(scan.card.right, scan.card.middle, fed.card.x, fed.card.middle, _READ, width)
+        for own in block.sets:
+            for tree in own.trees:
                 members = tree.hidden if tree.tree is None else (tree.tree,)
-                width = _thickness(max(measure_of(one.one).rate(each.edges) for each in members))
-                x, y = one.card.right, one.card.middle
+                width = _thickness(max(measure_of(own.partial_set).rate(each.edges) for each in members))
+                x, y = own.card.right, own.card.middle
                 canvas.curve(x, y, tree.card.x, tree.card.middle, tree.colour, width, extra=_SOFT)
 
     def _stream(self, block: StreamBlock) -> None:
         stream, box, canvas = block.stream, block.card, self.canvas
-        rate = stream.events_per_second or DEFAULT_EVENTS_PER_SECOND
-        given = "assumed" if stream.events_per_second is None else "given"
-        for one in block.sets:
-            self._set(one)
-        members = [each.query.window for each in self.plan.queries if each.query.stream == stream.name]
+        rate, given = self.plan.rate_of(stream)
+        for scan in block.scans:
+            self._scan(scan)
+        for own in block.sets:
+            self._set(own)
+        members = windows_over(self.plan, stream)
         windows = sum(window.windows_per_tuple or 0.0 for window in members)
         detail = f"a tuple lies in {windows_of_a_tuple(members)}, all queries together"
         title = f"stream {stream.name}\n{number(rate)} events/s ({given})\n{detail}"
@@ -116,35 +127,52 @@ class _Picture:
             canvas.text(box.x + 14, box.y + 25, one_line(stream.name), 14, PAPER, room=room, bold=True)
             canvas.text(box.x + 14, box.y + 44, f"{number(rate)} events/s", 11.5, "#e2e8f0", room=room)
             canvas.text(box.x + 14, box.y + 59, given, 10.5, "#cbd5e1", room=room)
-            canvas.text(box.x + 14, box.y + 77, f"{number(windows)} windows a tuple", 10.5, "#cbd5e1", room=room)
+            shown = f"{number(windows)} {'window' if windows == 1 else 'windows'} per tuple"
+            canvas.text(box.x + 14, box.y + 77, shown, 10.5, "#cbd5e1", room=room)
+
+    def _scan(self, block: ScanBlock) -> None:
+        canvas, scan, box = self.canvas, block.scan, block.card
+        with canvas.group("\n".join(scan_title(self.plan, scan))):
+            canvas.rect(box.x, box.y, box.width, box.height, WASH, radius=8, stroke="#94a3b8")
+            x, room = box.x + 14, box.width - 28
+            used = canvas.text(box.right - 14, box.y + 25, scan_way(scan), 11, room=room / 2, anchor="end")
+            canvas.text(x, box.y + 25, f"scan {scan.number}", 13, room=room - used - 8, bold=True)
+            for line, text in enumerate(scan_notes(scan)):
+                canvas.text(x, box.y + 44 + 16 * line, text, 10.5, FAINT, room=room)
 
     def _set(self, block: SetBlock) -> None:
-        canvas, one, box = self.canvas, block.one, block.card
+        canvas, partial_set, box = self.canvas, block.partial_set, block.card
         for tree in block.trees:
             self._tree(block, tree)
-        where = "every tuple" if one.where is None else f"where {one_line(one.where.sql)}"
-        groups = f"by {grouping(one)}" if one.group_by else "not grouped"
-        groups += "" if (counted := counting(one)) is None else f", {counted}"
-        measure = measure_of(one)
-        slices = f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}"
-        how = slice_id_text(one.slice_id, measure)
-        parts = (f"set {one.number} of {one_line(one.stream)}", where, groups, slices, how)
-        detail = "\n".join((*parts, f"edges repeat {repeats(one.edges, measure)}"))
+        where = "every tuple" if partial_set.where is None else f"where {one_line(partial_set.where.sql)}"
+        groups = f"by {grouping(partial_set)}" if partial_set.group_by else "not grouped"
+        groups += "" if (counted := counting(partial_set)) is None else f", {counted}"
+        measure = measure_of(partial_set)
+        slices = cut_text(partial_set, partial_set.edges)
+        how = slice_id_text(partial_set.slice_id, measure) if partial_set.window.is_sliced else ""
+        parts = (f"set {partial_set.number} of {one_line(partial_set.stream)}", where, groups, slices, how)
+        repeated = [f"edges repeat {repeats(partial_set.edges, measure)}"] if partial_set.window.is_sliced else []
+        cost = (f"{label}: {text}" for label, text in self.costs.set_facts(partial_set))
+        detail = "\n".join((*parts, *repeated, *cost))
         with canvas.group(detail):
             canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=8, stroke=RULE)
             x, right = box.x + 14, box.right - 14
             used = canvas.text(right, box.y + 23, slices, 11, FAINT, room=box.width * 0.66, anchor="end")
-            canvas.text(x, box.y + 23, f"set {one.number}", 13, room=box.width - 40 - used, bold=True)
+            canvas.text(x, box.y + 23, f"set {partial_set.number}", 13, room=box.width - 40 - used, bold=True)
             canvas.text(x, box.y + 41, f"{where} · {groups}", 11, INK, room=box.width - 28)
             for chip in block.chips:
                 canvas.rect(chip.x, chip.y, chip.width, CHIP_HEIGHT, WASH, radius=CHIP_HEIGHT / 2)
                 centre = chip.x + chip.width / 2
                 canvas.text(centre, chip.y + 12.7, chip.text, CHIP_SIZE, room=chip.width - 13.9, anchor="middle")
-            draw_strip(canvas, block)
-            bottom = block.strip_y + strip_height(len(one.trees)) + 32.0
-            if text_width(how, 10.5) > box.width - 28:
+            if partial_set.window.is_sliced:
+                draw_strip(canvas, block)
+            bottom = block.strip_y + strip_height(len(partial_set.trees)) + 32.0
+            room = box.width - 28
+            if cost_text := self.costs.set_text(partial_set):
+                room -= 14 + canvas.text(right, bottom, cost_text, 10.5, INK, room=room / 2, anchor="end")
+            if text_width(how, 10.5) > room:
                 how = how.partition(":")[0]
-            canvas.text(x, bottom, how, 10.5, FAINT, room=box.width - 28)
+            canvas.text(x, bottom, how, 10.5, FAINT, room=room)
 
     def _tree(self, owner: SetBlock, block: TreeBlock) -> None:
         canvas, box = self.canvas, block.card
@@ -162,25 +190,23 @@ class _Picture:
                 self._small_tree(owner, block, block.tree)
             else:
                 self._tree_card(owner, block, block.tree)
-                label = edge_rate(block.tree.edges, measure_of(owner.one))
+                label = rate_text(owner.partial_set, block.tree.edges)
                 canvas.text(box.x - 8, box.middle - 8, label, 10.5, block.colour, room=104, anchor="end", halo=True)
 
     def _tree_title(self, owner: SetBlock, tree: Tree) -> str:
-        measure = measure_of(owner.one)
         lines = [
-            f"{tree_name(self.plan, owner.one, tree)}: {count(len(tree.queries), 'query', 'queries')}",
-            f"slices: {edge_rate(tree.edges, measure)}, mean length {mean_slice(tree.edges, measure)}",
-            f"weaveability: {about(tree.edges)}{share(tree.weaveability)} of its queries' edges are common",
-            f"cost: {tree_cost(tree, measure)}",
-            techniques(owner.one, tree, tree.queries),
+            f"{tree_name(self.plan, owner.partial_set, tree)}: {count(len(tree.queries), 'query', 'queries')}",
+            f"slices: {cut_text(owner.partial_set, tree.edges)}",
+            *(f"{label}: {text}" for label, text in self.costs.tree_facts(owner.partial_set, tree)),
+            techniques(owner.partial_set, tree, tree.queries),
         ]
         return "\n".join(lines)
 
     def _small_tree(self, owner: SetBlock, block: TreeBlock, tree: Tree) -> None:
-        box, measure = block.card, measure_of(owner.one)
-        cost = f"cost {about(tree.edges)}{number(measure.pace * tree.cost)}"
+        box = block.card
+        cost = self.costs.trees_text(owner.partial_set, [tree])
         self.canvas.text(box.right - 10, box.middle + 4, cost, 10.5, FAINT, room=82, anchor="end")
-        rate = edge_rate(tree.edges, measure)
+        rate = rate_text(owner.partial_set, tree.edges)
         self.canvas.text(box.right - 96, box.middle + 4, rate, 10.5, FAINT, room=104, anchor="end")
         self.canvas.text(box.x + 12, box.middle + 4, block.name, 11.5, block.colour, room=74, bold=True)
 
@@ -191,24 +217,21 @@ class _Picture:
             right, box.y + 22, count(len(tree.queries), "query", "queries"), 11, room=room / 2, anchor="end"
         )
         canvas.text(x, box.y + 22, block.name, 13, block.colour, room=room - used - 8, bold=True)
-        cost = f"{about(tree.edges)}{number(owner.one.statistics.pace * tree.cost)} operations/s"
-        canvas.text(x, box.y + 41, f"cost {cost}", 11, room=room)
-        woven = "alone" if len(tree.queries) == 1 else f"weaveability {about(tree.edges)}{share(tree.weaveability)}"
-        canvas.text(x, box.y + 57, woven, 10.5, FAINT, room=room)
-        first, *others = used_techniques(owner.one, tree)
+        cost, note = self.costs.card_texts(owner.partial_set, tree)
+        canvas.text(x, box.y + 41, cost, 11, room=room)
+        canvas.text(x, box.y + 57, note, 10.5, FAINT, room=room)
+        first, *others = used_techniques(owner.partial_set, tree)
         canvas.text(x, box.y + 73, first, 10.5, FAINT, room=room)
         if others:
             canvas.text(x, box.y + 88, ", ".join(others), 10.5, FAINT, room=room)
 
     def _hidden_trees(self, owner: SetBlock, block: TreeBlock) -> None:
         box = block.card
-        cost = owner.one.statistics.pace * sum(tree.cost for tree in block.hidden)
-        with self.canvas.group(f"{block.name[2:]} not drawn one by one, cost {number(cost)} operations/s"):
+        cost = self.costs.trees_text(owner.partial_set, block.hidden)
+        with self.canvas.group(f"{block.name[2:]} not drawn one by one, cost {cost}"):
             dashes = ' stroke-dasharray="4 3"'
             self.canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=6, stroke=block.colour, extra=dashes)
-            used = self.canvas.text(
-                box.right - 10, box.middle + 4, f"cost {number(cost)}", 10.5, FAINT, room=80, anchor="end"
-            )
+            used = self.canvas.text(box.right - 10, box.middle + 4, cost, 10.5, FAINT, room=104, anchor="end")
             room = box.width - 32 - used
             self.canvas.text(box.x + 14, box.middle + 4, block.name, 11.5, FAINT, room=room, bold=True)
 
@@ -257,7 +280,7 @@ class _Picture:
         canvas.rect(box.x - 8, box.y + 12, 3, max(4.0, lines * pitch), block.colour, extra=' fill-opacity="0.5"')
         more = f"+ {len(block.rest):,} more" if block.rows else count(len(block.rest), "query", "queries")
         canvas.text(box.x + 4, middle + 1, more, 12, block.colour, room=NAME_WIDTH + WINDOW_WIDTH - 20, bold=True)
-        measure = measure_of(owner.one)
+        measure = measure_of(owner.partial_set)
         span = f"ranges {measure.short(min(ranges))} to {measure.short(max(ranges))}"
         drawn = "" if lines == len(block.rest) else f", {lines} of them drawn"
         canvas.text(box.x + 4, middle + 16, span + drawn, 10.5, FAINT, room=NAME_WIDTH + WINDOW_WIDTH - 8)
@@ -267,39 +290,9 @@ class _Picture:
             with canvas.group("\n".join(_brief(planned) for planned in block.rest[start:end])):
                 draw_window(canvas, self.axis, block.rest[start].query.window, y, block.colour, pitch)
 
-    def _legend(self, y: float) -> float:
-        canvas = self.canvas
-        hidden = self.layout.hidden_sets
-        if hidden:
-            trees = count(sum(len(one.trees) for one in hidden), "tree")
-            queries = count(sum(len(tree.queries) for one in hidden for tree in one.trees), "query", "queries")
-            text = f"+ {count(len(hidden), 'more set')} with {trees} and {queries}, not drawn: EXPLAIN as text has them"
-            canvas.text(SET_X, y + 8, text, 12, FAINT, room=WIDTH - SET_X - MARGIN, bold=True)
-            y += 26
-        canvas.line(MARGIN, y, WIDTH - MARGIN, y, RULE)
-        x, middle = MARGIN, y + 24
-        canvas.path(f"M{x + 4} {middle - 7}v14M{x + 16} {middle - 7}v14", INK, 1.4)
-        x = self._legend_text(x + 28, middle, "edge: a slice begins, to scale")
-        if any(tree.marks.classes for tree in self.plan.trees):
-            canvas.dot(x + 5, middle, 2.4, PAPER, extra=f' stroke="{INK}"')
-            x = self._legend_text(x + 16, middle, "mark: a window ends inside a slice")
-        canvas.line(x, middle, x + 30, middle, INK, 2, extra=' stroke-opacity="0.55"')
-        canvas.line(x, middle - 3.5, x, middle + 3.5, INK, 1.4)
-        canvas.dot(x + 30, middle, 3, INK)
-        x = self._legend_text(x + 42, middle, "window from slide (tick) to range (dot), log scale")
-        for step, colour in enumerate(("#2563eb", "#d97706", "#059669")):
-            canvas.rect(x + 9 * step, middle - 5, 8, 10, colour, radius=2)
-        x = self._legend_text(x + 36, middle, "colour: tree")
-        canvas.line(x, middle - 4, x + 26, middle - 4, "#cbd5e1", 2)
-        canvas.line(x, middle + 4, x + 26, middle + 4, "#cbd5e1", 7)
-        x = self._legend_text(x + 34, middle, "thicker: more events/s or edges/s, log scale")
-        self._legend_text(x, middle, "sum(x) ×3: a partial asked for by 3 queries")
-        return y + _LEGEND_HEIGHT - 16
 
-    def _legend_text(self, x: float, middle: float, text: str) -> float:
-        return x + self.canvas.text(x, middle + 4, text, 10.5, FAINT, room=WIDTH - MARGIN - x) + 24
-
-
+#: Threads of tuples.
+_READ = "#cbd5e1"
 _SOFT = ' stroke-opacity="0.38"'
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from windloom.explain.sentences import fact
+from windloom.explain.lines import fact, one_line, shorten
 from windloom.explain.slices import edge_rate, measure_of, slice_id_text
-from windloom.explain.words import count, one_line, shorten
+from windloom.model.figures import count
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import Fed, NativeScan, Scan, WovenScan, WovenSet
 
@@ -23,18 +23,18 @@ def scan_lines(plan: Plan, everything: bool = False) -> Iterator[str]:
         yield from _lines(plan, scan, everything)
 
 
-def scan_of(plan: Plan, one: PartialSet) -> tuple[Scan, Fed | WovenSet] | None:
+def scan_of(plan: Plan, partial_set: PartialSet) -> tuple[Scan, Fed | WovenSet] | None:
     """None: no tuple can be part of the set, and none is read for it."""
-    scan = plan.scan_of(one)
+    scan = plan.scan_of(partial_set)
     if scan is None:
         return None
     feeds: tuple[Fed | WovenSet, ...] = scan.feeds
-    return scan, next(fed for fed in feeds if fed.number == one.number)
+    return scan, next(fed for fed in feeds if fed.number == partial_set.number)
 
 
-def fed_text(plan: Plan, one: PartialSet) -> str:
+def fed_text(plan: Plan, partial_set: PartialSet) -> str:
     """Where a set's partials come from, in a few words."""
-    found = scan_of(plan, one)
+    found = scan_of(plan, partial_set)
     if found is None:
         return "nothing: no tuple satisfies its condition"
     scan, fed = found
@@ -43,24 +43,55 @@ def fed_text(plan: Plan, one: PartialSet) -> str:
     return f"scan {scan.number}, {_how(scan, fed)}"
 
 
+def scan_way(scan: Scan) -> str:
+    return "native" if isinstance(scan, NativeScan) else "woven"
+
+
 def intake_text(scan: Scan) -> str:
     """How tuples become partials, and why in this way."""
-    way = "native: Spark aggregates" if isinstance(scan, NativeScan) else "woven: Spark projects, kernels aggregate"
+    who = "Spark aggregates" if isinstance(scan, NativeScan) else "Spark projects, kernels aggregate"
+    way = f"{scan_way(scan)}: {who}"
     return f"{way} ({scan.why})" if scan.why else way
 
 
-def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
+def scan_title(plan: Plan, scan: Scan) -> list[str]:
+    """What the picture tells of a scan that is pointed at."""
+    lines = [_head(scan), intake_text(scan)]
+    lines += [f"bit {bit}: {one_line(predicate.sql)}" for bit, predicate in enumerate(scan.signature.predicates)]
+    feeds: tuple[Fed | WovenSet, ...] = scan.feeds
+    return lines + [_feed(plan, scan, fed) for fed in feeds]
+
+
+def scan_notes(scan: Scan) -> list[str]:
+    """The three lines on its card."""
+    bits = len(scan.signature.predicates)
+    if isinstance(scan, NativeScan):
+        made = "by " + ", ".join(one_line(part.sql) for part in scan.group_by) if scan.group_by else "not grouped"
+    else:
+        made = count(len(scan.columns), "column") if scan.columns else "time alone"
+    fed = f"feeds {count(len(scan.feeds), 'set')}" if scan.feeds else "counts late tuples"
+    return [made, f"signature of {count(bits, 'bit')}" if bits else "no signature", fed]
+
+
+def _head(scan: Scan) -> str:
     what = f"for {count(len(scan.feeds), 'set')}" if scan.feeds else "to count late tuples"
-    yield f"Scan {scan.number}: reads {one_line(scan.stream)} once {what}"
+    return f"Scan {scan.number}: reads {one_line(scan.stream)} once {what}"
+
+
+def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
+    yield _head(scan)
     yield from fact("intake", intake_text(scan))
     signature = scan.signature
     if signature.where is not None:
         told = "which all of them imply" if len(scan.feeds) > 1 else "before anything else"
         yield from fact("where", f"{one_line(signature.where.sql)}, {told}")
-    bits = [f"bit {bit}: {shorten(one_line(one.sql), _SQL_WIDTH)}" for bit, one in enumerate(signature.predicates)]
+    bits = [
+        f"bit {bit}: {shorten(one_line(predicate.sql), _SQL_WIDTH)}"
+        for bit, predicate in enumerate(signature.predicates)
+    ]
     yield from _some("signature", bits, "more", everything)
     if isinstance(scan, WovenScan):
-        columns = [shorten(one_line(one.sql), _SQL_WIDTH) for one in scan.columns]
+        columns = [shorten(one_line(column.sql), _SQL_WIDTH) for column in scan.columns]
         shown = columns if everything else columns[:_MANY]
         rest = f", and {len(columns) - len(shown):,} more" if len(shown) < len(columns) else ""
         places = ["time"] if scan.counted_by is None else ["time", "position"]
@@ -105,14 +136,14 @@ def _scan_json(scan: Scan) -> dict[str, Any]:
     about: dict[str, Any] = {
         "number": scan.number,
         "stream": scan.stream,
-        "intake": "native" if isinstance(scan, NativeScan) else "woven",
+        "intake": scan_way(scan),
         "why": scan.why,
         "where": None if signature.where is None else signature.where.sql,
         "predicates": [predicate.sql for predicate in signature.predicates],
         "feeds": [{"set": fed.number, "bit": fed.bit} for fed in feeds],
     }
     if isinstance(scan, WovenScan):
-        return {**about, "columns": [one.sql for one in scan.columns]}
+        return {**about, "columns": [column.sql for column in scan.columns]}
     return {
         **about,
         "group_by": [part.sql for part in scan.group_by],

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windloom.explain.words import count, is_astronomic, length, number, period, short_duration
+from windloom.explain.durations import is_astronomic, length, period
+from windloom.model.figures import count, number, short_duration
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.plan.physical import PartialSet
 from windloom.slicing.edges import EdgeClass, EdgeSet
@@ -48,8 +49,8 @@ class Measure:
 TIME = Measure()
 
 
-def measure_of(one: PartialSet) -> Measure:
-    return Measure(one.statistics.pace, one.window.is_of_positions)
+def measure_of(partial_set: PartialSet) -> Measure:
+    return Measure(partial_set.statistics.pace, partial_set.window.is_of_positions)
 
 
 def slice_id_text(slice_id: SliceId, measure: Measure = TIME) -> str:
@@ -67,7 +68,7 @@ def slice_id_text(slice_id: SliceId, measure: Measure = TIME) -> str:
         case GreatestSlice(classes=classes):
             text = f"{slice_id.way} of {len(classes)} edge classes"
             if len(classes) <= _LISTED_CLASSES:
-                text += ": " + "; ".join(every(one, measure) for one in classes)
+                text += ": " + "; ".join(every(edge_class, measure) for edge_class in classes)
             return text
         case PaneSlice(edges=edges):
             return f"{slice_id.way}: {every(edges, measure)}"
@@ -90,6 +91,22 @@ def about(edges: EdgeSet) -> str:
 def edge_rate(edges: EdgeSet, measure: Measure = TIME) -> str:
     rate = number(measure.rate(edges))
     return f"{about(edges)}{rate} {'edge' if rate == '1' else 'edges'}/s"
+
+
+def rate_text(partial_set: PartialSet, edges: EdgeSet) -> str:
+    """How many edges, or other beginnings of cells, the set or one of its trees has."""
+    measure = measure_of(partial_set)
+    if partial_set.window.is_sliced:
+        return edge_rate(edges, measure)
+    return f"at most {number(measure.rate(edges))} cells/s per group"
+
+
+def cut_text(partial_set: PartialSet, edges: EdgeSet) -> str:
+    """How a set, or one of its trees, is cut."""
+    if not partial_set.window.is_sliced:
+        return partial_set.window.cells_text
+    measure = measure_of(partial_set)
+    return f"{edge_rate(edges, measure)}, mean length {mean_slice(edges, measure)}"
 
 
 def mean_slice_ticks(edges: EdgeSet) -> float:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import pairwise
 
+from windloom.explain.blocks import SHOWN_STRIP_TREES, STRIP_ROW, SetBlock
 from windloom.explain.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, shown
-from windloom.explain.layout import SHOWN_STRIP_TREES, STRIP_ROW, SetBlock
+from windloom.explain.durations import is_astronomic
 from windloom.explain.slices import measure_of
-from windloom.explain.words import count, is_astronomic
+from windloom.model.figures import count
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import RegularSlice
 
@@ -29,17 +30,17 @@ def edges_between(edges: EdgeSet, start: int, end: int) -> list[int]:
     [0, 3, 4, 8, 9, 12]
     """
     found: set[int] = set()
-    for one in edges.classes:
-        found.update(range(start + (one.residue - start) % one.period, end, one.period))
+    for each in edges.classes:
+        found.update(range(start + (each.residue - start) % each.period, end, each.period))
     return sorted(found)
 
 
 def strip_span(block: SetBlock) -> tuple[int, str]:
     """How many ticks the strip shows, and what part of the whole that is."""
-    edges = block.one.edges
-    if isinstance(block.one.slice_id, RegularSlice):
+    edges = block.partial_set.edges
+    if isinstance(block.partial_set.slice_id, RegularSlice):
         # Several trees with coarser slices need a longer stretch to show how they differ.
-        slices = _REGULAR_SLICES if len(block.one.trees) == 1 else 5 * _REGULAR_SLICES
+        slices = _REGULAR_SLICES if len(block.partial_set.trees) == 1 else 5 * _REGULAR_SLICES
         return slices * edges.pane.period, "regular slices"
     room = int(_DRAWN_EDGES / edges.density.value)
     composite = edges.composite_slide
@@ -48,14 +49,14 @@ def strip_span(block: SetBlock) -> tuple[int, str]:
         number = "" if in_slide is None else f", {count(in_slide, 'edge')}"
         return composite, f"one composite slide{number}"
     span = _NICE_TICKS[max(0, bisect_right(_NICE_TICKS, room) - 1)]
-    whole = "an astronomic slide" if is_astronomic(composite) else measure_of(block.one).length(composite)
+    whole = "an astronomic slide" if is_astronomic(composite) else measure_of(block.partial_set).length(composite)
     return span, f"first part of {whole}"
 
 
 def draw_strip(canvas: Canvas, block: SetBlock) -> None:
     x, width = block.card.x + 14.0, block.card.width - 28.0
     span, what = strip_span(block)
-    trees = block.one.trees
+    trees = block.partial_set.trees
     top, height = block.strip_y, 24.0 if len(trees) == 1 else 16.0
     colour = block.trees[0].colour if len(trees) == 1 else INK
 
@@ -63,7 +64,7 @@ def draw_strip(canvas: Canvas, block: SetBlock) -> None:
         return [x + width * tick / span for tick in edges_between(edges, 0, span)]
 
     canvas.rect(x, top, width, height, WASH)
-    edges = places(block.one.edges)
+    edges = places(block.partial_set.edges)
     for left, right in list(pairwise([*edges, x + width]))[::2]:
         canvas.rect(left, top, right - left, height, colour, extra=' fill-opacity="0.16"')
     _ticks(canvas, edges, top, height, colour)
@@ -79,7 +80,7 @@ def draw_strip(canvas: Canvas, block: SetBlock) -> None:
             y += STRIP_ROW
     if len(trees) > SHOWN_STRIP_TREES:
         what += f", {SHOWN_STRIP_TREES} of {len(trees)} trees"
-    measure = measure_of(block.one)
+    measure = measure_of(block.partial_set)
     end = measure.short(span)
     canvas.text(x, y + 13.0, "0", 10, FAINT, room=30)
     canvas.text(x + width / 2, y + 13.0, what, 10, FAINT, room=width - 150, anchor="middle")

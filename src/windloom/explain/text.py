@@ -5,31 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from windloom.explain.one_query import one_query_text
-from windloom.explain.reasons import Sharing, asked, counting, grouping, sharing, tree_name
-from windloom.explain.scans import fed_text, scan_lines
-from windloom.explain.sentences import (
-    WIDTH,
+from windloom.explain.cost_views import CostView
+from windloom.explain.graph_lines import graph_lines
+from windloom.explain.labels import (
     answer_text,
     component_name,
-    fact,
+    counting,
+    grouping,
     property_names,
-    shares_text,
     strategy_name,
     techniques,
-    tree_cost,
-    wrapped,
-)
-from windloom.explain.slices import Measure, about, edge_rate, mean_slice, measure_of, repeats
-from windloom.explain.words import (
-    count,
-    number,
-    one_line,
-    share,
-    shorten,
+    tree_name,
     windows_of_a_tuple,
+    windows_over,
 )
+from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
+from windloom.explain.one_query import one_query_text
+from windloom.explain.partners import Sharing, asked, shares_text, sharing
+from windloom.explain.scans import fed_text, scan_lines
+from windloom.explain.slices import Measure, about, cut_text, measure_of, repeats
 from windloom.model.aggregate import COUNT_STAR
+from windloom.model.figures import count, number
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 from windloom.slicing.identify import RegularSlice
 
@@ -42,18 +38,18 @@ _NAME_WIDTH = 28
 _ANSWER_WIDTH = 200
 
 
-def explain_text(plan: Plan, *, all_queries: bool = False, query: str | None = None) -> str:
+def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, query: str | None = None) -> str:
     """The plan as text; with `query`, everything about the query of that name."""
     if query is not None:
-        return one_query_text(plan, query)
-    lines = [*_header(plan), *scan_lines(plan, all_queries)]
+        return one_query_text(plan, query, costs)
+    lines = [*_header(plan, costs), "", *graph_lines(plan, all_queries), *scan_lines(plan, all_queries)]
     shared = sharing(plan)
-    for one in plan.sets:
-        lines += ["", *_set_lines(plan, one, shared, all_queries)]
+    for partial_set in plan.sets:
+        lines += ["", *_set_lines(plan, partial_set, costs, shared, all_queries)]
     return "\n".join(lines) + "\n"
 
 
-def _header(plan: Plan) -> Iterator[str]:
+def _header(plan: Plan, costs: CostView) -> Iterator[str]:
     queries, trees = list(plan.queries), list(plan.trees)
     parts = (
         count(len(queries), "query", "queries"),
@@ -66,76 +62,78 @@ def _header(plan: Plan) -> Iterator[str]:
     yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
     if not queries:
         return
-    read = sum(len(one.trees) * plan.events_per_second(one) for one in plan.sets)
-    approx = "" if all(tree.edges.density.exact for tree in trees) else "≈ "
-    yield (
-        f"  cost {approx}{number(plan.cost)} operations/s of event time: "
-        f"{number(read)} to read tuples, {approx}{number(plan.cost - read)} to combine slices"
-    )
+    yield f"  {costs.plan_text()}"
     for stream in plan.streams:
         rate, source = plan.rate_of(stream)
-        windows = windows_of_a_tuple(one.query.window for one in queries if one.query.stream == stream.name)
+        windows = windows_of_a_tuple(windows_over(plan, stream))
         name = shorten(one_line(stream.name), _NAME_WIDTH)
         yield f"  rate of {name}: {number(rate)} events/s ({source})"
         yield f"  a tuple of {name} lies in {windows}, all queries together"
 
 
-def _set_lines(plan: Plan, one: PartialSet, shared: dict[str, Sharing], everything: bool) -> Iterator[str]:
-    yield shorten(f"Set {one.number}: partials of {one_line(one.stream)}", WIDTH)
-    yield from fact("where", "every tuple" if one.where is None else one_line(one.where.sql))
-    yield from fact("group by", grouping(one))
-    measure = measure_of(one)
-    if (counted := counting(one)) is not None:
+def _set_lines(
+    plan: Plan, partial_set: PartialSet, costs: CostView, shared: dict[str, Sharing], everything: bool
+) -> Iterator[str]:
+    yield shorten(f"Set {partial_set.number}: partials of {one_line(partial_set.stream)}", WIDTH)
+    yield from fact("where", "every tuple" if partial_set.where is None else one_line(partial_set.where.sql))
+    yield from fact("group by", grouping(partial_set))
+    measure = measure_of(partial_set)
+    if (counted := counting(partial_set)) is not None:
         yield from fact("counted", counted)
-    yield from fact("fed by", fed_text(plan, one))
+    yield from fact("fed by", fed_text(plan, partial_set))
     label = "partials"
-    for line in _component_lines(one):
+    for line in _component_lines(partial_set):
         yield from fact(label, line)
         label = ""
-    yield from fact("slices", f"{edge_rate(one.edges, measure)}, mean length {mean_slice(one.edges, measure)}")
-    if not isinstance(one.slice_id, RegularSlice):
-        yield from fact("repeat", repeats(one.edges, measure))
-    shown = one.trees if everything or len(one.trees) <= _FEW_TREES else one.trees[:_FEW_TREES]
+    yield from fact("slices" if partial_set.window.is_sliced else "cells", cut_text(partial_set, partial_set.edges))
+    if not isinstance(partial_set.slice_id, RegularSlice):
+        yield from fact("repeat", repeats(partial_set.edges, measure))
+    for name, text in costs.set_facts(partial_set):
+        yield from fact(name, text)
+    shown = partial_set.trees if everything or len(partial_set.trees) <= _FEW_TREES else partial_set.trees[:_FEW_TREES]
     for tree in shown:
         yield ""
-        yield from _tree_lines(plan, one, tree, shared, everything)
-    hidden = one.trees[len(shown) :]
+        yield from _tree_lines(plan, partial_set, tree, costs, shared, everything)
+    hidden = partial_set.trees[len(shown) :]
     if hidden:
         queries = count(sum(len(tree.queries) for tree in hidden), "query", "queries")
-        cost = f"cost {number(measure.pace * sum(tree.cost for tree in hidden))} operations/s"
+        cost = costs.trees_text(partial_set, hidden)
         yield ""
-        yield f"  … and {count(len(hidden), 'more tree')} with {queries}, {cost} {_SHOW_ALL}"
+        yield f"  … and {count(len(hidden), 'more tree')} with {queries}, cost {cost} {_SHOW_ALL}"
 
 
-def _component_lines(one: PartialSet) -> Iterator[str]:
+def _component_lines(partial_set: PartialSet) -> Iterator[str]:
     """Every component once, with how many queries share it."""
-    wanted = asked(one)
-    every = sum(1 for _ in one.queries)
-    names = [component_name(str(part.component)) for part in one.components]
-    types = ["" if part.argument_type is None else f"of {part.argument_type.name}" for part in one.components]
-    for part, name, type_name in zip(one.components, names, types, strict=True):
+    wanted = asked(partial_set)
+    every = sum(1 for _ in partial_set.queries)
+    names = [component_name(str(part.component)) for part in partial_set.components]
+    types = ["" if part.argument_type is None else f"of {part.argument_type.name}" for part in partial_set.components]
+    for part, name, type_name in zip(partial_set.components, names, types, strict=True):
         queries = wanted[part.component]
         use = f"asked by {queries:,} of {count(every, 'query', 'queries')}"
         if part.component == COUNT_STAR:
             use = "used by all, to know which windows have a row" if queries == 0 else f"used by all, {use}"
+        if part.component in partial_set.window.components:
+            use = "kept to know where windows end"
         if part.component.own is not None:
             use += f"; defined by the user, {', '.join(property_names(part))}"
         yield f"{name:{max(map(len, names))}}  {type_name:{max(map(len, types))}}  {use}"
 
 
-def _tree_lines(plan: Plan, one: PartialSet, tree: Tree, shared: dict[str, Sharing], everything: bool) -> Iterator[str]:
-    name = tree_name(plan, one, tree)
+def _tree_lines(
+    plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shared: dict[str, Sharing], everything: bool
+) -> Iterator[str]:
+    name = tree_name(plan, partial_set, tree)
     yield f"  {name.capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
-    measure = measure_of(one)
-    yield from fact("slices", f"{edge_rate(tree.edges, measure)}, mean length {mean_slice(tree.edges, measure)}", 4)
+    measure = measure_of(partial_set)
+    if partial_set.window.is_sliced:
+        yield from fact("slices", cut_text(partial_set, tree.edges), 4)
     if tree.marks.classes:
         marks = f"{about(tree.marks)}{number(measure.rate(tree.marks))} marks/s"
         yield from fact("marks", f"{marks}, where a window ends inside a slice", 4)
-    if len(tree.queries) > 1:
-        common = about(tree.edges) + share(tree.weaveability)
-        yield from fact("weaveability", f"{common} of its queries' edges are common", 4)
-    yield from fact("cost", tree_cost(tree, measure), 4)
-    yield from fact("technique", techniques(one, tree, tree.queries), 4)
+    for label, text in costs.tree_facts(partial_set, tree):
+        yield from fact(label, text, 4)
+    yield from fact("technique", techniques(partial_set, tree, tree.queries), 4)
     shown = tree.queries
     if len(tree.queries) > MANY_QUERIES:
         yield from fact("windows", _span(tree.queries, measure), 4)
@@ -162,7 +160,7 @@ def _examples(queries: tuple[PlannedQuery, ...]) -> tuple[PlannedQuery, ...]:
     for planned in queries:
         ranked.append((seen[planned.shape], planned))
         seen[planned.shape] += 1
-    return tuple(planned for _, planned in sorted(ranked, key=lambda one: one[0])[:_FEW_QUERIES])
+    return tuple(planned for _, planned in sorted(ranked, key=lambda pair: pair[0])[:_FEW_QUERIES])
 
 
 def _query_lines(queries: tuple[PlannedQuery, ...], tree: str, shared: dict[str, Sharing]) -> Iterator[str]:

@@ -1,23 +1,28 @@
 """EXPLAIN as JSON: the whole plan for programs, under keys that stay.
 
-    format           "windloom-plan/1"; the number changes when a key changes its meaning or goes away
+    format           "windloom-plan/2"; the number changes when a key changes its meaning or goes away
     strategy, slicing, technique
                      the choices the plan was made with
-    cost             {operations_per_second, read, combine, exact}
+    cost             {unit, total, exact; predicted: constants, job; of the papers: read, combine}
     counts           {queries, streams, scans, sets, trees}
+    nodes[]          {id, kind: "stream" | "scan" | "set" | "tree" | "answer", inputs[] of ids, and the stream, scan,
+                      set, tree, query or shape that it is}; every node stands behind its inputs
     streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "assumed", windows_per_tuple}
     scans[]          {number, stream, intake: "woven" | "native", why, where, predicates[], feeds[] {set, bit | null}},
                       woven: columns[]; native: group_by[], components[], edges_per_second
     sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
-                      edges, slice_id, trees[]}
+                      strategy, cost, edges, slice_id, trees[]}
       components[]     {name, kind, argument, by, where, type, family, properties[], asked_by}
       edges            {per_second, exact, mean_slice_seconds, composite_slide, composite_slide_ticks, per_composite,
                         classes[] {period_ticks, residue_ticks}}
       slice_id         {way, text, …} and the numbers of the way
-      trees[]          {number, name, edges, marks, weaveability, techniques {component: technique},
-                        cost {operations_per_second, edges_per_second, operations_per_edge, exact}, queries[]}
+      cost             {total; predicted: scan, partials, merge; of the papers: read}
+      trees[]          {number, name, edges, marks, techniques {component: technique}, cost, queries[]}
+        cost             {total, exact; predicted: own, combine, answers; of the papers: edges_per_second,
+                          operations_per_edge, weaveability}
         queries[]        {name, text, answer, having, shape,
-                          window {kind: "range" | "landmark" | "rows", range_ticks, slide_ticks, offset_ticks, text},
+                          window {kind: "range" | "landmark" | "rows" | "session", range_ticks, slide_ticks,
+                                  offset_ticks, text},
                           shares {slices_with, partials_with, same_window, components {name: {in_tree, in_set}}}}
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null,
                       evaluated_by: windloom | spark | null, why_spark | null}
@@ -33,11 +38,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from windloom.explain.reasons import Sharing, asked, output_text, sharing, spelled_out, tree_name
+from windloom.explain.cost_views import CostView
+from windloom.explain.durations import period
+from windloom.explain.graph_lines import graph_json
+from windloom.explain.labels import output_text, property_names, spelled_out, tree_name, windows_over
+from windloom.explain.partners import Sharing, asked, sharing
 from windloom.explain.scans import scans_json
-from windloom.explain.sentences import property_names
 from windloom.explain.slices import mean_slice_ticks, measure_of, slice_id_text
-from windloom.explain.words import period
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
@@ -46,27 +53,21 @@ from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Shape, Tree
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
 
-FORMAT = "windloom-plan/1"
+FORMAT = "windloom-plan/2"
 _LARGEST_SAFE = 2**53
 
 Json = dict[str, Any]
 
 
-def explain_json(plan: Plan) -> Json:
+def explain_json(plan: Plan, costs: CostView) -> Json:
     """The plan as values that `json.dumps` takes."""
-    read = sum(len(one.trees) * plan.events_per_second(one) for one in plan.sets)
     shared = sharing(plan)
     return {
         "format": FORMAT,
         "strategy": plan.strategy,
         "slicing": plan.slicing,
         "technique": plan.technique,
-        "cost": {
-            "operations_per_second": plan.cost,
-            "read": read,
-            "combine": plan.cost - read,
-            "exact": all(tree.edges.density.exact for tree in plan.trees),
-        },
+        "cost": costs.plan_json(),
         "counts": {
             "queries": len(shared),
             "streams": len(plan.streams),
@@ -74,9 +75,10 @@ def explain_json(plan: Plan) -> Json:
             "sets": len(plan.sets),
             "trees": sum(1 for _ in plan.trees),
         },
+        "nodes": graph_json(plan),
         "streams": [_stream(plan, stream) for stream in plan.streams],
         "scans": scans_json(plan),
-        "sets": [_set(plan, one, shared) for one in plan.sets],
+        "sets": [_set(plan, partial_set, costs, shared) for partial_set in plan.sets],
         "shapes": [_shape(shape) for shape in plan.shapes],
     }
 
@@ -88,26 +90,22 @@ def _stream(plan: Plan, stream: Stream) -> Json:
         "delay_ticks": stream.delay_ticks,
         "events_per_second": plan.rate_of(stream)[0],
         "rate": plan.rate_of(stream)[1],
-        "windows_per_tuple": sum(
-            planned.query.window.windows_per_tuple or 0.0
-            for planned in plan.queries
-            if planned.query.stream == stream.name
-        ),
+        "windows_per_tuple": sum(window.windows_per_tuple or 0.0 for window in windows_over(plan, stream)),
     }
 
 
-def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
-    wanted, how = asked(one), slice_id_text(one.slice_id, measure_of(one))
+def _set(plan: Plan, partial_set: PartialSet, costs: CostView, shared: dict[str, Sharing]) -> Json:
+    wanted, how = asked(partial_set), slice_id_text(partial_set.slice_id, measure_of(partial_set))
     return {
-        "number": one.number,
-        "stream": one.stream,
-        "where": None if one.where is None else one.where.sql,
+        "number": partial_set.number,
+        "stream": partial_set.stream,
+        "where": None if partial_set.where is None else partial_set.where.sql,
         "group_by": [
             {"expression": expression.sql, "type": type_.name}
-            for expression, type_ in zip(one.group_by, one.group_types, strict=True)
+            for expression, type_ in zip(partial_set.group_by, partial_set.group_types, strict=True)
         ],
-        "counted_by": None if one.counted_by is None else [part.sql for part in one.counted_by],
-        "pace": one.statistics.pace,
+        "counted_by": None if partial_set.counted_by is None else [part.sql for part in partial_set.counted_by],
+        "pace": partial_set.statistics.pace,
         "components": [
             {
                 "name": str(part.component),
@@ -120,34 +118,29 @@ def _set(plan: Plan, one: PartialSet, shared: dict[str, Sharing]) -> Json:
                 "properties": property_names(part),
                 "asked_by": wanted[part.component],
             }
-            for part in one.components
+            for part in partial_set.components
         ],
-        "strategy": one.strategy,
-        "edges": _edges(one.edges),
-        "slice_id": {"way": one.slice_id.way, "text": how, **_slice_id(one.slice_id)},
-        "trees": [_tree(plan, one, tree, shared) for tree in one.trees],
+        "strategy": partial_set.strategy,
+        "cost": costs.set_json(partial_set),
+        "edges": _edges(partial_set.edges),
+        "slice_id": {"way": partial_set.slice_id.way, "text": how, **_slice_id(partial_set.slice_id)},
+        "trees": [_tree(plan, partial_set, tree, costs, shared) for tree in partial_set.trees],
     }
 
 
-def _tree(plan: Plan, one: PartialSet, tree: Tree, shared: dict[str, Sharing]) -> Json:
+def _tree(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shared: dict[str, Sharing]) -> Json:
     wanted = {part for planned in tree.queries for part in planned.query.components}
     return {
         "number": tree.number,
-        "name": tree_name(plan, one, tree),
+        "name": tree_name(plan, partial_set, tree),
         "edges": _edges(tree.edges),
         "marks": _edges(tree.marks) if tree.marks.classes else None,
-        "weaveability": tree.weaveability,
         "techniques": {
             str(part.component): technique
-            for part, technique in zip(one.components, tree.techniques, strict=True)
+            for part, technique in zip(partial_set.components, tree.techniques, strict=True)
             if part.component in wanted
         },
-        "cost": {
-            "operations_per_second": tree.cost,
-            "edges_per_second": tree.edges_per_second,
-            "operations_per_edge": tree.final_operations_per_edge,
-            "exact": tree.edges.density.exact,
-        },
+        "cost": costs.tree_json(partial_set, tree),
         "queries": [_query(planned, shared[planned.name]) for planned in tree.queries],
     }
 
@@ -189,7 +182,9 @@ def _shape(shape: Shape) -> Json:
     return {
         "groups": columns(shape.groups),
         "columns": columns(shape.columns),
-        "select": None if shape.select is None else [{"name": name, "sql": one.sql} for name, one in shape.select],
+        "select": None
+        if shape.select is None
+        else [{"name": name, "sql": expression.sql} for name, expression in shape.select],
         "having": None if shape.having is None else shape.having.sql,
         "evaluated_by": None if shape.select is None else "windloom" if why_spark(shape) is None else "spark",
         "why_spark": why_spark(shape),
@@ -205,7 +200,7 @@ def _edges(edges: EdgeSet) -> Json:
         "composite_slide": period(edges.composite_slide),
         "composite_slide_ticks": _safe(edges.composite_slide),
         "per_composite": None if in_composite is None else _safe(in_composite),
-        "classes": [_class(one) for one in edges.classes],
+        "classes": [_class(each) for each in edges.classes],
     }
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
 
+from windloom.explain.blocks import LINE_WIDTH, QUERY_WIDTH, QUERY_X
 from windloom.explain.canvas import FAINT, RULE, Canvas, text_width
-from windloom.explain.layout import LINE_WIDTH, QUERY_WIDTH, QUERY_X
-from windloom.explain.words import short_duration
+from windloom.model.figures import short_duration
 from windloom.model.windows import Window
 
 _SECOND = 1_000_000

@@ -1,4 +1,4 @@
-"""Final aggregation: one file a technique behind one small interface, compiled, all queries of a tree at once."""
+"""Final aggregation: one file per technique behind one small interface, compiled, for all queries of a tree at once."""
 
 from windloom.kernels.techniques.registry import (
     TECHNIQUES,

@@ -1,6 +1,6 @@
 """The window of a query: `[RANGE 1 hour SLIDE 1 minute OFFSET 5 seconds]`, or the arguments of Spark's window().
 
-Windows of rows, `[ROWS 1000 SLIDE 100]`, are read by `row_bracket`.
+Windows of rows, `[ROWS 1000 SLIDE 100]`, are read by `row_bracket`, sessions by `session_bracket`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from windloom.errors import QueryError, WindloomError
 from windloom.language.tokens import Source, Span, is_word
 from windloom.model import LandmarkWindow, TimeWindow, Window, format_duration, parse_duration
 
-FORMS = "write [RANGE 1 hour SLIDE 1 minute], [TUMBLE 1 hour], [LANDMARK SLIDE 1 hour] or [ROWS 1000 SLIDE 100]"
+FORMS = (
+    "write [RANGE 1 hour SLIDE 1 minute], [TUMBLE 1 hour], [LANDMARK SLIDE 1 hour], [ROWS 1000 SLIDE 100]"
+    " or [SESSION GAP 5 minutes]"
+)
 
 _PARTS = ("RANGE", "WINDOW", "TUMBLE", "SLIDE", "OFFSET")
 _LANDMARK_FORM = "write [LANDMARK SLIDE 1 hour], or [UNTIL NOW SLIDE 1 hour]"
 
-#: Windows that are planned: the word that tells them, and their name.
+#: Windows that are not supported yet: the word that introduces them, and their name.
 _PLANNED = {
     "NOW": "windows of one instant (NOW)",
     "UNBOUNDED": "unbounded windows",
-    "SESSION": "session windows",
 }
 
 
@@ -148,12 +150,12 @@ def split_parts(
 
 
 def read_duration(tokens: Sequence[Token], source: Source) -> Duration:
-    """The duration written by these tokens: `1 hour 30 minutes`, `'10 minutes'`, `-5 s`."""
+    """The duration in these tokens: `1 hour 30 minutes`, `'10 minutes'`, `-5 s`."""
     text = ""
     last_start = -1
     for token in tokens:
         if token.start == last_start:
-            continue  # sqlglot takes the s of `10s` for a type suffix: three tokens at one place
+            continue  # sqlglot reads the s of `10s` as a type suffix: three tokens at one place
         last_start = token.start
         piece = token.text if token.token_type is TokenType.STRING else source.raw(token)
         text += piece if not text or text[-1] in "+-" else f" {piece}"

@@ -29,7 +29,7 @@ class CatalogStream:
 
 @dataclass(frozen=True, slots=True)
 class CatalogQuery:
-    """A query as written, not yet checked: its stream may be given elsewhere than in the catalog."""
+    """A query as written, not yet checked, because its stream may be given outside of the catalog."""
 
     name: str
     text: str
@@ -39,7 +39,7 @@ class CatalogQuery:
     _tokens: Sequence[Token] = field(repr=False, compare=False)
 
     def parse(self, streams: Mapping[str, Stream], own: Mapping[str, UserDefined] | None = None) -> Query:
-        """Check the query against the streams; errors tell the place in the catalog."""
+        """Checks the query against the streams; errors give the place in the catalog."""
         return read_query(self.name, self._tokens, self._source, streams, self.text, own)
 
 
@@ -52,13 +52,13 @@ class Catalog:
     source: str = "catalog"
 
     def parse(self, streams: Mapping[str, Stream] | None = None) -> tuple[Query, ...]:
-        """All queries, checked against the streams of the catalog and those given here, which go first."""
+        """All queries, checked against the streams given here and those of the catalog, in this order of precedence."""
         known = {each.stream.name: each.stream for each in self.streams} | dict(streams or {})
         return tuple(query.parse(known) for query in self.queries)
 
 
 def parse_catalog(text: str, source: str = "catalog") -> Catalog:
-    """Read a catalog; `source` is the name of its file, for errors.
+    """Reads a catalog; `source` is the name of its file, for errors.
 
     >>> catalog = parse_catalog('''
     ...     CREATE STREAM trades (ts TIMESTAMP, symbol STRING, price DOUBLE) TIME ts DELAY 10 seconds;
@@ -67,7 +67,7 @@ def parse_catalog(text: str, source: str = "catalog") -> Catalog:
     >>> catalog.streams[0].stream.delay_ticks, catalog.queries[0].name, catalog.queries[0].line
     (10000000, 'avg_1h', 3)
     """
-    # A byte-order mark is no part of the text; a space keeps every place where it was.
+    # A byte-order mark is not part of the text; a space in its place keeps all positions.
     text = " " + text[1:] if text.startswith("\ufeff") else text
     whole = Source(text, f"catalog '{source}'", None if source == "catalog" else source)
     streams: list[CatalogStream] = []
@@ -148,7 +148,7 @@ def _read_query_statement(tokens: Sequence[Token], name: Token, source: Source, 
 
 
 def _stream_read(query: CatalogQuery) -> Token | None:
-    """The name behind FROM, if the query has got that far."""
+    """The name after FROM, if there is one."""
     position = find_from(query._tokens)
     if position is None or position + 1 >= len(query._tokens):
         return None
@@ -156,7 +156,7 @@ def _stream_read(query: CatalogQuery) -> Token | None:
 
 
 def _check_not_read_before(stream: Stream, readers: list[tuple[CatalogQuery, Token]], line: int) -> None:
-    """A query above its stream is a file put together in the wrong order, and more often a name used twice."""
+    """A query before its stream shows statements in the wrong order or, more often, a name used twice."""
     for query, token in readers:
         if token.text.lower() == stream.name.lower():
             raise _too_early(query, token, line)

@@ -1,4 +1,4 @@
-"""What a literal means beside a column: only where Spark surely compares the two as values of one order."""
+"""What a literal means compared with a column, if Spark certainly compares the two as values of one order."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _NUMBER = re.compile(r"(?P<whole>\d*)(?P<point>\.(?P<fraction>\d*))?(?P<exponent
 _PLAIN_STRING = re.compile(r"'([^'\\]*)'")
 _DATE = re.compile(r"(?:DATE )?'(\d{4}-\d{2}-\d{2})'")
 _SUFFIX_BITS = {"Y": 8, "S": 16, "L": 64}
-#: Digits Spark gives an integer type when it compares it with decimals.
+#: The digits that Spark gives an integer type when it compares it with decimals.
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 #: Wider decimals are rounded before they are compared.
 _MOST_DIGITS = 38
-#: Whole numbers below it are exact as doubles, and no other integer is rounded to them.
+#: Whole numbers below this are exact as doubles, and no other integer is rounded to them.
 _EXACT_IN_DOUBLE = 2**53
 
 
-#: As which types two literals are tried to be compared.
+#: The types as which two literals may be compared.
 _INTEGERS = [DataType.parse(name) for name in ("tinyint", "smallint", "int", "bigint")]
 _PLAIN_TYPES = [DataType.parse(name) for name in ("bigint", "string", "boolean")]
 
@@ -44,7 +44,7 @@ class _Number:
 
 
 def domain_of(kind: DataType) -> Domain | None:
-    """The values of a column in their order; None for types that are compared as Spark alone knows."""
+    """The values of a column in their order; None for types whose comparison only Spark knows."""
     if kind.kind is TypeKind.INTEGER:
         return Domain(Kind.WHOLE, 0, -(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1)
     if kind.kind is TypeKind.DECIMAL and 0 <= kind.scale <= kind.precision:
@@ -55,7 +55,7 @@ def domain_of(kind: DataType) -> Domain | None:
 
 
 def constants(nodes: Sequence[exp.Expr], kind: DataType) -> list[Any] | None:
-    """Values of literals that one column is compared with at once; None if one of them is not surely understood."""
+    """The values of literals that a column is compared with at once; None if one of them may mean something else."""
     if kind.is_numeric:
         numbers = [_number(node) for node in nodes]
         known = [number for number in numbers if number is not None]
@@ -78,7 +78,7 @@ def number_type(node: exp.Expr) -> DataType | None:
 
 
 def literal_number_type(node: exp.Expr) -> DataType | None:
-    """The type of a numeric literal: a decimal has as many digits as are written, from the first that is not zero."""
+    """The type of a numeric literal: a decimal has as many digits as are written, from the first nonzero one."""
     number = _number(node)
     if number is None:
         return None
@@ -96,7 +96,7 @@ def whole_value(node: exp.Expr) -> int | None:
 
 
 def literal_order(one: exp.Expr, other: exp.Expr) -> int | None:
-    """How two literals compare (-1, 0, 1), where that is plain."""
+    """How two literals compare (-1, 0, 1), if that is certain."""
     for kind in _PLAIN_TYPES:
         values = constants((one, other), kind)
         if values is not None:
@@ -158,7 +158,7 @@ def _floating(text: str, sign: int, suffix: str | None) -> _Number | None:
     value = float(text)
     if not isfinite(value):
         return None
-    if suffix == "F":  # its exact value: it must be one of a float to be understood
+    if suffix == "F":  # its exact value, which must be that of a float to be understood
         return _Number("float", sign * Fraction(text)) if abs(value) <= EXACT_IN_FLOAT else None
     return _Number("double", sign * Fraction(value))
 
@@ -177,7 +177,7 @@ def _date(node: exp.Expr) -> int | None:
         day = date.fromisoformat(match[1]) if match is not None else None
     except ValueError:
         return None
-    # The day before and the day after must be dates that can be written, too.
+    # The days before and after must be dates that can be written, too.
     return day.toordinal() if day is not None and date.min < day < date.max else None
 
 

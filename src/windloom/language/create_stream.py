@@ -77,7 +77,7 @@ def _columns(tokens: Sequence[Token], whole: Span, source: Source) -> dict[str, 
 
 
 def _column_end(tokens: Sequence[Token], start: int) -> int:
-    """The comma behind a column, past those inside decimal(10, 2) and struct<a: int, b: int>."""
+    """The comma after a column, skipping those inside decimal(10, 2) and struct<a: int, b: int>."""
     depth = 0
     for index in range(start, len(tokens)):
         text = tokens[index].text
@@ -107,7 +107,7 @@ def _type(column: Sequence[Token], source: Source) -> DataType:
 
 
 def _without_constraints(tokens: Sequence[Token], source: Source) -> Sequence[Token]:
-    """NOT NULL and COMMENT may be pasted from a table's definition; they say nothing to a stream."""
+    """NOT NULL and COMMENT may be pasted from the definition of a table; they mean nothing for a stream."""
     for index, token in enumerate(tokens):
         rest = tokens[index:]
         if is_word(token, "COMMENT") and len(rest) == 2 and rest[1].token_type is TokenType.STRING:
@@ -125,7 +125,7 @@ def _options(tokens: Sequence[Token], source: Source) -> _Options:
         if not is_word(word, *_OPTIONS):
             hint = f"after the columns come {', '.join(_OPTIONS)}, in any order"
             raise source.error(f"cannot read '{source.raw(word)}' here", word, hint)
-        stop = start + 2  # the first token behind the word is its value even if it spells like an option
+        stop = start + 2  # the first token after the word is its value even if it is spelled like an option
         while stop < len(tokens) and not is_word(tokens[stop], *_OPTIONS):
             stop += 1
         name = word.text.upper()

@@ -52,7 +52,7 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Subquery: ("subqueries are not supported", "use one SELECT over one stream"),
     exp.Exists: ("subqueries are not supported", "use one SELECT over one stream"),
     exp.Window: ("OVER (…) is not supported", "the window of a query is the [RANGE … SLIDE …] after its stream"),
-    exp.Distinct: ("DISTINCT is not supported yet", "leave it away, or group by the column in a query of its own"),
+    exp.Distinct: ("DISTINCT is not supported yet", "leave it out, or group by the column in a separate query"),
     exp.WithinGroup: ("WITHIN GROUP is not supported yet", "supported: " + ", ".join(FUNCTIONS)),
     exp.Order: ("ORDER BY is not supported in a function", "aggregates take the tuples of a window as a set"),
     exp.Placeholder: ("parameters are not supported", "write the value itself"),
@@ -63,14 +63,14 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.AtTimeZone: ("AT TIME ZONE is not Spark SQL", "use from_utc_timestamp(ts, zone) or convert_timezone(…)"),
 }
 
-#: Operands that are one piece to the reader, whatever stands inside: parentheses, and aliases of select items.
+#: Operands that readers see as one unit, whatever they contain: parentheses, and aliases of select items.
 _CLOSED = (exp.Paren, exp.Column)
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 class Scope(Protocol):
-    """Where names of an expression come from, and whether it may aggregate."""
+    """What the names of an expression mean, and whether it may aggregate."""
 
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term: ...
 
@@ -87,7 +87,7 @@ class Scope(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An aggregate as it is written: its lower-case name and arguments, and what stands behind them."""
+    """An aggregate as written: its lower-case name, its arguments, and what follows them."""
 
     function: str
     node: exp.Anonymous
@@ -101,7 +101,7 @@ class Binder:
     def __init__(self, scope: Scope, source: Source, place: Span) -> None:
         self.scope = scope
         self.source = source
-        self.place = place  # for errors in nodes that know no place of their own
+        self.place = place  # for errors in nodes that have no place of their own
 
     def bind(self, node: exp.Expr) -> Term:
         handler = _HANDLERS.get(type(node))
@@ -111,7 +111,7 @@ class Binder:
         return self.scope.settle(handler(self, node))
 
     def operand(self, node: exp.Expr, least: Level) -> Term:
-        """Bind an operand; without parentheses around it, Spark's precedence must agree with the tree."""
+        """Binds an operand; without parentheses around it, Spark's precedence must agree with the tree."""
         term = self.bind(node)
         if term.level < least and not isinstance(node, _CLOSED):
             raise self.error("the operators can be read in two ways", node, "add parentheses")
@@ -124,7 +124,7 @@ class Binder:
         return self.source.wrap(error, span_of(node, self.place))
 
     def refuse_extras(self, node: exp.Expr, *known: str) -> None:
-        """A node may carry options of other dialects; what is not known here must not pass silently."""
+        """A node may carry options of other dialects; unknown ones must not pass silently."""
         for key, value in node.args.items():
             if key not in known and value not in (None, False, []):
                 raise self.error(f"'{key.strip('_')}' is not supported here", node, "see docs/language.md")
@@ -161,7 +161,7 @@ class Binder:
         return self.bind(node.this)
 
     def _binary(self, node: exp.Expr) -> Term:
-        """Chains lean to the left and can be long, so they are walked in a loop."""
+        """Chains lean to the left and can be long, so a loop follows them instead of recursion."""
         chain: list[exp.Expr] = []
         first: exp.Expr = node
         while type(first) in _BINARY:
@@ -322,7 +322,7 @@ class Binder:
 
     def _function(self, node: exp.Expr) -> Term:
         assert isinstance(node, exp.Anonymous)
-        # Quoted or not, a function is known by its name alone: backticks must not lead past the checks.
+        # Quoted or not, only the name identifies a function: backticks must not bypass the checks.
         name = node.name.lower()
         if not _IDENTIFIER.fullmatch(name):
             raise self.error(f"'{node.name}' is not the name of a function", node, "use the functions of Spark SQL")
@@ -334,7 +334,7 @@ class Binder:
         return self._call(name, [self._argument(name, index, each) for index, each in enumerate(node.expressions)])
 
     def _modified(self, node: exp.Expr) -> Term:
-        """An aggregate with FILTER (WHERE …), IGNORE NULLS or RESPECT NULLS behind it."""
+        """An aggregate followed by FILTER (WHERE …), IGNORE NULLS or RESPECT NULLS."""
         where, ignore_nulls, inner = None, None, node
         while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
             if isinstance(inner, exp.Filter):
@@ -343,7 +343,7 @@ class Binder:
                 ignore_nulls = isinstance(inner, exp.IgnoreNulls)
             inner = inner.this
         if not isinstance(inner, exp.Anonymous) or not self.scope.is_aggregate(inner.name.lower()):
-            self.bind(inner)  # what it is may be the greater mistake
+            self.bind(inner)  # the call itself may be the greater mistake
             word = "FILTER" if where is not None else "IGNORE NULLS" if ignore_nulls else "RESPECT NULLS"
             raise self.error(f"{word} can only follow an aggregate", inner, "supported: " + ", ".join(FUNCTIONS))
         return self.scope.aggregate(Call(inner.name.lower(), inner, where, ignore_nulls), self)

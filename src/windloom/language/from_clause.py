@@ -1,4 +1,4 @@
-"""Finds the FROM clause in the tokens of a query and takes it out: its window bracket is not SQL."""
+"""Finds the FROM clause in the tokens of a query and removes it, because its window bracket is not SQL."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REFUSED_CLAUSES = {
     TokenType.SORT_BY: _SORTED,
     TokenType.CLUSTER_BY: _SORTED,
     TokenType.DISTRIBUTE_BY: _SORTED,
-    TokenType.LIMIT: ("is not supported: every row of a window is reported", "cut the results where they are read"),
+    TokenType.LIMIT: ("is not supported: every row of a window is reported", "limit the results where they are read"),
     TokenType.UNION: ("is not supported", "write one query for each part"),
     TokenType.EXCEPT: ("is not supported", "write one query for each part"),
     TokenType.INTERSECT: ("is not supported", "write one query for each part"),
@@ -51,7 +51,7 @@ _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
 @dataclass(frozen=True, slots=True)
 class FromClause:
-    """Where a query reads: `bracket` are the tokens of its window, or None; `rest` is the query without the clause."""
+    """What a query reads: `bracket` are the tokens of its window, or None; `rest` is the query without the clause."""
 
     stream: Token
     alias: Token | None
@@ -105,7 +105,7 @@ def find_from(tokens: Sequence[Token]) -> int | None:
 
 
 def source_end(tokens: Sequence[Token]) -> Span:
-    """Just behind the last token."""
+    """The place just after the last token."""
     return Span(tokens[-1].end + 1, tokens[-1].end + 2)
 
 
@@ -170,7 +170,7 @@ def _closing(tokens: Sequence[Token], index: int) -> int:
 
 
 def _check_next(tokens: Sequence[Token], index: int, source: Source) -> None:
-    """What follows the FROM clause must be a clause we know; so must everything behind it."""
+    """What follows the FROM clause must be a known clause; so must everything after it."""
     if index < len(tokens):
         token = tokens[index]
         if token.token_type in _JOINS:

@@ -1,4 +1,4 @@
-"""Names of Spark SQL functions that a query must not call, and why; every other scalar function may be called."""
+"""The Spark SQL functions that a query must not call, and why; every other scalar function is allowed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER_AGGREGATES = frozenset(
     """.split()  # noqa: SIM905 - a table of words is easier to keep than a list of strings
 )
 
-#: Functions that make several rows of one.
+#: Functions that make several rows from one.
 GENERATORS = frozenset(
     """
     explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack variant_explode
@@ -29,7 +29,7 @@ GENERATORS = frozenset(
 )
 
 #: Functions whose answer depends on the clock, on chance, on the session or on where a row is stored.
-#: A replayed round could give other rows; two queries could not share them.
+#: A replayed round could give other rows, and two queries could not share them.
 CHANGING = frozenset(
     """
     aes_encrypt curdate current_catalog current_database current_date current_path current_role current_schema
@@ -39,7 +39,7 @@ CHANGING = frozenset(
     """.split()  # noqa: SIM905
 )
 
-#: Functions that look at the clock only when they are called without arguments.
+#: Functions that read the clock only if they are called without arguments.
 CHANGING_WITHOUT_ARGUMENTS = frozenset({"unix_timestamp", "to_unix_timestamp"})
 
 #: Functions that run code, or that look names up at run time.
@@ -60,7 +60,7 @@ def why_refused(name: str, arguments: int) -> tuple[str, str] | None:
     if name in OTHER_AGGREGATES:
         return f"{name}() is not supported yet", SUPPORTED
     if name in GENERATORS:
-        return f"{name}() makes several rows of one, which is not supported", "do it in the DataFrame of the stream"
+        return f"{name}() makes several rows from one, which is not supported", "do it in the DataFrame of the stream"
     if name in CHANGING or (name in CHANGING_WITHOUT_ARGUMENTS and arguments == 0):
         return (
             f"{name}() gives another answer each time, so results would depend on when and where they are computed",
@@ -68,8 +68,6 @@ def why_refused(name: str, arguments: int) -> tuple[str, str] | None:
         )
     if name in CODE:
         return f"{name}() is not allowed: a query is never run as code", "use the columns and functions of Spark SQL"
-    if name == "session_window":
-        return "session windows are not supported yet", "use [RANGE … SLIDE …] or window(…)"
     if name in WINDOWS:
         return f"{name}() can only stand in GROUP BY", "the columns window_start and window_end are always reported"
     return None

@@ -10,14 +10,20 @@ from windloom.errors import QueryError
 from windloom.language.bracket import Duration, make_window, parse_bracket
 from windloom.language.row_bracket import is_row_bracket, parse_row_bracket, partition_tokens
 from windloom.language.scopes import RowScope
-from windloom.language.statement import Statement, is_window_call
+from windloom.language.session_bracket import (
+    check_session_gap,
+    is_session_bracket,
+    make_session,
+    parse_session_bracket,
+)
+from windloom.language.statement import WINDOW_CALLS, Statement, is_window_call
 from windloom.language.terms import Term
 from windloom.model import Window
 
 
 @dataclass(slots=True)
 class Group:
-    """One grouping expression; `alias` is set by the select item that is the grouping itself."""
+    """One grouping expression; a select item that is the grouping itself sets `alias`."""
 
     term: Term
     named: exp.Expr
@@ -35,6 +41,8 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
     groups: list[Group] = []
     if clause.bracket is not None and is_row_bracket(clause.bracket):
         window = parse_row_bracket(clause.bracket, clause.bracket_span, statement.source, statement.stream)
+    elif clause.bracket is not None and is_session_bracket(clause.bracket):
+        window = parse_session_bracket(clause.bracket, clause.bracket_span, statement.source)
     elif clause.bracket is not None:
         window = parse_bracket(clause.bracket, clause.bracket_span, statement.source)
     group_by = statement.tree.args.get("group")
@@ -45,7 +53,7 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
         elif window is None:
             window = read_window_call(node, statement)
         else:
-            which = "in window()" if clause.bracket is None else "in the brackets after the stream"
+            which = "in GROUP BY" if clause.bracket is None else "in the brackets after the stream"
             raise statement.error("a query has one window only", written, f"there is one {which} already")
     if window is None:
         raise _no_window(statement)
@@ -55,7 +63,7 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
 
 
 def _check_partition(statement: Statement, groups: list[Group]) -> None:
-    """Windows of one key's tuples belong to that key."""
+    """Windows that count the tuples of one key belong to that key."""
     grouped = {group.term.column for group in groups}
     for token in partition_tokens(statement.clause.bracket or (), statement.source):
         column = statement.stream.find_column(token.text)
@@ -68,20 +76,32 @@ def _check_partition(statement: Statement, groups: list[Group]) -> None:
 
 
 def read_window_call(node: exp.Expr, statement: Statement) -> Window:
-    """`window(time, range [, slide [, offset]])`, as Spark writes it."""
-    stream = statement.stream
-    if not 2 <= len(node.expressions) <= 4:
-        hint = f"write window({stream.time}, '1 hour', '10 minutes')"
-        raise statement.error("window() takes the time column and one to three durations", node, hint)
+    """`window(time, range [, slide [, offset]])` or `session_window(time, gap)`, as Spark writes them."""
+    stream, name = statement.stream, node.name.lower()
+    most, takes, example = _CALLS[name]
+    if not 2 <= len(node.expressions) <= most:
+        raise statement.error(
+            f"{name}() takes the time column and {takes}", node, f"write {name}({stream.time}, {example})"
+        )
     column, *durations = node.expressions
     if statement.names.find_node(column) != (stream.time, []):
         raise statement.error(
-            f"window() must be over the time column of stream '{stream.name}'",
+            f"{name}() must be over the time column of stream '{stream.name}'",
             column,
-            f"write window({stream.time}, …)",
+            f"write {name}({stream.time}, …)",
         )
+    if name == "session_window":
+        check_session_gap(durations[0], statement)
+        return make_session(_duration(durations[0], statement), statement.source)
     length, *others = [_duration(each, statement) for each in durations]
     return make_window(statement.source, length, *others)
+
+
+#: Of Spark's functions: how many arguments they have at most, what these are, an example of them.
+_CALLS = {
+    "window": (4, "one to three durations", "'1 hour', '10 minutes'"),
+    "session_window": (2, "one duration", "'5 minutes'"),
+}
 
 
 def _duration(node: exp.Expr, statement: Statement) -> Duration:
@@ -91,7 +111,7 @@ def _duration(node: exp.Expr, statement: Statement) -> Duration:
 
 
 def _meant(node: exp.Expr, statement: Statement) -> exp.Expr:
-    """Follows GROUP BY 1 and GROUP BY alias to the select item they mean; columns go before aliases."""
+    """Resolves GROUP BY 1 and GROUP BY alias to the select item they mean; columns take precedence over aliases."""
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
         position = int(node.this)
         if not 1 <= position <= len(statement.items):
@@ -100,8 +120,9 @@ def _meant(node: exp.Expr, statement: Statement) -> exp.Expr:
         return statement.items[position - 1].node
     if isinstance(node, exp.Column) and len(node.parts) == 1 and statement.stream.find_column(node.name) is None:
         item = statement.aliases.get(node.name.lower())
-        if item is None and node.name.lower() == "window":
-            item = next((each for each in statement.items if is_window_call(each.node)), None)
+        if item is None and (name := node.name.lower()) in WINDOW_CALLS:
+            calls = (each for each in statement.items if is_window_call(each.node))
+            item = next((each for each in calls if each.node.name.lower() == name), None)
         return node if item is None else item.node
     return node
 
@@ -110,7 +131,7 @@ def _add(node: exp.Expr, written: exp.Expr, groups: list[Group], statement: Stat
     if isinstance(node, exp.Tuple):
         raise statement.error("GROUP BY takes a plain list", written, "write GROUP BY a, b without parentheses")
     if statement.window_reference(node) is not None:
-        hint = "every query is grouped by its window; leave it away"
+        hint = "every query is grouped by its window; leave it out"
         raise statement.error("the window is not a grouping column", written, hint)
     term = statement.bind(node, RowScope(statement.names, "GROUP BY"))
     kind = statement.stream.columns[term.column] if term.column is not None else None

@@ -1,4 +1,4 @@
-"""Reading holistic aggregates: DISTINCT, and the constants k and p among the arguments."""
+"""Reads holistic aggregates: DISTINCT, and the constants k and p among the arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from windloom.language.expressions import Binder
 from windloom.language.functions import SUPPORTED
 from windloom.model.aggregate import Constant, Function, find_function
 
-#: Of these, a value counts once in any case.
+#: For these, a value counts once in any case.
 _SAME_IF_DISTINCT = ("min", "max")
 
 
@@ -48,7 +48,7 @@ def _read_distinct(
     if len(given) != 1 or distinct.args.get("on") is not None:
         message = f"{function}(DISTINCT …) takes one argument, not {len(given)}"
         raise binder.error(
-            message, distinct, "for example count(DISTINCT user), or make one value of them: concat_ws(…)"
+            message, distinct, "for example count(DISTINCT user), or make one value from them: concat_ws(…)"
         )
     if name == "count":
         return "count_distinct", given[0], ()

@@ -1,7 +1,7 @@
 """Makes every literal one opaque token, so that it reaches Spark exactly as the user wrote it.
 
-sqlglot would unescape strings, turn `10L` into a cast and split intervals. Each of these is a chance to mean something
-else than Spark does (`-128Y` is a tinyint, the cast of 128 overflows), so literals are not interpreted here at all.
+sqlglot would unescape strings, turn `10L` into a cast and split intervals. Each of these could change the meaning
+(`-128Y` is a tinyint, the cast of 128 overflows), so literals are not interpreted here at all.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _worded(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, T
 
 
 def _string(tokens: Sequence[Token], index: int, source: Source) -> tuple[int, str]:
-    """Adjacent strings are one literal to Spark: `'it''s'` (an escaped quote), `'a' 'b'` (put together)."""
+    """To Spark, adjacent strings are one literal: `'it''s'` (an escaped quote), `'a' 'b'` (concatenated)."""
     stop = index
     text = ""
     while stop < len(tokens) and tokens[stop].token_type in _STRINGS:

@@ -1,4 +1,4 @@
-"""A WHERE to a predicate: for which values of which columns it is TRUE, by the rules of three-valued logic."""
+"""Turns a WHERE into a predicate: for which values of which columns it is TRUE, in three-valued logic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from windloom.model.predicate import Predicate
 from windloom.model.subject import IS_FALSE, IS_TRUE, ORDER, TRUTH, Subject
 from windloom.model.value_set import EMPTY, NULL, PRESENT, ValueSet, union
 
-#: Comparisons, with the operator that is meant when their sides are exchanged, and the one that is their negation.
+#: Comparisons, with the operator after exchanging their sides, and their negation.
 _Compared = exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE
 _OPERATORS: dict[type[exp.Expr], tuple[str, str]] = {
     exp.EQ: ("=", "="),
@@ -33,13 +33,13 @@ _OPERATORS: dict[type[exp.Expr], tuple[str, str]] = {
     exp.GTE: (">=", "<="),
 }
 _LIKES = (exp.Like, exp.ILike, exp.RegexpLike, exp.Escape)
-#: Nodes that are true, false or unknown, and that are looked into.
+#: Nodes that are true, false or unknown, and that are analysed.
 _CONDITIONS = exp.And | exp.Or | exp.Not | exp.Is | exp.In | exp.Between | exp.NullSafeEQ | exp.NullSafeNEQ | _Compared
 
 
 @lru_cache(maxsize=4_096)
 def analyse(where: Expression, stream: Stream) -> Predicate:
-    """The predicate of a WHERE on the tuples of a stream. What is not understood counts as a condition of its own.
+    """The predicate of a WHERE on the tuples of a stream. What is not understood becomes an opaque condition.
 
     >>> from windloom.model import DataType
     >>> trades = Stream("trades", {"price": DataType.parse("double"), "volume": DataType.parse("bigint")})
@@ -50,30 +50,30 @@ def analyse(where: Expression, stream: Stream) -> Predicate:
     try:
         tokens = tokenize(source)
         tree = parse_select(fold_literals(tokens, source), source)
-        names = Names(stream, frozenset(), frozenset())
+        names = Names(stream, (), frozenset())
         binder = Binder(RowScope(names, "WHERE"), source, Span.of(tokens))
         return Predicate.of(_Reader(names, binder).holds(tree.args["where"].this, True))
     except (QueryError, RecursionError):
-        return Predicate.opaque(where)  # deeper than can be looked into
+        return Predicate.opaque(where)  # nested too deeply to analyse
 
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """What is compared, and as values of which type."""
+    """What is compared, and as which type."""
 
     subject: Subject
     kind: DataType
 
 
 class _Reader:
-    """`holds` is asked twice of most conditions, when they are TRUE and when they are FALSE; else they are NULL."""
+    """`holds` is called twice for most conditions: when are they TRUE, and when FALSE? Otherwise they are NULL."""
 
     def __init__(self, names: Names, binder: Binder) -> None:
         self.names = names
         self.binder = binder
 
     def holds(self, node: exp.Expr, wanted: bool) -> Formula:
-        """Where the condition is TRUE or, if that is wanted, FALSE."""
+        """The predicate for which the condition is TRUE or, if that is wanted, FALSE."""
         node = _inside(node)
         if isinstance(node, exp.And | exp.Or):
             combine = all_of if isinstance(node, exp.And) == wanted else any_of
@@ -124,7 +124,7 @@ class _Reader:
         return atom(subject, values if wanted else PRESENT & values.complement)
 
     def _values(self, operator: str, typed: _Typed, right: exp.Expr) -> ValueSet | None:
-        """Values of the left side for which the comparison is TRUE; it is FALSE for others, except NULL."""
+        """The values of the left side for which the comparison is TRUE; it is FALSE for all others, except NULL."""
         if self._typed(right) == typed:
             return PRESENT if operator in ("=", "<=", ">=") else EMPTY
         found = constants([right], typed.kind)
@@ -135,7 +135,7 @@ class _Reader:
         items = [_inside(item) for item in node.expressions]
         known = [item for item in items if not isinstance(item, exp.Null)]
         if not known or (not wanted and len(known) < len(items)):
-            return NEVER  # beside NULL no value is surely not in the list
+            return NEVER  # if NULL is in the list, no value is certainly not in it
         typed = self._typed(left)
         found = constants(known, typed.kind) if typed is not None else None
         if typed is not None and found is not None:
@@ -145,7 +145,7 @@ class _Reader:
             return self._compare("=", left, items[0], wanted)
         kinds = {(item.is_string, number_type(item)) for item in items}
         if len(kinds) == 1 and all(is_literal(item) for item in items):
-            # Literals of one type mean the same in whatever order they stand.
+            # Literals of one type mean the same in any order.
             node = node.copy()
             node.set("expressions", sorted({item.sql(): item for item in items}.values(), key=str))
         return self._opaque(node, wanted)
@@ -190,7 +190,7 @@ class _Reader:
         typed = self._typed(node)
         return atom(self._condition(node) if typed is None else typed.subject, NULL)
 
-    # What is not looked into ------------------------------------------------------------------------------------
+    # What is not analysed ---------------------------------------------------------------------------------------
 
     def _like(self, node: exp.Expr, wanted: bool) -> Formula:
         like = node.this if isinstance(node, exp.Escape) else node
@@ -205,7 +205,7 @@ class _Reader:
         return atom(self._condition(node), IS_TRUE if wanted else IS_FALSE)
 
     def _condition(self, node: exp.Expr) -> Subject:
-        """Anything as a condition of which only the truth and NULL are known."""
+        """Any expression as an opaque condition, of which only truth and NULL are known."""
         typed = self._typed(node)
         if typed is not None and typed.subject.domain == TRUTH:
             return typed.subject
@@ -217,10 +217,10 @@ class _Reader:
         return Subject(term.sql, TRUTH, "", tuple(sorted(term.columns)), is_loose=loose, is_safe=safe)
 
     def _typed(self, node: exp.Expr) -> _Typed | None:
-        """The node as something with values in a known order."""
+        """The node as a subject with values in a known order."""
         kind = None if is_literal(node) else type_of(node, self.names) or cast_target(node)
         if kind is not None and kind.kind is TypeKind.BOOLEAN and not isinstance(node, exp.Column | exp.Cast):
-            return None  # a condition, which is looked into
+            return None  # a condition, which is analysed
         domain = domain_of(kind) if kind is not None else None
         if kind is None or domain is None:
             return None
@@ -236,7 +236,7 @@ class _Reader:
         return self.binder.bind(node).fit(Level.BIT_OR)
 
     def _is_safe(self, left: exp.Expr, right: exp.Expr) -> bool:
-        """Does no value make Spark fail when it compares the two: a string that must be read as a number would."""
+        """Can Spark compare the two without an error for any value? A string that must be read as a number can fail."""
         kinds = [self._kind(node) for node in (left, right)]
         return None not in kinds and kinds[0] == kinds[1]
 

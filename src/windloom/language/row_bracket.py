@@ -44,7 +44,7 @@ def parse_row_bracket(tokens: Sequence[Token], whole: Span, source: Source, stre
 
 
 def partition_tokens(tokens: Sequence[Token], source: Source) -> list[Token]:
-    """The names behind PARTITION BY, up to ROWS."""
+    """The names after PARTITION BY, up to ROWS."""
     if not tokens or is_word(tokens[0], "ROWS"):
         return []
     if not is_word(tokens[0], "PARTITION BY"):

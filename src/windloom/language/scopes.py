@@ -20,7 +20,7 @@ from windloom.model.scalar import Read
 _HINTS = {
     "WHERE": "filter on aggregates with HAVING",
     "GROUP BY": "group by columns, or by expressions of columns",
-    "FILTER": "it is asked of each tuple; filter on aggregates with HAVING",
+    "FILTER": "it is evaluated for each tuple; filter on aggregates with HAVING",
 }
 
 WINDOW_COLUMNS = ("window_start", "window_end")
@@ -31,21 +31,33 @@ class Names:
     """The columns of the stream, the names by which they may be qualified, and the aliases of the select list."""
 
     stream: Stream
-    qualifiers: frozenset[str]
+    qualifiers: tuple[str, ...]  # the stream and its alias, as they are written
     aliases: frozenset[str]
-    own: Mapping[str, UserDefined] = field(default_factory=dict)  # aggregates that users defined, by name
+    own: Mapping[str, UserDefined] = field(default_factory=dict)  # user-defined aggregates, by name
 
     def is_aggregate(self, function: str) -> bool:
         return function in FUNCTIONS or function in self.own
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
-        """The stream's column and the struct fields behind it."""
-        if len(parts) > 1 and parts[0].name.lower() in self.qualifiers:
+        """The column of the stream and the struct fields after it."""
+        if self._is_qualified(parts):
             column = self.stream.find_column(parts[1].name)
             if column is not None:
                 return column, parts[2:]
         column = self.stream.find_column(parts[0].name)
         return None if column is None else (column, parts[1:])
+
+    def _is_qualified(self, parts: list[exp.Identifier]) -> bool:
+        return len(parts) > 1 and parts[0].name.lower() in (name.lower() for name in self.qualifiers)
+
+    def _other_qualifier(self, written: str, column: str) -> str:
+        """What to write where a qualifier is unknown; nothing if it seems to be no qualifier."""
+        near = near_names(written, list(self.qualifiers))
+        if near.startswith("did you mean"):
+            return near
+        if self.stream.find_column(column) is None:
+            return ""
+        return " or ".join(["write " + column, *(f"{name}.{column}" for name in self.qualifiers)])
 
     def find_node(self, node: exp.Expr) -> tuple[str, list[exp.Identifier]] | None:
         """The same for a node that may or may not be a column."""
@@ -75,14 +87,10 @@ class Names:
     def unknown(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder, known: list[str]) -> Exception:
         first = parts[0]
         name = first.name
-        if len(parts) > 1 and name.lower() in self.qualifiers:
+        if self._is_qualified(parts):
             first, name = parts[1], parts[1].name
-        elif len(parts) == 2 and self.stream.find_column(parts[1].name):
-            return binder.error(
-                f"'{name}' is not the stream of this query",
-                first,
-                f"write {parts[1].name} or {self.stream.name}.{parts[1].name}",
-            )
+        elif len(parts) > 1 and (hint := self._other_qualifier(name, parts[1].name)):
+            return binder.error(f"'{name}' is not the stream of this query", first, hint)
         if len(parts) == 1 and not first.quoted and name.lower() in CHANGING:
             refused = why_refused(name.lower(), 0)
             assert refused is not None
@@ -129,8 +137,8 @@ class GroupScope:
     """Expressions on groups: the select list and HAVING.
 
     `groupings` maps canonical texts to their index, `aggregates` collects what the query needs, `aliases` are the
-    named select items so far. As in Spark, a column of the stream goes before an alias; in HAVING an alias goes before
-    a column that is not grouped.
+    named select items so far. As in Spark, a column of the stream takes precedence over an alias; in HAVING an alias
+    takes precedence over a column that is not grouped.
     """
 
     names: Names
@@ -200,7 +208,7 @@ class GroupScope:
         call: Call,
         binder: Binder,
     ) -> None:
-        """Types of expressions are Spark's to tell; of a column we know it now, and where it stands."""
+        """Checks the type of a bare column here, where its place is known; Spark decides the types of expressions."""
         checks = [
             *zip(terms, arguments, (aggregate.result_type, aggregate.check_by), strict=False),
             *((one, call.where, aggregate.check_where) for one in conditions if call.where is not None),
@@ -228,9 +236,9 @@ class GroupScope:
 
 
 def _arguments(call: Call, declared: Function | None, binder: Binder) -> tuple[list[exp.Expr], bool]:
-    """The arguments that are values of tuples, as many as there must be, and whether NULLs among them are ignored.
+    """The arguments that are values of tuples, in the right number, and whether NULLs among them are ignored.
 
-    What users define is not declared, and takes one argument.
+    User-defined aggregates are not declared, and take one argument.
     """
     function, arguments = call.function, list(call.node.expressions)
     nulls = [] if call.ignore_nulls is None else [call.ignore_nulls]
@@ -241,7 +249,7 @@ def _arguments(call: Call, declared: Function | None, binder: Binder) -> tuple[l
         if len(arguments) == 2 and isinstance(arguments[1], exp.Boolean):
             nulls.append(bool(arguments.pop().this))
         if len(nulls) > 1:
-            raise binder.error(f"{function}() is told twice what to do with NULL", call.node, "say it once")
+            raise binder.error(f"{function}() says twice what to do with NULL", call.node, "keep one of the two")
     else:
         _refuse_nulls(call, nulls, binder)
     takes, example = (2, "venue, price") if declared is not None and declared.arguments == 2 else (1, "price")

@@ -1,4 +1,4 @@
-"""One SELECT to `model.Query`: clause by clause, in the order in which their names depend on each other."""
+"""Turns one SELECT into a `model.Query`, clause by clause, in the order in which names depend on each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windloom.language.terms import Term
 from windloom.language.tokens import Source, Span, tokenize
 from windloom.model import Aggregate, Expression, Grouping, Output, Query, Stream, UserDefined, Window
 
-#: Columns every result has, or gets when it is written to a table that several queries share.
+#: Columns that every result has, or gets when it is written to a table that several queries share.
 _RESERVED = (*WINDOW_COLUMNS, "query")
 
 #: An output with its expression and the node that names it.
@@ -26,7 +26,7 @@ _Named = tuple[Output, Term, exp.Expr]
 def parse_query(
     name: str, text: str, streams: Mapping[str, Stream], own: Mapping[str, UserDefined] | None = None
 ) -> Query:
-    """Read one query, checked against the streams it may read from; `own` are aggregates that users defined.
+    """Reads one query and checks it against the streams it may read from; `own` are user-defined aggregates.
 
     >>> from windloom.model import DataType
     >>> trades = Stream("trades", {"ts": DataType.parse("timestamp"), "price": DataType.parse("double")}, time="ts")
@@ -50,7 +50,7 @@ def read_query(
     text: str,
     own: Mapping[str, UserDefined] | None = None,
 ) -> Query:
-    """Read the query in these tokens of a longer text."""
+    """Reads the query in these tokens of a longer text."""
     try:
         return _read(name, take_apart(tokens, source, streams, own or {}), text)
     except RecursionError:
@@ -67,8 +67,7 @@ def _read(name: str, statement: Statement, text: str) -> Query:
     _check_window(statement, window, aggregates)
     return Query(
         name,
-        statement.stream.name,
-        window,
+        statement.windowed(window),
         where,
         tuple(Grouping(group.name, group.term.row_expression()) for group in groups),
         tuple(aggregates),
@@ -80,7 +79,7 @@ def _read(name: str, statement: Statement, text: str) -> Query:
 
 
 def _check_window(statement: Statement, window: Window, aggregates: Iterable[Aggregate]) -> None:
-    """The lists of sub-windows are of slices, which some kinds of windows put together as time goes on."""
+    """FREQUENT needs the lists of sub-windows, and some kinds of windows merge slices as time goes on."""
     for one in aggregates:
         if one.function == "frequent" and not window.keeps_slices:
             hint = "use top(k, x), or a window of [RANGE … SLIDE …]"
@@ -136,7 +135,7 @@ def _indexes(groups: list[Group]) -> dict[str, int]:
 
 
 def _grouped(node: exp.Expr, scope: GroupScope, statement: Statement) -> Term:
-    """An expression made of aggregates, groupings and constants only."""
+    """An expression that consists of aggregates, groupings and constants only."""
     term = statement.bind(node, scope)
     if term.loose is not None:
         column = term.loose.name
@@ -149,7 +148,7 @@ def _grouped(node: exp.Expr, scope: GroupScope, statement: Statement) -> Term:
 
 
 def _is_window(item: Item, window: Window, statement: Statement) -> bool:
-    """Items that only ask for the window are accepted and left out: its columns are always reported first."""
+    """Items that only select the window are accepted and left out, because its columns are always reported first."""
     name = statement.window_reference(item.node)
     if name is None:
         return False
@@ -157,7 +156,7 @@ def _is_window(item: Item, window: Window, statement: Statement) -> bool:
         raise statement.error(
             f"the window cannot be called '{item.alias}'",
             item.named,
-            "the first columns are always window_start and window_end; leave the alias away",
+            "the first columns are always window_start and window_end; leave the alias out",
         )
     if is_window_call(item.node) and read_window_call(item.node, statement) != window:
         raise statement.error("this is not the window of the query", item.node, f"the query is over {window}")
@@ -165,7 +164,7 @@ def _is_window(item: Item, window: Window, statement: Statement) -> bool:
 
 
 def _check_names(statement: Statement, groups: list[Group], outputs: list[_Named]) -> None:
-    """Result columns are told apart without case, as Spark and readers of Parquet do."""
+    """The names of result columns are case-insensitive, as in Spark and in readers of Parquet."""
     seen: set[str] = set()
     named = [(group.name, group.named) for group in groups]
     named += [(output.name, node) for output, _, node in outputs]

@@ -15,14 +15,20 @@ from windloom.language.scopes import Names
 from windloom.language.syntax import parse_select, span_of
 from windloom.language.terms import Term
 from windloom.language.tokens import Source, Span
-from windloom.model import Stream, UserDefined
+from windloom.model import Stream, UserDefined, Window, WindowedStream
+
+#: Spark's functions that make windows.
+WINDOW_CALLS = ("window", "session_window")
 
 _CLAUSES = {"kind", "expressions", "where", "group", "having"}
-#: References to the window, and the aliases they may have: the columns of the window have fixed names.
+#: References to the window, and the aliases they may have, since the columns of the window have fixed names.
 _WINDOW_REFERENCES = {
     ("window",): "window",
     ("window", "start"): "window_start",
     ("window", "end"): "window_end",
+    ("session_window",): "session_window",
+    ("session_window", "start"): "window_start",
+    ("session_window", "end"): "window_end",
     ("window_start",): "window_start",
     ("window_end",): "window_end",
 }
@@ -49,6 +55,11 @@ class Statement:
     items: tuple[Item, ...]
     aliases: Mapping[str, Item]
 
+    def windowed(self, window: Window) -> WindowedStream:
+        """What the query reads, when its window is known."""
+        alias = None if self.clause.alias is None else self.clause.alias.text
+        return WindowedStream(self.stream.name, window, alias)
+
     def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
         return self.source.error(message, span_of(node, self._start), hint)
 
@@ -63,20 +74,20 @@ class Statement:
         return Span.of(self.clause.rest[:1])
 
     def window_reference(self, node: exp.Expr) -> str | None:
-        """What a reference to the window may be called; None when the node is no such reference."""
+        """The names that a reference to the window may have; None if the node is no such reference."""
         if is_window_call(node):
-            return "window"
+            return node.name.lower()
         if not isinstance(node, exp.Column):
             return None
         parts = tuple(part.name.lower() for part in node.parts)
-        # With GROUP BY window(…) the name `window` is the window's, even beside a column of that name.
-        if self.stream.find_column(parts[0]) and (self.clause.bracket is not None or parts[0] != "window"):
+        # With GROUP BY window(…) the name `window` means the window, even if a column has that name.
+        if self.stream.find_column(parts[0]) and (self.clause.bracket is not None or parts[0] not in WINDOW_CALLS):
             return None
         return _WINDOW_REFERENCES.get(parts)
 
 
 def is_window_call(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() == "window"
+    return isinstance(node, exp.Anonymous) and node.name.lower() in WINDOW_CALLS
 
 
 def take_apart(
@@ -89,8 +100,8 @@ def take_apart(
     items = tuple(_item(node, source, Span.of(clause.rest[:1])) for node in tree.expressions)
     # Of two items with one alias the first is meant; the duplicate is reported when the columns are named.
     aliases = {item.alias.lower(): item for item in reversed(items) if item.alias}
-    qualifiers = {clause.stream.text.lower()} | ({clause.alias.text.lower()} if clause.alias else set())
-    names = Names(stream, frozenset(qualifiers), frozenset(aliases), own)
+    qualifiers = tuple(token.text for token in (clause.stream, clause.alias) if token is not None)
+    names = Names(stream, qualifiers, frozenset(aliases), own)
     return Statement(source, stream, clause, tree, names, items, aliases)
 
 
@@ -105,7 +116,7 @@ def _find_stream(token: Token, streams: Mapping[str, Stream], source: Source) ->
 
 
 def _check_clauses(tree: exp.Select, source: Source, start: Span) -> None:
-    """Defence in depth: whatever sqlglot may have found beyond the clauses we know."""
+    """Defence in depth: refuses what sqlglot may have found beyond the clauses we know."""
     group = tree.args.get("group")
     found = {key for key, value in tree.args.items() if value} - _CLAUSES
     found |= {key for key, value in group.args.items() if value and key != "expressions"} if group else set()

@@ -1,4 +1,4 @@
-"""Tokens of a SELECT without its FROM clause to sqlglot's syntax tree, with as little interpretation as possible."""
+"""Turns the tokens of a SELECT without its FROM clause into sqlglot's syntax tree, with little interpretation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PREDICATES = (
     TokenType.RLIKE,
 )
 
-#: Words sqlglot gives a meaning that they do not have inside an expression of Spark SQL.
+#: Words that have a meaning for sqlglot that they do not have inside an expression of Spark SQL.
 _PLAIN_WORDS = {
     TokenType.WINDOW,
     TokenType.CURRENT_CATALOG,
@@ -41,14 +41,14 @@ _PLAIN_WORDS = {
     TokenType.SESSION_USER,
 }
 
-#: Refused before parsing: the tree does not tell where they stand.
+#: Refused before parsing, because the tree does not tell where they are.
 _REFUSED = {
     TokenType.SELECT: ("subqueries are not supported", "use one SELECT over one stream"),
     TokenType.PLACEHOLDER: ("parameters are not supported", "write the value itself"),
     TokenType.PARAMETER: ("parameters are not supported", "write the value itself"),
 }
 
-#: Behind an aggregate; `filter(…)` by itself is a function of arrays.
+#: After an aggregate; `filter(…)` by itself is a function of arrays.
 _FILTER = (TokenType.R_PAREN, TokenType.FILTER, TokenType.L_PAREN)
 _SIGNED_CAST = (TokenType.DASH, TokenType.NUMBER, TokenType.DCOLON)
 _OPENERS = (
@@ -79,7 +79,7 @@ class _SelectParser(SparkParser):
 
     That knowledge is there to translate between dialects: it reads `nvl` as COALESCE, `instr(s, x)` as LOCATE,
     `regexp_extract(s, p, 1)` as a call without the 1. A query goes from Spark SQL to Spark SQL, so a function stays
-    the name and the arguments it was written with.
+    the name and the arguments with which it was written.
     """
 
     FUNCTIONS = {}  # noqa: RUF012 - sqlglot declares it as a class variable
@@ -105,7 +105,7 @@ class _SelectParser(SparkParser):
         operand = self._parse_unary()
         if operand is None:
             self.raise_error("Expected an operand")
-        # sqlglot would drop the sign, but in Spark it makes a number of a string.
+        # sqlglot would drop the sign, but in Spark it turns a string into a number.
         return self.expression(exp.Anonymous(this="positive", expressions=[operand]))
 
     def _parse_between(self, this: exp.Expr | None) -> exp.Between:
@@ -141,7 +141,7 @@ def parse_select(tokens: Sequence[Token], source: Source) -> exp.Select:
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None
     except Exception as error:
-        # sqlglot stumbles over some texts in other ways than its own errors; the text is at fault all the same.
+        # sqlglot fails on some texts with other errors than its own; the text is at fault all the same.
         raise source.error("the query cannot be read", tokens[0], "check it against docs/language.md") from error
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
@@ -154,7 +154,7 @@ def _check_tokens(tokens: Sequence[Token], source: Source) -> None:
         kind = token.token_type
         if kind in _REFUSED:
             raise source.error(_REFUSED[kind][0], token, _REFUSED[kind][1])
-        # sqlglot skips superfluous commas; what should stand beside them may be forgotten.
+        # sqlglot skips superfluous commas, but something beside them may be missing.
         if kind is TokenType.COMMA and before.token_type in _OPENERS:
             raise source.error("unexpected ','", token, "remove it, or add what is missing before it")
         if before.token_type is TokenType.COMMA and kind in _ENDERS:
@@ -164,7 +164,7 @@ def _check_tokens(tokens: Sequence[Token], source: Source) -> None:
         if kinds == _FILTER and after.token_type is not TokenType.WHERE:  # sqlglot would do without it
             raise source.error("FILTER needs a WHERE", after, "for example sum(volume) FILTER (WHERE price > 10)")
     for sign, number, cast in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        # Spark takes the sign for a part of the number, sqlglot for an operator on the cast.
+        # Spark reads the sign as part of the number, sqlglot as an operator on the cast.
         if (sign.token_type, number.token_type, cast.token_type) == _SIGNED_CAST:
             hint = f"add parentheses, for example (-{number.text})::…"
             raise source.error("the operators can be read in two ways", sign, hint)

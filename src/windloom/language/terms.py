@@ -1,4 +1,4 @@
-"""A checked expression as canonical Spark SQL text, put together so that Spark reads it as we did."""
+"""A checked expression as canonical Spark SQL text, composed so that Spark reads it as we did."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Term:
     columns: frozenset[str] = frozenset()
     uses: frozenset[str] = frozenset()
     loose: exp.Expr | None = None
-    column: str | None = None  # the stream's column, when the expression is nothing else
-    name: str | None = None  # the name Spark would give it, when that is not the text
+    column: str | None = None  # the column of the stream, if the expression is nothing else
+    name: str | None = None  # the name that Spark would give it, if that is not the text
     tree: Scalar = field(default=Opaque("…"), compare=False)
 
     @classmethod
@@ -60,11 +60,11 @@ class Term:
 
     @property
     def placeholder(self) -> str | None:
-        """`__a{i}` or `__g{i}`, when the expression is one aggregate or one grouping and nothing else."""
+        """`__a{i}` or `__g{i}`, if the expression is one aggregate or one grouping and nothing else."""
         return self.over if self.over in self.uses else None
 
     def fit(self, least: Level) -> Term:
-        """The same expression as an operand that must bind at least so tightly."""
+        """The same expression as an operand that must bind at least this tightly."""
         if self.level >= least:
             return self
         over = self.over if self.placeholder else f"({self.over})"

@@ -26,7 +26,7 @@ LITERALS = (
     TokenType.NUMBER,
 )
 
-#: Longest source line shown whole; of longer ones only the surroundings of the caret are shown.
+#: The longest source line that is shown completely; of longer ones, only the part around the caret is.
 _SHOWN_CHARACTERS = 120
 
 
@@ -44,7 +44,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The whole text a user wrote, and what errors in it are about (`query 'avg_1h'`, `catalog 'demo.cql'`)."""
+    """The whole text that a user wrote, and its name in errors (`query 'avg_1h'`, `catalog 'demo.cql'`)."""
 
     text: str
     subject: str
@@ -65,11 +65,11 @@ class Source:
         return QueryError(f"{self.subject}: {message}", detail, hint)
 
     def wrap(self, error: WindloomError, at: Span | Token) -> QueryError:
-        """An error of the model, which knows no text, put at its place in the text."""
+        """An error of the model, which knows no text, with its place in the text."""
         return self.error(error.message, at, error.hint, fact=error.detail)
 
     def end(self) -> Span:
-        """Where something is missing at the end of the text."""
+        """The place of something that is missing at the end of the text."""
         stop = len(self.text.rstrip())
         return Span(stop, stop + 1)
 
@@ -119,7 +119,7 @@ def _untokenizable(source: Source, reason: str) -> QueryError:
     if match is None:
         return source.error("the text cannot be read", source.end(), "check quotes and special characters")
     quote, start = match.group(1), min(int(match.group(2)), max(len(source.text) - 1, 0))
-    # The reported place is inside the text; the quote itself opens at or just before it.
+    # The reported place is inside the text; the quote opens at or just before it.
     opening = source.text.rfind(quote, 0, start + 1)
     opening = start if opening < 0 else opening
     return source.error(f"the quote {quote} is never closed", Span(opening, opening + 1), f"close it with {quote}")
@@ -145,7 +145,7 @@ def _unclosed_comment(source: Source, opened: int) -> QueryError:
 
 
 def _check_balanced(source: Source, tokens: Sequence[Token]) -> None:
-    """Unbalanced brackets are reported where they open; a parser would report them anywhere."""
+    """Reports unbalanced brackets where they open; a parser would report them anywhere."""
     pending: list[Token] = []
     for token in tokens:
         if token.token_type in _OPENING:
@@ -163,12 +163,12 @@ def _check_balanced(source: Source, tokens: Sequence[Token]) -> None:
 
 
 def is_name(token: Token) -> bool:
-    """Can the token name a stream, a query or a column: a word, or anything in backticks."""
+    """Can the token name a stream, a query or a column? Words can, and anything in backticks."""
     if token.token_type is TokenType.IDENTIFIER:
         return bool(token.text)
     return token.token_type not in LITERALS and re.fullmatch(r"\w+", token.text) is not None
 
 
 def is_word(token: Token, *words: str) -> bool:
-    """Is the token one of these (upper-case) words, unquoted."""
+    """Is the token one of these (upper-case) words, unquoted?"""
     return token.token_type not in (*LITERALS, TokenType.IDENTIFIER) and token.text.upper() in words

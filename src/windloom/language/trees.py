@@ -1,4 +1,4 @@
-"""Trees of checked expressions: what a literal is worth, and how operators of the syntax are put together."""
+"""Trees of checked expressions: the values of literals, and how operators combine their operands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def truth(value: bool) -> Constant:
 
 
 def literal(text: str) -> Scalar:
-    """What Spark takes a literal for; those that depend on the session, or are rare, have no tree.
+    """A literal as Spark reads it; literals that depend on the session, or are rare, have no tree.
 
     >>> literal("0.05").kind.name, literal("-3000000000").kind.name, literal("X'1F'")
     ('decimal(2,2)', 'bigint', Opaque(what="X'1F'", depth=1))
@@ -75,7 +75,7 @@ def _integer(value: int, suffix: str | None) -> Constant | None:
 
 
 def negative(operand: Scalar, sql: str) -> Scalar:
-    """A minus sign before a number is a part of the literal, to Spark."""
+    """To Spark, a minus sign before a number is part of the literal."""
     is_number = isinstance(operand, Constant) and operand.kind.is_numeric and not sql.startswith("-")
     return literal(f"-{sql}") if is_number else apply("negative", operand)
 
@@ -85,7 +85,7 @@ def negated(tree: Scalar, is_negated: bool) -> Scalar:
 
 
 def is_tree(operand: Scalar, what: Scalar) -> Scalar:
-    """`operand IS what`, of NULL, TRUE or FALSE."""
+    """`operand IS what`, where `what` is NULL, TRUE or FALSE."""
     return apply("isnull", operand) if what == NULL else apply("<=>", operand, what)
 
 

@@ -1,20 +1,22 @@
 """What a query means, as immutable values: time, windows, types, expressions, predicates, aggregates, streams."""
 
 from windloom.model.aggregate import Aggregate, Component, Function, Needs, UserDefined
-from windloom.model.expression import Expression
+from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.predicate import Predicate, common, conjunction, covers, disjoint, implies
 from windloom.model.query import Grouping, Output, Query
 from windloom.model.signatures import most_signatures
+from windloom.model.source import WindowedStream
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
-from windloom.model.windows import LandmarkWindow, RowsWindow, TimeWindow, Window
+from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, Window
 
 __all__ = [
     "Aggregate",
     "Component",
     "DataType",
     "Expression",
+    "ExpressionKey",
     "Function",
     "Grouping",
     "LandmarkWindow",
@@ -23,11 +25,13 @@ __all__ = [
     "Predicate",
     "Query",
     "RowsWindow",
+    "SessionWindow",
     "Stream",
     "TimeWindow",
     "TypeKind",
     "UserDefined",
     "Window",
+    "WindowedStream",
     "common",
     "conjunction",
     "covers",

@@ -1,9 +1,9 @@
-"""Aggregates as values: a function of a window's tuples, the components it is answered from, and what users define.
+"""Aggregates as values: a function of a window's tuples, the components that answer it, and what users define.
 
 An aggregate is lifted into components (one value per slice and group), components are combined over slices, and the
 combined components are lowered to the answer. Queries that need the same component of the same expression share it:
-AVG(x) costs nothing beside SUM(x) and COUNT(x). Which functions there are is not said here: the cards of
-`windloom.aggregates` declare them, each with everything that is known of it.
+AVG(x) costs nothing in addition to SUM(x) and COUNT(x). The functions are not listed here: the cards of
+`windloom.aggregates` declare them, each with everything about it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ class Needs(Flag):
     COMMUTATIVE = auto()
     INVERTIBLE = auto()
     SELECTIVE = auto()  # the result is one of its two inputs
-    NEARLY_INVERTIBLE = auto()  # up to an error that can be bounded, and must be
-    LISTS = auto()  # values are lists of no fixed size, which are added up entry by entry
+    NEARLY_INVERTIBLE = auto()  # up to an error that must be bounded
+    LISTS = auto()  # values are lists of variable size, which are added entry by entry
 
 
 @dataclass(frozen=True, slots=True)
 class UserDefined:
     """An aggregate that a user wrote in Python; `aggregates.define` makes and checks it.
 
-    A value is a scalar, or `value_class` of the `fields` (name, type). Equal are two of one name and `digest`, which
-    tells the code of the functions: copies of one definition, such as an executor has, are the same aggregate.
+    A value is a scalar, or `value_class` of the `fields` (name, type). Two with the same name and `digest` are equal.
+    The digest identifies the code of the functions, so copies of one definition, as on executors, are the same
+    aggregate.
     """
 
     name: str
@@ -77,7 +78,7 @@ class UserDefined:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The number that a function takes beside its argument: the k of TOP(k, x), the p of QUANTILE(x, p)."""
+    """The number that a function takes besides its argument: the k of TOP(k, x), the p of QUANTILE(x, p)."""
 
     letter: str
     goes_first: bool
@@ -87,7 +88,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """What a card declares of a function: the kinds of its components, its type, and how CQL spells it.
+    """What a card declares about a function: the kinds of its components, its type, and its spelling in CQL.
 
     `spellings` maps further names to the constants that they imply: `median` is `quantile` with 0.5.
     """
@@ -99,8 +100,8 @@ class Function:
     constant: Constant | None = None
     arguments: int = 1  # expressions on tuples
     picks_nulls: bool = False  # takes IGNORE NULLS and RESPECT NULLS
-    is_distinct: bool = False  # spelled count(DISTINCT x), and known by no name of its own
-    is_approximate: bool = False  # answers are not, or not only, decided by the definition
+    is_distinct: bool = False  # spelled count(DISTINCT x), without a name of its own
+    is_approximate: bool = False  # the definition does not determine the answer completely
 
     def text(self, aggregate: Aggregate) -> str:
         """As CQL spells it, without FILTER."""
@@ -119,7 +120,7 @@ _FUNCTIONS: dict[str, Function] = {}
 
 
 def declare_function(function: Function) -> None:
-    """Make a function known by its name; what cards are for."""
+    """Makes a function known by its name; cards call this."""
     _FUNCTIONS[function.name] = function
 
 
@@ -137,7 +138,7 @@ class Component:
 
     kind: str
     argument: Expression | None = None
-    by: Expression | None = None  # what MIN_BY and MAX_BY look at
+    by: Expression | None = None  # what MIN_BY and MAX_BY compare
     where: Expression | None = None  # the condition that tuples must satisfy to count
     own: UserDefined | None = None  # of a kind that a user defined
 
@@ -146,7 +147,7 @@ class Component:
         return _filtered(call, self.where)
 
 
-#: Counts tuples; part of every set of partials: it tells which windows have a row, and counts late tuples.
+#: Counts tuples. Every set has it, because it tells which windows have a row, and counts late tuples.
 COUNT_STAR = Component("count(*)")
 
 
@@ -169,7 +170,7 @@ class Aggregate:
 
     @property
     def declared(self) -> Function | UserDefined:
-        """What is known of its function."""
+        """The declaration of its function."""
         return find_function(self.function) if self.own is None else self.own
 
     @property
@@ -182,7 +183,7 @@ class Aggregate:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """What is evaluated on the tuples of the stream."""
+        """The expressions that are evaluated on the tuples of the stream."""
         return tuple(one for one in (self.argument, self.by, self.where) if one is not None)
 
     @property
@@ -198,11 +199,11 @@ class Aggregate:
         return self.declared.type_of(self, argument_type or DataType.parse("void"))
 
     def check_by(self, by_type: DataType) -> None:
-        """Refuse what MIN_BY and MAX_BY cannot look at."""
+        """Refuses what MIN_BY and MAX_BY cannot compare."""
         self.check_order(self.by, by_type)
 
     def check_where(self, where_type: DataType) -> None:
-        """Refuse a FILTER that is no condition; NULL is one that is never satisfied."""
+        """Refuses a FILTER that is not a condition; NULL is a condition that is never satisfied."""
         if where_type.kind not in (TypeKind.BOOLEAN, TypeKind.NULL):
             raise WindloomError(
                 f"the FILTER condition '{self.where}' is not a condition",
@@ -211,7 +212,7 @@ class Aggregate:
             )
 
     def check_number(self, argument_type: DataType) -> None:
-        """Refuse what is no number."""
+        """Refuses an argument that is not a number."""
         if not argument_type.is_numeric:
             raise WindloomError(
                 f"cannot take '{self}'",
@@ -220,7 +221,7 @@ class Aggregate:
             )
 
     def check_order(self, expression: Expression | None, kind: DataType) -> None:
-        """Refuse what has no order."""
+        """Refuses an expression whose values have no order."""
         if not kind.is_ordered:
             raise WindloomError(
                 f"cannot take '{self}'",

@@ -1,4 +1,4 @@
-"""The approximate aggregates: how coarse their summaries of a slice are, and so how far an answer may be off.
+"""The approximate aggregates: how coarse their summaries of a slice are, and the resulting error of an answer.
 
 | aggregate             | a slice keeps                                            | an answer is                      |
 |-----------------------|----------------------------------------------------------|-----------------------------------|
@@ -7,7 +7,7 @@
 | APPROX_TOP            | how often its 1,000 most frequent values occur           | too low by 0.2 % of all, at most  |
 
 They are HyperLogLog, DDSketch, and the lists of Misra and Gries.
-The first two depend on nothing but the values of the window, however it is cut into slices, rounds and shards.
+The first two depend only on the values of the window, however it is divided into slices, rounds and shards.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import math
 REGISTER_BITS = 12
 REGISTERS = 1 << REGISTER_BITS
 STANDARD_ERROR = 1.04 / math.sqrt(REGISTERS)
-#: Bits of a hash that ranks are counted in.
+#: The bits of a hash in which ranks are counted.
 RANK_BITS = 64 - REGISTER_BITS
-#: Bits that hold a rank where it travels in one number with its register.
+#: The bits that hold a rank where it shares a number with its register.
 PACKED_RANK_BITS = 8
 
 #: DDSketch: bucket i holds GROWTH ** (i - 1) < |x| <= GROWTH ** i.
 RELATIVE_ERROR = 0.01
 GROWTH = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
-#: What is added to a bucket's number, so that the sign of the sum is that of the values; then infinities, then NaN.
+#: Added to the number of a bucket, so that the sum has the sign of the values; then infinities, then NaN.
 FIRST_BUCKET, INFINITE_BUCKET, NAN_BUCKET = 1_000_000, 2_000_000, 3_000_000
 
 #: Entries that a slice keeps for APPROX_TOP; while merging, a list may grow to twice as many.
 MOST_ENTRIES = 1_000
-#: Of the values in a window: once for what slices leave out, once for what merging takes away.
+#: The largest error, as a share of the values in a window: half from what slices leave out, half from merging.
 TOP_ERROR = 2 / (MOST_ENTRIES + 1)

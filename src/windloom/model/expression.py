@@ -11,12 +11,20 @@ _QUOTED_WORDS = {"true", "false", "null", "not", "current_path"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class ExpressionKey:
+    """An expression where it is evaluated: the same text has another type on the tuples of another relation."""
+
+    relation: str  # the name of a stream
+    sql: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class Expression:
     """`sql` is generated from a checked syntax tree, never the user's raw text.
 
     Equal expressions have equal text, which is how components, predicates and groupings are recognised as shared.
-    `column` names the stream's column when the expression is nothing but that column. `tree` is the same expression as
-    a tree, where it is one over aggregates and groupings; the text tells everything about it.
+    `column` names the column of the stream if the expression is nothing but that column. `tree` is the same expression
+    as a tree, if it is over aggregates and groupings; equality depends on the text alone.
     """
 
     sql: str

@@ -1,7 +1,7 @@
 """Conditions on a tuple with two truth values: subjects whose value is in a set, joined by AND and OR.
 
-NOT is not needed: a set has a complement, and in it NULL, which SQL's third truth value comes from, is a value like any
-other. The constructors `all_of` and `any_of` keep formulas flat, with one atom a subject and without constants.
+NOT is not needed: a set has a complement, in which NULL, the origin of SQL's third truth value, is a value like any
+other. The constructors `all_of` and `any_of` keep formulas flat, with one atom per subject and without constants.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from functools import cached_property, lru_cache
 from windloom.model.subject import Level, Subject, Text, join_texts
 from windloom.model.value_set import ValueSet, classes, intersection, union
 
-#: Values known, or assumed, of some subjects.
+#: The known or assumed values of some subjects.
 Context = Mapping[Subject, ValueSet]
 
-#: Case distinctions made before a question counts as undecided.
+#: The number of case distinctions before a question counts as undecided.
 _MOST_CASES = 1_000
-#: Parts of one formula that are compared with each other.
+#: The largest number of parts of one formula that are compared with each other.
 _MOST_PARTS_COMPARED = 32
 
 
@@ -60,7 +60,7 @@ class _Compound:
 
     @cached_property
     def ordered(self) -> list[Formula]:
-        """What cannot fail goes first; of the rest one part may guard the next, so these stay in order."""
+        """Parts that cannot fail come first; among the others, one may guard the next, so these stay in order."""
         safe = sorted((part for part in self.parts if part.is_safe), key=lambda part: part.text[0])
         return safe + [part for part in self.parts if not part.is_safe]
 
@@ -87,10 +87,10 @@ ALWAYS, NEVER = All(frozenset(), ()), AnyOf(frozenset(), ())
 
 
 def guarded(formula: Formula) -> str:
-    """SQL that is TRUE for the same tuples, in which no part is evaluated unless those before it leave it open.
+    """SQL that is TRUE for the same tuples, and evaluates a part only if those before it do not decide.
 
-    Spark promises that of CASE. AND and OR it evaluates from left to right, too, except for what several expressions
-    of one projection have in common: that comes first, before any guard.
+    Spark guarantees that for CASE. It evaluates AND and OR from left to right, too, except for what several expressions
+    of one projection have in common, which it evaluates first, before any guard.
     """
     if isinstance(formula, Atom) or formula.is_safe:
         return formula.text[0]
@@ -123,7 +123,7 @@ def _combined(kind: type[All] | type[AnyOf], parts: Iterable[Formula]) -> Formul
             values.setdefault(part.subject, []).append(part.values)
             found[part.subject] = None
         elif not part.parts:
-            return part  # FALSE among what must all hold, or TRUE among what may hold
+            return part  # FALSE in a conjunction, or TRUE in a disjunction
         else:
             found[part] = None
     join = intersection if kind is All else union
@@ -140,7 +140,7 @@ def _combined(kind: type[All] | type[AnyOf], parts: Iterable[Formula]) -> Formul
 
 @lru_cache(maxsize=4_096)
 def negation(formula: Formula) -> Formula:
-    """Holds for exactly the other tuples."""
+    """The formula that holds for exactly the other tuples."""
     if isinstance(formula, Atom):
         return Atom(formula.subject, formula.values.complement)
     opposite = any_of if isinstance(formula, All) else all_of
@@ -148,7 +148,7 @@ def negation(formula: Formula) -> Formula:
 
 
 def given(formula: Formula, context: Context) -> Formula:
-    """What remains to be asked of tuples that are known to be in the context."""
+    """What remains to be tested for tuples that satisfy the context."""
     if isinstance(formula, Atom):
         known = context.get(formula.subject)
         decided = None if known is None else _decided(known, formula.values)
@@ -161,7 +161,7 @@ def given(formula: Formula, context: Context) -> Formula:
 
 @lru_cache(maxsize=65_536)
 def _decided(known: ValueSet, values: ValueSet) -> bool | None:
-    """Is a known value one of these; None if that depends."""
+    """Whether the known values decide the atom; None if they do not."""
     if known <= values:
         return True
     return False if (known & values).is_empty else None
@@ -172,7 +172,7 @@ def conjuncts(formula: Formula) -> tuple[Formula, ...]:
 
 
 def atoms(formula: Formula) -> Iterator[Atom]:
-    """Every atom, wherever it stands."""
+    """Every atom, at any depth."""
     if isinstance(formula, Atom):
         yield formula
     else:
@@ -181,7 +181,7 @@ def atoms(formula: Formula) -> Iterator[Atom]:
 
 
 def projection(formula: Formula, subject: Subject) -> ValueSet:
-    """Values that the subject must have where the formula holds; maybe some more."""
+    """A superset of the values of the subject for which the formula can hold."""
     if isinstance(formula, Atom):
         return formula.values if formula.subject == subject else ValueSet(True, True)
     join = intersection if isinstance(formula, All) else union
@@ -189,14 +189,14 @@ def projection(formula: Formula, subject: Subject) -> ValueSet:
 
 
 def is_satisfiable(formula: Formula) -> bool:
-    """Can it hold for some tuple; True also where that takes too many cases to find out.
+    """Can it hold for some tuple? True also if it takes too many cases to find out.
 
-    Subjects are taken as independent of each other, which they may not be: then it may be True without need.
+    Subjects are assumed to be independent of each other; if they are not, the result may be True needlessly.
     """
     pending: list[tuple[Formula, Context]] = [(formula, {})]
     cases = 0
     while pending:
-        case = given(*pending.pop())  # not before it is its turn: one case that holds is enough
+        case = given(*pending.pop())  # evaluated lazily: one case that holds is enough
         cases += 1
         if isinstance(case, AnyOf):
             pending += ((part, {}) for part in case.parts)
@@ -210,7 +210,7 @@ def is_satisfiable(formula: Formula) -> bool:
 
 
 def _shared_subject(formula: All) -> Subject | None:
-    """The subject that most parts ask about, or one that an inner part asks about; None if only atoms are left."""
+    """The subject of the most parts, or that of an inner part; None if only atoms are left."""
     if all(isinstance(part, Atom) for part in formula.parts):
         return None
     counts = Counter(subject for part in formula.parts for subject in part.subjects)
@@ -219,7 +219,7 @@ def _shared_subject(formula: All) -> Subject | None:
 
 
 def implies(formula: Formula, other: Formula) -> bool:
-    """Whoever satisfies the one certainly satisfies the other."""
+    """Every tuple that satisfies the one certainly satisfies the other."""
     known = {part.subject: part.values for part in conjuncts(formula) if isinstance(part, Atom)}
     atoms_first = sorted(conjuncts(other), key=lambda part: not isinstance(part, Atom))
     return all(_implies_part(formula, known, part) for part in atoms_first)
@@ -233,20 +233,20 @@ def _implies_part(formula: Formula, known: Context, part: Formula) -> bool:
         return True
     compounds = (each for each in conjuncts(formula) if not isinstance(each, Atom))
     if isinstance(part, Atom) and all(each.subjects.isdisjoint(part.subjects) for each in compounds):
-        return False  # nothing but an atom of its own binds the subject
+        return False  # only an atom of its own constrains the subject
     if formula.subjects.isdisjoint(part.subjects):
         return False
     return not is_satisfiable(all_of((formula, negation(part))))
 
 
 def simplified(formula: Formula) -> Formula:
-    """The same condition without what its own parts already decide."""
+    """The same condition without what its other parts already decide."""
     if isinstance(formula, Atom):
         return formula
     before: Formula | None = None
     while formula != before and not isinstance(formula, Atom):
         before, combine = formula, all_of if isinstance(formula, All) else any_of
-        # Beside `x > 5 AND …` x is above 5, beside `x > 5 OR …` it is not: else the rest would not matter.
+        # Next to `x > 5 AND …` x is above 5, next to `x > 5 OR …` it is not: otherwise the rest would not matter.
         context = {
             part.subject: part.values if isinstance(formula, All) else part.values.complement
             for part in formula.parts
@@ -259,7 +259,7 @@ def simplified(formula: Formula) -> Formula:
 
 
 def _without_implied(formula: All | AnyOf) -> Formula:
-    """Among what must all hold, what another part implies is superfluous; among what may hold, what implies another."""
+    """In a conjunction, a part that another one implies is superfluous; in a disjunction, one that implies another."""
     kept = list(formula.parts)
     for part in formula.parts:
         if isinstance(part, Atom) or len(kept) > _MOST_PARTS_COMPARED:

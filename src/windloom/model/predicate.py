@@ -11,16 +11,16 @@ from windloom.model.formula import ALWAYS, NEVER, AnyOf, Formula, all_of, atom, 
 from windloom.model.subject import IS_TRUE, TRUTH, Subject
 from windloom.model.value_set import ValueSet, hull, is_point, union
 
-#: Stretches of a column that a common condition tells apart; beyond that it tells only where they begin and end.
+#: A common condition lists at most this many stretches of a column; beyond, only their first start and last end.
 _MOST_STRETCHES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """Tuples for which a WHERE is TRUE, in a normal form: `sql` is TRUE for these tuples, and FALSE or NULL for others.
+    """The tuples for which a WHERE is TRUE, in a normal form: `sql` is TRUE for these, and FALSE or NULL for others.
 
-    Spellings of one predicate are equal. So are predicates that differ in the order of parts that Spark may fail on
-    (`b / a > 1`), though each `sql` keeps its own order, in which one may guard another.
+    Different spellings of one predicate are equal. So are predicates that differ in the order of parts on which Spark
+    may fail (`b / a > 1`), though each `sql` keeps its own order, in which one may guard another.
     """
 
     formula: Formula
@@ -34,7 +34,7 @@ class Predicate:
 
     @classmethod
     def opaque(cls, where: Expression) -> Predicate:
-        """A condition of which nothing is known but its text; the parentheses keep it one among others."""
+        """A condition of which only the text is known; the parentheses keep it together."""
         sql = where.sql if where.column is not None else f"({where.sql})"
         return cls(atom(Subject(sql, TRUTH, columns=where.columns, is_safe=False), IS_TRUE))
 
@@ -44,8 +44,8 @@ class Predicate:
 
     @property
     def guarded_sql(self) -> str:
-        """The same for a projection with other predicates, where Spark may evaluate `b / a` of `a <> 0 AND b / a > 1`
-        for every tuple, because another predicate needs it, too.
+        """The SQL for a projection with other predicates, where Spark may evaluate `b / a` of `a <> 0 AND b / a > 1`
+        for every tuple because another predicate needs it, too.
         """
         return logic.guarded(self.formula)
 
@@ -56,12 +56,12 @@ class Predicate:
 
     @property
     def is_always(self) -> bool:
-        """TRUE for every tuple."""
+        """Whether it is TRUE for every tuple."""
         return self.formula == ALWAYS
 
     @property
     def is_never(self) -> bool:
-        """TRUE for no tuple."""
+        """Whether it is TRUE for no tuple."""
         return self.formula == NEVER
 
     def __str__(self) -> str:
@@ -69,17 +69,17 @@ class Predicate:
 
 
 def implies(a: Predicate, b: Predicate) -> bool:
-    """Every tuple of `a` is certainly one of `b`."""
+    """Whether every tuple of `a` is certainly one of `b`."""
     return a.is_never or logic.implies(a.formula, b.formula)
 
 
 def disjoint(a: Predicate, b: Predicate) -> bool:
-    """Certainly no tuple satisfies both."""
+    """Whether certainly no tuple satisfies both."""
     return not logic.is_satisfiable(all_of((a.formula, b.formula)))
 
 
 def covers(predicates: Iterable[Predicate]) -> bool:
-    """Every tuple certainly satisfies one of them."""
+    """Whether every tuple certainly satisfies one of them."""
     return not logic.is_satisfiable(all_of(negation(each.formula) for each in predicates))
 
 
@@ -89,9 +89,9 @@ def conjunction(predicates: Iterable[Predicate]) -> Predicate:
 
 
 def common(predicates: Sequence[Predicate]) -> Predicate | None:
-    """What all of them ask for, as far as single columns and whole conditions tell; None if that is nothing.
+    """What all of them require, judged by single columns and whole conditions; None if that is nothing.
 
-    Of a column it is every value that one of them admits: `x > 5` and `x > 7` have `x > 5` in common, `x = 1` and
+    For a column it is every value that one of them admits: `x > 5` and `x > 7` have `x > 5` in common, `x = 1` and
     `x = 2` have `x IN (1, 2)`.
     """
     possible = [each.formula for each in predicates if not each.is_never]

@@ -1,18 +1,19 @@
-"""A query as the loom sees it: a window, a predicate, a grouping, aggregates, and what to make of them."""
+"""A query: a source, a predicate, a grouping, aggregates, and the columns made from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from windloom.model.aggregate import Aggregate, Component
-from windloom.model.expression import Expression
+from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.predicate import Predicate
+from windloom.model.source import Source
 from windloom.model.windows import Window
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """One grouping column: the name it has in the output, and what it is computed from."""
+    """One grouping column: its name in the output, and its expression."""
 
     name: str
     expression: Expression
@@ -22,7 +23,7 @@ class Grouping:
 class Output:
     """One column of the answer after the grouping columns.
 
-    `aggregate` is the index of the query's aggregate when the column is that aggregate and nothing more;
+    `aggregate` is the index of the query's aggregate if the column is that aggregate and nothing more;
     otherwise `expression` is Spark SQL over the columns `__a0, __a1, …` (aggregates) and `__g0, …` (groupings).
     """
 
@@ -33,11 +34,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One continuous query over one stream."""
+    """One continuous query over one source."""
 
     name: str
-    stream: str
-    window: Window
+    source: Source
     where: Expression | None
     group_by: tuple[Grouping, ...]
     aggregates: tuple[Aggregate, ...]
@@ -47,8 +47,22 @@ class Query:
     predicate: Predicate | None = None  # what is known of `where`
 
     @property
+    def window(self) -> Window:
+        """The windows that its answers report on."""
+        return self.source.window
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it reads."""
+        return self.source.streams
+
+    def key_of(self, expression: Expression) -> ExpressionKey:
+        """The key of the type of one of its expressions."""
+        return ExpressionKey(self.source.stream, expression.sql)
+
+    @property
     def condition(self) -> Predicate | None:
-        """The predicate tuples must satisfy; None if all of them do."""
+        """The predicate that tuples must satisfy; None if all do."""
         found = self.predicate
         if found is None and self.where is not None:
             found = Predicate.opaque(self.where)
@@ -56,7 +70,7 @@ class Query:
 
     @property
     def is_plain(self) -> bool:
-        """Every output column is an aggregate as it stands, and every row is reported."""
+        """Whether every output column is a bare aggregate, and every row is reported."""
         return self.having is None and all(output.aggregate is not None for output in self.outputs)
 
     @property

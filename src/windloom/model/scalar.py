@@ -1,7 +1,7 @@
 """A scalar expression as a tree over the columns `__a0, …` (aggregates) and `__g0, …` (groupings) of a query.
 
-The SQL text of the same expression stays what Spark would be given. The tree is for those who evaluate without Spark:
-they read it node by node, and leave to Spark what holds a node that they do not know.
+The SQL text of the same expression is what Spark would be given. The tree is for evaluation without Spark, which
+leaves an expression to Spark if it has a node that it does not know.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from windloom.model.types import DataType
 
-#: Trees deeper than this are not kept: whoever walks, copies or sends one may do it recursively.
+#: Deeper trees are not kept, because code that walks, copies or sends one may be recursive.
 MOST_LEVELS = 60
 
 
@@ -36,8 +36,8 @@ class Constant:
 class Apply:
     """An operator by its symbol, or a function by its lower-case name.
 
-    Some have forms of their own: `case` has a condition and a value in turn, and a last value for when no condition
-    holds; `in` has the value that is looked for first.
+    Some have special forms: `case` has conditions and values in turn, and a last value for when no condition
+    holds; `in` begins with the value that is looked for.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """An expression that has no tree; `what` says which, for people."""
+    """An expression that has no tree; `what` describes it to people."""
 
     what: str
     depth: int = field(default=1, init=False)

@@ -1,4 +1,4 @@
-"""How many signatures predicates can have: a tuple's signature is the set of predicates it satisfies."""
+"""How many signatures predicates can have; the signature of a tuple is the set of predicates it satisfies."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from windloom.model.predicate import Predicate
 from windloom.model.subject import Subject
 from windloom.model.value_set import ValueSet, classes
 
-#: Residual formulas looked at before the rest is estimated.
+#: The number of residual formulas examined before the rest is estimated.
 _EFFORT = 60_000
 #: Signatures kept one by one; beyond that they are only counted.
 _MOST_KEPT = 4_096
 
-#: Signatures as masks, or not fewer than there are of them.
+#: Signatures as masks, or an upper bound of their number.
 _Found = set[int] | float
-#: A predicate's bit, and what remains to be asked.
+#: The bit of a predicate, and what remains to be tested.
 _Open = list[tuple[int, Formula]]
 
 
 def most_signatures(predicates: Iterable[Predicate]) -> float:
-    """Not fewer than the signatures that can occur, the empty one included.
+    """An upper bound of the number of signatures that can occur, including the empty one.
 
-    Exact for predicates on one column: every combination of values and of NULL that they tell apart is looked at.
+    Exact for predicates on one column: every combination of values and NULL that they distinguish is examined.
     Predicates without a common column multiply.
     """
     formulas = dict.fromkeys(each.formula for each in predicates if not (each.is_always or each.is_never))
@@ -35,7 +35,7 @@ def most_signatures(predicates: Iterable[Predicate]) -> float:
 
 @dataclass(slots=True)
 class _Search:
-    """Goes through the values of one subject after the other, as long as there is effort left."""
+    """Goes through the values of one subject after the other, within a budget."""
 
     effort: int
 
@@ -64,7 +64,7 @@ class _Search:
 
 
 class _Residual:
-    """What remains of a formula for values of one subject; many values leave the same."""
+    """What remains of a formula for values of one subject; many values leave the same remainder."""
 
     def __init__(self, bit: int, formula: Formula, subject: Subject, indexes: dict[ValueSet, int]) -> None:
         self.bit, self.formula, self.subject = bit, formula, subject
@@ -75,7 +75,7 @@ class _Residual:
         self.known: dict[int, tuple[int, Formula]] = {}
 
     def given(self, mask: int, cell: ValueSet) -> tuple[int, Formula]:
-        """`mask` tells in which of the numbered sets the values of the cell are."""
+        """`mask` tells which of the numbered sets hold the values of the cell."""
         relevant = mask & self.own
         if relevant not in self.known:
             self.known[relevant] = self.bit, given(self.formula, {self.subject: cell})
@@ -83,7 +83,7 @@ class _Residual:
 
 
 def _components(formulas: _Open) -> list[_Open]:
-    """Formulas that are connected by subjects."""
+    """Groups of formulas that are connected by common subjects."""
     groups: list[tuple[set[Subject], _Open]] = []
     for each in formulas:
         subjects, members = set(each[1].subjects), [each]

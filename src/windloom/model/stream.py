@@ -1,4 +1,4 @@
-"""A stream: a name, columns, which of them is event time, and how late tuples may come."""
+"""A stream: a name, columns, the one with the event time, and how late tuples may come."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from windloom.model.types import TIMESTAMP, DataType, TypeKind
 
-#: Tuples per second assumed when nobody has said or measured the rate of a stream.
+#: The rate, in tuples per second, that is assumed if it is neither given nor measured.
 DEFAULT_EVENTS_PER_SECOND = 1_000.0
 
 
@@ -24,12 +24,12 @@ class Stream:
 
     @property
     def window_type(self) -> DataType:
-        """Type of `window_start` and `window_end`: that of the time column, TIMESTAMP where it is not an instant."""
+        """The type of `window_start` and `window_end`: that of the time column, or TIMESTAMP if that is no instant."""
         kind = self.columns[self.time]
         return kind if kind.kind is TypeKind.TIMESTAMP_NTZ else TIMESTAMP
 
     def find_column(self, name: str) -> str | None:
-        """The column's own spelling; names are compared without case, as Spark does by default."""
+        """The spelling of the column; names are case-insensitive, as in Spark by default."""
         if name in self.columns:
             return name
         lowered = name.lower()

@@ -1,4 +1,4 @@
-"""What a predicate asks about, the domain of its values, and sets of them as Spark SQL."""
+"""What a predicate is about, the domain of its values, and sets of values as Spark SQL."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from windloom.model.value_set import EMPTY, NULL, PRESENT, Cut, ValueSet
 
-#: Whole numbers up to here are the same as a float, a double or an integer, whatever Spark makes of their literal.
+#: Whole numbers up to this are the same as float, double and integer, whatever type Spark gives their literal.
 EXACT_IN_FLOAT = 2**24
-#: Stretches of so many whole values are written one by one.
+#: Stretches of up to this many whole values are written one by one.
 _LISTED = 3
 
 
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """`low` and `high` are the first and last value of a discrete domain, where it has one; `scale` as of decimals."""
+    """`low` and `high` are the first and last value of a discrete domain, if any; `scale` is that of decimals."""
 
     kind: Kind
     scale: int = 0
@@ -66,22 +66,23 @@ IS_FALSE, IS_TRUE = (TRUTH.compare("=", value) for value in (0, 1))
 
 
 class Level(Enum):
-    """What holds a text together outermost, which decides where parentheses are needed."""
+    """The outermost operator of a text, which determines where parentheses are needed."""
 
     OR = 1
     AND = 2
     ONE = 3
 
 
-#: SQL text and what holds it together.
+#: SQL text and its outermost operator.
 Text = tuple[str, Level]
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A column, or an expression of which only the truth is known, or (with `other`) how two expressions compare.
+    """A column, an expression of which only the truth is known, or (with `other`) how two expressions compare.
 
-    `is_loose`: it needs parentheses beside IS. `is_safe`: no tuple makes Spark fail when it evaluates the subject.
+    `is_loose`: it needs parentheses before IS. `is_safe`: Spark can evaluate the subject for any tuple without an
+    error.
     """
 
     sql: str
@@ -92,7 +93,7 @@ class Subject:
     is_safe: bool = field(default=True, compare=False)
 
     def __hash__(self) -> int:
-        return hash((self.sql, self.other))  # asked very often; the domain seldom differs
+        return hash((self.sql, self.other))  # compared very often; the domain seldom differs
 
     def text(self, values: ValueSet) -> Text:
         """Spark SQL that is TRUE exactly for these values, which are neither all nor none."""
@@ -135,7 +136,7 @@ def join_texts(texts: list[Text], level: Level) -> Text:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Writes sets of values of one column that has an order."""
+    """Writes sets of values of one ordered column."""
 
     subject: Subject
 
@@ -184,7 +185,7 @@ class _Line:
         return join_texts(texts, Level.AND)
 
     def _bound(self, cut: Cut, before: str, after: str) -> str:
-        """A comparison that holds on one side of the cut; of two neighbouring whole values the rounder is named."""
+        """A comparison that holds on one side of the cut; it names the rounder of two neighbouring whole values."""
         value, side = cut
         if self.subject.domain.kind not in (Kind.FLOAT, Kind.STRING):
             value, side = (value, 0) if self._roundness(value) > self._roundness(value - 1) else (value - 1, 1)
@@ -206,7 +207,7 @@ class _Line:
             return _float_text(value)
         if domain.scale == 0:
             return str(value)
-        # Digits after the point make it a decimal that fits the column's type, whatever other types there are.
+        # Digits after the point make it a decimal that fits the type of the column.
         sign, digits = "-" if value < 0 else "", str(abs(value)).rjust(domain.scale + 1, "0")
         fraction = digits[-domain.scale :].rstrip("0") or "0"
         return f"{sign}{digits[: -domain.scale]}.{fraction}"

@@ -12,7 +12,7 @@ from windloom.errors import WindloomError
 
 TICKS_PER_SECOND = 1_000_000
 
-#: Every instant Spark can hold (years 0001 to 9999) fits well inside; used as −∞ and +∞ of the watermark.
+#: Beyond every instant that Spark can hold (years 0001 to 9999); used as −∞ and +∞ of the watermark.
 TICK_MIN = -(2**62)
 TICK_MAX = 2**62
 
@@ -68,7 +68,7 @@ def unit_ticks(word: str) -> int:
 
 
 def parse_duration(value: str | timedelta) -> int:
-    """Ticks of a duration given as text or `timedelta`; zero and negative pass, the caller decides.
+    """The ticks of a duration given as text or `timedelta`; zero and negative ones are accepted.
 
     >>> parse_duration("10 seconds")
     10000000
@@ -105,7 +105,7 @@ def parse_duration(value: str | timedelta) -> int:
 
 
 def format_duration(ticks: int) -> str:
-    """The largest unit that divides a duration, as people write it.
+    """A duration in the largest unit that divides it.
 
     >>> format_duration(3_600_000_000), format_duration(90_000_000), format_duration(0)
     ('1 hour', '90 seconds', '0 seconds')

@@ -1,4 +1,4 @@
-"""Column types, named as Spark names them, with only the facts the loom needs."""
+"""Column types, named as in Spark, with only the facts that are needed here."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _KINDS = {
 }
 
 
-#: Words in nested types; the names of fields, which keep their spelling, stand before a colon.
+#: Words in nested types; the names of fields, which keep their spelling, come before a colon.
 _WORD = re.compile(r"\b[A-Za-z_]+\b(?!\s*:)")
 _NESTED = {"array", "map", "struct", "decimal", *_INTEGER_BITS, *_ALIASES}
 
@@ -76,7 +76,7 @@ class DataType:
 
     @classmethod
     def parse(cls, text: str) -> DataType:
-        """Read a type name as Spark SQL spells it.
+        """Reads the name of a type as Spark SQL spells it.
 
         >>> DataType.parse("LONG").name, DataType.parse("decimal(10, 2)").scale, DataType.parse("ARRAY<INT>").name
         ('bigint', 2, 'array<int>')
@@ -92,7 +92,7 @@ class DataType:
                 raise WindloomError(f"cannot read the type '{text}'", hint="for example decimal(10,2)")
             precision, scale = int(match.group(1) or 10), int(match.group(2) or 0)
             return cls(f"decimal({precision},{scale})", TypeKind.DECIMAL, precision=precision, scale=scale)
-        # Strings with a collation of their own are equal, and ordered, in ways that only Spark knows.
+        # Strings with another collation are compared in ways that only Spark knows.
         if base in _KINDS and ("collate" not in lowered or lowered.endswith("collate utf8_binary")):
             return cls(base, _KINDS[base])
         return cls(_WORD.sub(_lowered_type, text.strip()), TypeKind.OTHER)
@@ -103,12 +103,12 @@ class DataType:
 
     @property
     def is_ordered(self) -> bool:
-        """Can MIN and MAX be taken of it."""
+        """Can MIN and MAX be computed?"""
         return self.kind not in (TypeKind.OTHER, TypeKind.NULL)
 
     @property
     def is_groupable(self) -> bool:
-        """Can it be a grouping column (nested types are not encoded as group keys)."""
+        """Can it be a grouping column? Nested types cannot."""
         return self.kind not in (TypeKind.OTHER,)
 
     def __str__(self) -> str:

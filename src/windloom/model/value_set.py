@@ -1,4 +1,4 @@
-"""Sets of values of an ordered domain, NULL among them, kept as the places where they begin and end."""
+"""Sets of values of an ordered domain, possibly with NULL, kept as the places where they begin and end."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Cut = tuple[Any, int]
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """`null`: is NULL in it; `below`: are the values before the first cut; every cut leads in or out.
+    """`null`: is NULL in the set; `below`: are the values before the first cut in it; every cut leads in or out.
 
-    Whoever makes a set leaves out cuts before the first and after the last value of the domain, so equal sets are
+    Sets are made without cuts before the first and after the last value of the domain, so equal sets are
     equal values and no stretch between two cuts is empty.
     """
 
@@ -44,7 +44,7 @@ class ValueSet:
 
     @property
     def stretches(self) -> list[tuple[Cut | None, Cut | None]]:
-        """Where the values of the set lie, from cut to cut; None is the end of the domain."""
+        """The stretches of the set, from cut to cut; None is the end of the domain."""
         ends: list[Cut | None] = [None, *self.cuts] if self.below else [*self.cuts]
         if len(ends) % 2:
             ends.append(None)
@@ -57,7 +57,7 @@ class ValueSet:
         return union((self.complement, other.complement)).complement
 
     def __le__(self, other: ValueSet) -> bool:
-        """Is it a part of the other."""
+        """Is it a subset of the other?"""
         return (self & other.complement).is_empty
 
 
@@ -100,14 +100,14 @@ def hull(values: ValueSet) -> ValueSet:
 
 
 def is_point(start: Cut | None, end: Cut | None) -> bool:
-    """Does a single value lie between the two."""
+    """Does exactly one value lie between the two?"""
     if start is None or end is None:
         return False
     return bool(start[0] == end[0] or (isinstance(end[0], int) and end[0] - start[0] == 1))
 
 
 def classes(sets: Sequence[ValueSet]) -> dict[int, ValueSet]:
-    """Every combination of sets (bit i: set i) that some value is in, with a set of such values that none divides."""
+    """Every combination of sets (bit i: set i) that holds some value, with the set of these values."""
     steps: dict[Cut, int] = defaultdict(int)
     mask, null = 0, 0
     for index, each in enumerate(sets):

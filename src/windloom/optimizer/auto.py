@@ -1,8 +1,8 @@
-"""What `auto` takes: the strategy and the techniques that the calibrated cost predicts to be fastest."""
+"""What `auto` chooses: the strategy and the techniques that the calibrated cost predicts to be fastest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -32,15 +32,15 @@ from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import choose_slice_id
 from windloom.slicing.registry import Slicing
 
-#: What looks for better where one tree for all may not be best: the most thorough search while bundles are few.
+#: The strategies that search where one tree may not be best: the thorough one while bundles are few.
 THOROUGH, QUICK = "reweave", "weave_share"
 FEW_BUNDLES = 64
-#: Where no other plan could save a larger share of the set's cost, none is looked for.
+#: A search starts only if some plan could save a larger share of the set's cost than this.
 WORTH_SEARCHING = 0.02
-#: A technique takes the place of the family's usual one where it is predicted to be faster by this share of that one,
-#: and by this share of what writing the answers takes in any case.
+#: A technique replaces the usual one of the family if it is predicted to be faster by this share of the usual one's
+#: time, and by this share of the time for writing the answers.
 CLEARLY, NOTICEABLY = 0.2, 0.1
-#: Never taken unless asked for: where a rate or a number of groups is wrong, its cost has no bound.
+#: Never chosen by itself: if a rate or a number of groups is wrong, its cost has no bound.
 RISKY = "recalculate"
 
 
@@ -53,17 +53,40 @@ def calibrated_problem(
     statistics: Statistics,
     constants: Constants,
 ) -> SharingProblem:
-    """What to share among the queries of a set, with costs predicted in seconds."""
-    windows = tuple(query.window for query in queries)
+    """The sharing problem of the queries of a set, with costs predicted in seconds."""
+    return windows_problem(
+        tuple(query.window for query in queries),
+        components,
+        _asked(queries, components, technique, constants),
+        slicing,
+        statistics,
+        constants,
+        values=float(np.mean([len(query.aggregates) for query in queries])),
+        groupings=groupings,
+    )
+
+
+def windows_problem(
+    windows: tuple[Window, ...],
+    components: tuple[PlannedComponent, ...],
+    asked: tuple[Asked, ...],
+    slicing: Slicing,
+    statistics: Statistics,
+    constants: Constants,
+    *,
+    values: float = 1.0,
+    groupings: int = 0,
+) -> SharingProblem:
+    """The same for windows alone, with what is asked of them; an answer has `values` columns on average."""
     edges = EdgeSet.of(one for each in set(windows) for one in (*slicing.edges(each), *slicing.marks(each)))
     rate = edges.edges_per_second
     model = CalibratedCost(
         constants,
         statistics,
-        _asked(queries, components, technique, constants),
+        asked,
         rate,
         columns_of(components),
-        float(np.mean([len(query.aggregates) for query in queries])),
+        values,
         _answered(windows, statistics),
         any(slicing.marks(window) for window in set(windows)),
     )
@@ -86,6 +109,11 @@ def _asked(
     )
 
 
+def asked_by_all(part: PlannedComponent, technique: str, constants: Constants) -> Asked:
+    """What every query asks for."""
+    return Asked(part.family, part.card.parts(part), 1.0, _cost_names(part.family, technique, constants))
+
+
 def _answered(windows: Sequence[Window], statistics: Statistics) -> float:
     dense = replace(statistics, events_per_second=float("inf"))
     return float((Demand.of([windows], statistics).rows / Demand.of([windows], dense).rows)[0])
@@ -99,7 +127,7 @@ def _cost_names(family: Family, technique: str, constants: Constants) -> tuple[s
 
 @lru_cache(maxsize=64)
 def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
-    """Cost names of the techniques that are fastest for something, the usual one first: no others need be looked at.
+    """The cost names of techniques that are fastest in some case, the usual one first; no others need be considered.
 
     The probes are trees of 1 to 4,096 queries whose windows cover 1 to 65,536 cells and move by a cell or by many.
     """
@@ -121,7 +149,7 @@ def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
 
 
 def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
-    """One tree for all, or what a search finds where that may be cheaper; by name, and its trees."""
+    """The name of a strategy and its trees: one tree for all, or what a search finds where that may be cheaper."""
     model = problem.model
     assert isinstance(model, CalibratedCost), "`auto` decides by predicted seconds"
     best, trees = "shared", find_strategy("shared").choose(problem)
@@ -132,15 +160,15 @@ def choose_trees(problem: SharingProblem) -> tuple[str, Trees]:
     try:
         found = find_strategy(name).choose(problem)
     except WindloomError:
-        return best, trees  # more memory than it may take: where nobody has asked for it, no reason to refuse
+        return best, trees  # The search would take too much memory; nobody asked for it, so that is no reason to fail.
     return (name, found) if problem.cost(found) < cost * (1 - 1e-9) else (best, trees)
 
 
 def least_apart(problem: SharingProblem, model: CalibratedCost) -> float:
-    """Less than this, a plan of two trees or more cannot cost.
+    """A lower bound of the cost of any plan with two or more trees.
 
-    At least one of them has fewer edges than the set and must merge cells. Beyond that every query is taken to read no
-    cells at all and to be answered by the technique that writes answers fastest.
+    At least one tree has fewer edges than the set and must merge cells. Beyond that, the bound assumes that queries
+    read no cells at all and are answered by the technique that writes answers fastest.
     """
     none = np.full(len(problem.distinct[0]), 1e-9 * model.set_edges_per_second)
     each = model.tree_cost(problem.columns.load([[i] for i in range(len(none))]), none) - model.own_cost(none)
@@ -155,7 +183,7 @@ def choose_techniques(
     statistics: Statistics,
     constants: Constants,
 ) -> tuple[str, ...]:
-    """For each component of the set the technique that is fastest for those queries of a tree that ask for it."""
+    """For each component of the set, the technique that is fastest for the queries of a tree that ask for it."""
     work: dict[tuple[Window, ...], Work] = {}
     chosen = []
     for part in components:
@@ -182,12 +210,3 @@ def _fastest(constants: Constants, family: Family, work: Work) -> str:
 
 def _technique_of(name: str, family: Family) -> str:
     return next(one for one in allowed(family) if cost_name(one, family) == name)
-
-
-def costed_techniques(
-    components: Iterable[PlannedComponent], techniques: Iterable[str], queries: Sequence[Query]
-) -> tuple[str, ...]:
-    """Cost names of the techniques that answer something; of all where none does: COUNT(*) is kept in any case."""
-    pairs = list(zip(components, techniques, strict=True))
-    asked = [(one, name) for one, name in pairs if any(one.component in query.components for query in queries)]
-    return tuple(cost_name(name, one.family) for one, name in asked or pairs)

@@ -1,4 +1,4 @@
-"""Predicting a whole plan with the calibrated constants: what no single tree knows is counted here."""
+"""Predicts the cost of a whole plan with the calibrated constants, including what its trees share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
-    """Seconds a second of event time, with the statistics that the plan carries."""
+    """Seconds per second of event time, with the statistics that the plan carries."""
     longest = max((one.statistics.round_length for one in plan.sets), default=1.0)
     scanning = {fed.number: cost for scan in plan.scans for fed, cost in scan_costs(plan, scan, constants)}
     sets = tuple(estimate_set(one, constants, scanning.get(one.number, NOTHING)) for one in plan.sets)
@@ -36,7 +36,7 @@ def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
 
 
 def estimate_set(one: PartialSet, constants: Constants, scanning: Scanning | None = None) -> SetSeconds:
-    """`scanning` is the set's part of what its scan costs, by default that of a scan of its own."""
+    """`scanning` is the set's part of the cost of its scan; by default, the set has a scan of its own."""
     constants = constants.scaled(one.statistics.pace)
     scanning = scanning or scanning_cost(
         constants, one.statistics, one.edges.edges_per_second, one.slice_id, len(one.group_by), one.components
@@ -55,20 +55,20 @@ def estimate_set(one: PartialSet, constants: Constants, scanning: Scanning | Non
 def _own_costs(one: PartialSet, constants: Constants) -> Floats:
     model = set_model(one, constants)
     own = model.own_cost(np.array([tree.fine_edges.edges_per_second for tree in one.trees]))
-    # Where there are marks, cells are merged once more, from edges and marks to edges.
+    # With marks, cells are merged once more, from edges and marks to edges.
     merging = model.own_cost(np.zeros(1))[0] - model.own_cost(np.full(1, np.inf))[0]
     return np.asarray(own + merging * np.array([bool(tree.marks.classes) for tree in one.trees]))
 
 
 def set_model(one: PartialSet, constants: Constants) -> CalibratedCost:
-    """For the costs that do not depend on techniques."""
+    """The model for the costs that do not depend on techniques."""
     columns = columns_of(one.components)
     return CalibratedCost(constants, one.statistics, (), one.edges.edges_per_second, columns, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Seconds a second of finding windows and writing answers, and of each component's technique: a row a tree."""
+    """Seconds per second for finding windows and writing answers, and for the technique of each component, by tree."""
 
     answers: Floats
     techniques: Floats
@@ -85,7 +85,7 @@ def estimate_answering(
     techniques: Sequence[tuple[str, ...]],
     constants: Constants,
 ) -> Answering:
-    """Any trees of the set's queries, all at once, so that a thousand of them are a few arrays."""
+    """For any trees of the set's queries, all at once, so that a thousand trees are a few arrays."""
     statistics = one.statistics
     rates, regular = np.array([each.edges_per_second for each in edges]), evenly_spaced(edges)
     every = Work.of(

@@ -1,6 +1,6 @@
-"""Trees of a running loom: queries that come are woven in, queries that go are taken out (source A, section 5.2).
+"""The trees of a running loom: new queries are woven in, removed ones taken out (source A, section 5.2).
 
-Where the trees of a set cost more than a tolerance above what a full plan is expected to cost, they are planned anew.
+When the trees of a set cost too much more than a full plan is expected to cost, a full plan is made.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from windloom.optimizer.sharing.incremental_plan import IncrementalPlan
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.optimizer.stages import Known, PlanOptions, Types, by_partial_set, sharing_problem
-
-#: Stream, predicate, grouping and components of a set: while these are the same, so is what its trees cost.
-_Kind = tuple[object, ...]
+from windloom.plan.identity import SetIdentity
 
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """A set's plan, and the queries by their numbers in it."""
+    """The plan of a set, and its queries by their numbers in it."""
 
     plan: IncrementalPlan
     names: dict[int, str]
@@ -34,39 +32,33 @@ class _Followed:
 
 
 class LiveTrees:
-    """Remembers what full plans cost, by set; after a restart that is learnt from the trees that are there."""
+    """Remembers the costs of full plans, by set; after a restart it learns them from the recorded trees."""
 
     def __init__(self, streams: Mapping[str, Stream], options: PlanOptions, epsilon: float = DEFAULT_TOLERANCE) -> None:
         self._streams, self.options, self._epsilon = streams, options, epsilon
-        self._followed: dict[_Kind, _Followed] = {}
+        self._followed: dict[SetIdentity, _Followed] = {}
 
     def follow(self, before: Sequence[Collection[str]], queries: Iterable[Query], types: Types) -> list[list[str]]:
-        """Trees of `queries`; `before` are those of the queries that were there, some of which may be gone."""
+        """The trees of `queries`; `before` are the trees so far, some of whose queries may be gone."""
         found: list[list[str]] = []
-        followed: dict[_Kind, _Followed] = {}
+        followed: dict[SetIdentity, _Followed] = {}
         for members in by_partial_set(queries):
-            kind = (
-                members[0].stream,
-                members[0].condition,
-                tuple(one.expression for one in members[0].group_by),
-                members[0].window.set_identity,
-            )
-            one = self._follow_set(kind, before, members, types)
-            followed[kind] = one
-            found += one.trees
+            identity = SetIdentity.of_query(members[0])
+            followed[identity] = self._follow_set(identity, before, members, types)
+            found += followed[identity].trees
         self._followed = followed
         return found
 
     def _follow_set(
-        self, kind: _Kind, before: Sequence[Collection[str]], members: Sequence[Query], types: Types
+        self, identity: SetIdentity, before: Sequence[Collection[str]], members: Sequence[Query], types: Types
     ) -> _Followed:
-        problem = sharing_problem(self._streams[members[0].stream], members, types, self.options, Known())
+        problem = sharing_problem(self._streams[members[0].source.stream], members, types, self.options, Known())
         wanted = {query.name: query for query in members}
         kept = [[name for name in tree if name in wanted] for tree in before]
         kept = [tree for tree in kept if tree]
         if not kept:
             return self._full(problem, members)
-        known = self._followed.get(kind)
+        known = self._followed.get(identity)
         if known is None or not _holds(known, before, wanted):
             known = self._taken_up(problem, kept, wanted)
         for number in [number for number, name in known.names.items() if name not in wanted]:
@@ -84,7 +76,7 @@ class LiveTrees:
         return _Followed(plan, {number: query.name for number, query in enumerate(members)})
 
     def _taken_up(self, problem: SharingProblem, kept: list[list[str]], wanted: Mapping[str, Query]) -> _Followed:
-        """A plan that goes on from trees made elsewhere: before a restart, or by other options."""
+        """A plan that continues from trees made elsewhere: before a restart, or with other options."""
         names = [name for tree in kept for name in tree]
         place = {name: i for i, name in enumerate(names)}
         there = SharingProblem(tuple(wanted[name].window for name in names), problem.slicing, problem.model)

@@ -1,4 +1,4 @@
-"""What sharing saves whom, and what would save more: the figures behind EXPLAIN SHARING."""
+"""What sharing saves each query, and what would save more: the figures of EXPLAIN SHARING."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from windloom.model.query import Query
 from windloom.model.windows import TimeWindow, Window
 from windloom.optimizer.cost.calibrated import scanning_cost
 from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.cost.paper import weaveability_of
 from windloom.optimizer.estimate import estimate_answering, estimate_plan, set_model
 from windloom.plan.costs import Advice, Merger, QueryShare, SetSeconds, SharingReport
 from windloom.plan.physical import PartialSet, Plan, Tree
@@ -22,13 +23,13 @@ from windloom.slicing.registry import Slicing, find_slicing
 
 Floats = NDArray[np.float64]
 
-#: Trees of a set that are compared with one another; a plan with more compares the largest ones.
+#: At most this many trees of a set are compared with one another, the largest ones.
 _COMPARED_TREES = 12
-#: Queries of a set for which other slides are tried: those whose part of the cost is largest. Trying means counting
-#: the edges of all windows again, so the more there are, the fewer are tried.
+#: The number of queries of a set for which other slides are tried, those with the largest cost. Trying means counting
+#: the edges of all windows again, so the more windows there are, the fewer queries are tried.
 _ADVISED_QUERIES = 24
 _COUNTED_WINDOWS = 1_000
-#: Slides tried for each of them, and kept.
+#: The number of slides tried for each of them, and the number kept.
 _TRIED_SLIDES, _KEPT_SLIDES = 6, 2
 #: Savings below this share of the query's own cost are not worth a change.
 _WORTH = 0.05
@@ -45,13 +46,19 @@ def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
         queries.update(_shares(one, costs, seconds.job, count, slicing, own))
         queries.update(_advised(one, costs, queries, slicing, own))
         mergers.update(_mergers(one, costs, own))
-    return SharingReport(seconds, queries, mergers)
+    common = {
+        (one.number, tree.number): weaveability_of(tree, slicing)
+        for one in plan.sets
+        for tree in one.trees
+        if len(tree.queries) > 1
+    }
+    return SharingReport(seconds, queries, mergers, common)
 
 
 def _shares(
     one: PartialSet, costs: SetSeconds, job: float, count: int, slicing: Slicing, constants: Constants
 ) -> dict[str, QueryShare]:
-    """Each cost is divided among those who cause it, in proportion to what each would cause alone."""
+    """Divides each cost among the queries that cause it, in proportion to what each would cause alone."""
     members = [planned.query for planned in one.queries]
     own_edges = _edges_of([query.window for query in members], slicing)
     scans, partials = _scanned_alone(one, members, own_edges, constants)
@@ -86,7 +93,7 @@ def _parts(weights: Floats) -> Floats:
 
 
 def _edges_of(windows: Iterable[Window], slicing: Slicing) -> list[EdgeSet]:
-    """Of each window by itself."""
+    """The edges of each window by itself."""
     known: dict[Window, EdgeSet] = {}
     found = []
     for window in windows:
@@ -103,7 +110,7 @@ def _edges(windows: Iterable[Window], slicing: Slicing) -> EdgeSet:
 def _scanned_alone(
     one: PartialSet, queries: list[Query], edges: list[EdgeSet], constants: Constants
 ) -> tuple[Floats, Floats]:
-    """Scanning, and bringing partials over and sorting them, for each query as the only one."""
+    """The cost of scanning, and of fetching and sorting partials, for each query as the only one."""
     found = []
     for query, cut in zip(queries, edges, strict=True):
         needed = tuple(part for i, part in enumerate(one.components) if i == 0 or part.component in query.components)
@@ -117,7 +124,7 @@ _REGULAR = choose_slice_id(EdgeSet.of(find_slicing("pairs").edges(TimeWindow(1, 
 
 
 def _mergers(one: PartialSet, costs: SetSeconds, constants: Constants) -> dict[tuple[int, int], tuple[Merger, ...]]:
-    """Each tree with each other one of the set, as far as they are compared."""
+    """Each pair of trees of the set that are compared."""
     if len(one.trees) == 1:
         return {}
     compared = sorted(one.trees, key=lambda tree: (-len(tree.queries), tree.number))[:_COMPARED_TREES]
@@ -143,7 +150,7 @@ def _fine_rate(tree: Tree, other: Tree) -> float:
 def _better(
     one: PartialSet, tree: Tree, other: Tree, queries: list[Query], edges: EdgeSet, constants: Constants
 ) -> float:
-    """Answering both from one tree, with the techniques of either."""
+    """The cost of answering both from one tree, with the better techniques of the two."""
     each = [
         estimate_answering(one, [queries], [edges], [both.techniques], constants).total[0] for both in (tree, other)
     ]
@@ -153,7 +160,7 @@ def _better(
 def _advised(
     one: PartialSet, costs: SetSeconds, shares: dict[str, QueryShare], slicing: Slicing, constants: Constants
 ) -> dict[str, QueryShare]:
-    """The dearest queries of a set with what they add to its slices, and slides that would add less."""
+    """The most expensive queries of a set, with what they add to its slices, and slides that would add less."""
     members = {planned.name: planned.query for planned in one.queries}
     if len(members) == 1:
         return {}
@@ -178,7 +185,7 @@ def _advised(
 
 
 def _nearest(members: dict[str, Query], name: str) -> str | None:
-    """The query whose slide has least in common with this one's, of those nearest in length."""
+    """Among the queries nearest in length, the one whose slide has the least in common with this one's."""
     slide = members[name].window.slide_ticks
     strange = [
         (gcd(slide, one.window.slide_ticks) / min(slide, one.window.slide_ticks), one.name)
@@ -191,7 +198,7 @@ def _nearest(members: dict[str, Query], name: str) -> str | None:
 def _other_slides(
     one: PartialSet, query: Query, others: set[Window], share: QueryShare, slicing: Slicing, constants: Constants
 ) -> tuple[Advice, ...]:
-    """Slides of other queries, their halves, doubles and the like, close to the query's own, that save most."""
+    """The slides that save most, among those of other queries, their divisors and multiples, near the query's own."""
     window = query.window
     candidates = set()
     for slide in {other.slide_ticks for other in others}:
@@ -203,7 +210,7 @@ def _other_slides(
     now = _set_and_query(one, tree, query, one.edges, constants)
     kept = []
     for slide in tried:
-        changed = replace(query, window=window.with_slide(slide))
+        changed = replace(query, source=replace(query.source, window=window.with_slide(slide)))
         edges = _edges({*others, changed.window}, slicing)
         saves = now - _set_and_query(one, tree, changed, edges, constants)
         if saves > _WORTH * share.seconds:
@@ -220,7 +227,7 @@ def _fractions(slide: int, wanted: int) -> list[int]:
 
 
 def _set_and_query(one: PartialSet, tree: Tree, query: Query, edges: EdgeSet, constants: Constants) -> float:
-    """What depends on the query's window: the set's partials on these edges, and answering the query."""
+    """The costs that depend on the query's window: the set's partials on these edges, and answering the query."""
     rate = edges.edges_per_second
     scanning = scanning_cost(constants, one.statistics, rate, choose_slice_id(edges), len(one.group_by), one.components)
     answering = estimate_answering(one, [[query]], [edges], [tree.techniques], constants)

@@ -13,42 +13,36 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from windloom.errors import WindloomError
 from windloom.kernels.techniques.registry import choose_technique, find_technique
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.expression import Expression
+from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
-from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees, costed_techniques
+from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees
 from windloom.optimizer.cost.constants import Constants, load_constants
-from windloom.optimizer.cost.omega import Load, omega
-from windloom.optimizer.cost.paper import PaperCost
+from windloom.optimizer.cost.paper import PaperCost, costed_techniques
 from windloom.optimizer.intake import check_intake, choose_scans
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
+from windloom.plan.identity import SetIdentity, set_grouping
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Shape, Tree
 from windloom.plan.statistics import Observed, Statistics, statistics_of
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import choose_slice_id
 from windloom.slicing.registry import Slicing, find_slicing
 
-#: Type of every expression the queries evaluate on tuples, by (stream, canonical SQL).
-Types = Mapping[tuple[str, str], DataType]
-
-
-#: Stream, predicate, grouping of a partial set, as canonical SQL; and what its kind of window adds.
-SetKey = tuple[str, str, tuple[str, ...], tuple[str, ...]]
+#: Type of every expression that the queries evaluate on tuples.
+Types = Mapping[ExpressionKey, DataType]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What plans are predicted with: constants of the machine (None: those in force), and what runs have seen."""
+    """What predictions use: the constants of the machine (None: those in force), and what runs have observed."""
 
     constants: Constants | None = None
-    observed: Mapping[SetKey, Observed] = field(default_factory=dict)
+    observed: Mapping[SetIdentity, Observed] = field(default_factory=dict)
 
     def in_force(self) -> Constants:
         return self.constants or load_constants()
@@ -83,7 +77,7 @@ def make_plan(
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
-    `trees`, names of queries, and `intakes`, by stream, bypass the choice: a plan that was recorded is built again as
+    `trees` (names of queries) and `intakes` (by stream) replace the choice: a recorded plan is built again as
     it was.
     """
     known = known or Known()
@@ -91,7 +85,7 @@ def make_plan(
     groups = by_partial_set(queries)
     given = [None] * len(groups) if trees is None else _given_trees(groups, trees)
     sets = [
-        _plan_set(number, streams[members[0].stream], members, types, options, shapes, given[number], known)
+        _plan_set(number, streams[members[0].source.stream], members, types, options, shapes, given[number], known)
         for number, members in enumerate(groups)
     ]
     used = {one.stream for one in sets}
@@ -109,21 +103,10 @@ def make_plan(
 
 
 def by_partial_set(queries: Iterable[Query]) -> list[list[Query]]:
-    groups: dict[SetKey, list[Query]] = {}
+    groups: dict[SetIdentity, list[Query]] = {}
     for query in queries:
-        groups.setdefault(_set_key(query), []).append(query)
-    return [groups[key] for key in sorted(groups)]
-
-
-def _set_key(query: Query) -> SetKey:
-    where = query.condition.sql if query.condition is not None else ""
-    return query.stream, where, tuple(one.sql for one in _set_grouping(query)), query.window.set_identity
-
-
-def set_key(one: PartialSet) -> SetKey:
-    """What a set is known by from plan to plan."""
-    where = one.predicate.sql if one.predicate is not None else ""
-    return one.stream, where, tuple(part.sql for part in one.group_by), one.window.set_identity
+        groups.setdefault(SetIdentity.of_query(query), []).append(query)
+    return [groups[identity] for identity in sorted(groups)]
 
 
 def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) -> list[Trees | None]:
@@ -147,11 +130,6 @@ def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) ->
     return [tuple(one) for one in found]
 
 
-def _set_grouping(query: Query) -> tuple[Expression, ...]:
-    """A set's grouping has no order and no names: `GROUP BY a, b` and `GROUP BY b AS x, a` share."""
-    return tuple(sorted({grouping.expression for grouping in query.group_by}))
-
-
 def _plan_set(
     number: int,
     stream: Stream,
@@ -162,11 +140,11 @@ def _plan_set(
     given: Trees | None,
     known: Known,
 ) -> PartialSet:
-    group_by = _set_grouping(queries[0])
+    group_by = set_grouping(queries[0])
     components = _components(queries, types)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
     slicing = find_slicing(options.slicing)
-    statistics = _statistics(stream, queries[0], known)
+    statistics = set_statistics(stream, queries[0], known)
     strategy = options.strategy
     if given is None:
         problem = sharing_problem(stream, queries, types, options, known)
@@ -177,7 +155,7 @@ def _plan_set(
     trees: list[Tree] = []
     for members in sorted(given):
         planned = [_place(queries[i], stream, group_by, types, shapes) for i in members]
-        tree = _plan_tree(len(trees), planned, slicing, components, techniques)
+        tree = _plan_tree(len(trees), planned, slicing, techniques)
         if options.technique == "auto":
             tree = _with_fastest(tree, components, statistics, known.in_force())
         trees.append(tree)
@@ -187,7 +165,7 @@ def _plan_set(
         stream.name,
         queries[0].condition,
         group_by,
-        tuple(types[stream.name, one.sql] for one in group_by),
+        tuple(types[queries[0].key_of(one)] for one in group_by),
         components,
         edges,
         choose_slice_id(edges),
@@ -200,12 +178,12 @@ def _plan_set(
 def sharing_problem(
     stream: Stream, queries: Sequence[Query], types: Types, options: PlanOptions, known: Known
 ) -> SharingProblem:
-    """What a strategy decides on, for the queries of one set; `auto` decides by predicted seconds."""
+    """The problem that a strategy solves for the queries of one set; `auto` decides by predicted seconds."""
     components = _components(queries, types)
     slicing = find_slicing(options.slicing)
-    statistics = _statistics(stream, queries[0], known)
+    statistics = set_statistics(stream, queries[0], known)
     if options.strategy == "auto":
-        groupings = len(_set_grouping(queries[0]))
+        groupings = len(set_grouping(queries[0]))
         constants = known.in_force()
         return calibrated_problem(queries, components, groupings, options.technique, slicing, statistics, constants)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
@@ -213,8 +191,9 @@ def sharing_problem(
     return SharingProblem(tuple(query.window for query in queries), slicing, paper)
 
 
-def _statistics(stream: Stream, query: Query, known: Known) -> Statistics:
-    seen = known.observed.get(_set_key(query))
+def set_statistics(stream: Stream, query: Query, known: Known) -> Statistics:
+    """What is known of the set that answers a query."""
+    seen = known.observed.get(SetIdentity.of_query(query))
     found = statistics_of(stream.events_per_second, query.condition is not None, bool(query.group_by), seen)
     counted_by = query.window.counted_by
     return found if counted_by is None else found.of_positions(bool(counted_by))
@@ -225,11 +204,10 @@ def _rate(stream: Stream, statistics: Statistics) -> float:
 
 
 def _components(queries: Sequence[Query], types: Types) -> tuple[PlannedComponent, ...]:
-    wanted = dict.fromkeys([COUNT_STAR, *(part for query in queries for part in query.components)])
-    stream = queries[0].stream
-    return tuple(
-        PlannedComponent(one, None if one.argument is None else types[stream, one.argument.sql]) for one in wanted
-    )
+    asked = (part for query in queries for part in query.components)
+    wanted = dict.fromkeys([COUNT_STAR, *queries[0].window.components, *asked])
+    key_of = queries[0].key_of
+    return tuple(PlannedComponent(one, None if one.argument is None else types[key_of(one.argument)]) for one in wanted)
 
 
 def _is_asked(one: PlannedComponent, queries: Sequence[Query]) -> bool:
@@ -238,7 +216,7 @@ def _is_asked(one: PlannedComponent, queries: Sequence[Query]) -> bool:
 
 def _technique(one: PlannedComponent, queries: Sequence[Query], forced: str) -> str:
     if not _is_asked(one, queries):
-        forced = "auto"  # COUNT(*) is kept for bookkeeping only: no user's choice concerns it
+        forced = "auto"  # COUNT(*) is kept for bookkeeping only, so the user's choice does not apply to it
     try:
         return choose_technique(one.family, forced)
     except WindloomError as error:
@@ -254,10 +232,9 @@ def _place(
 
 
 def _shape(query: Query, types: Types) -> Shape:
-    group_types = [types[query.stream, grouping.expression.sql] for grouping in query.group_by]
+    group_types = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
     results = [
-        one.result_type(None if one.argument is None else types[query.stream, one.argument.sql])
-        for one in query.aggregates
+        one.result_type(None if one.argument is None else types[query.key_of(one.argument)]) for one in query.aggregates
     ]
     names = [grouping.name for grouping in query.group_by]
     if query.is_plain:
@@ -275,25 +252,16 @@ def _shape(query: Query, types: Types) -> Shape:
     )
 
 
-def _plan_tree(
-    number: int,
-    queries: list[PlannedQuery],
-    slicing: Slicing,
-    components: tuple[PlannedComponent, ...],
-    techniques: tuple[str, ...],
-) -> Tree:
-    windows = [planned.query.window for planned in queries]
-    edge_sets = {window: EdgeSet.of(slicing.edges(window)) for window in windows}
-    edges = EdgeSet.of(one for window in edge_sets for one in edge_sets[window].classes)
-    marks = EdgeSet.of(one for window in edge_sets for one in slicing.marks(window))
+def _plan_tree(number: int, queries: list[PlannedQuery], slicing: Slicing, techniques: tuple[str, ...]) -> Tree:
+    windows = {planned.query.window for planned in queries}
+    edges = EdgeSet.of(one for window in windows for one in slicing.edges(window))
+    marks = EdgeSet.of(one for window in windows for one in slicing.marks(window))
     return Tree(
         number,
         tuple(sorted(queries, key=lambda one: (one.shape, one.group_positions, str(one.query.aggregates)))),
         edges,
         marks,
         techniques,
-        _operations([planned.query for planned in queries], edges, components, techniques),
-        _weaveability([edge_sets[window] for window in windows], edges),
     )
 
 
@@ -303,23 +271,4 @@ def _with_fastest(
     """The tree with the technique that is predicted to be fastest for each component."""
     queries = [planned.query for planned in tree.queries]
     techniques = choose_techniques(components, queries, tree.edges_per_second, statistics, constants)
-    if techniques == tree.techniques:
-        return tree
-    operations = _operations(queries, tree.edges, components, techniques)
-    return replace(tree, techniques=techniques, final_operations_per_edge=operations)
-
-
-def _operations(
-    queries: list[Query], edges: EdgeSet, components: tuple[PlannedComponent, ...], techniques: tuple[str, ...]
-) -> float:
-    names = costed_techniques(components, techniques, queries)
-    load = Load.of([[query.window for query in queries]])
-    return float(omega(names, load, np.array([edges.edges_per_second]))[0])
-
-
-def _weaveability(members: list[EdgeSet], union: EdgeSet) -> float:
-    """Common edges as a share of all (Eq. 4), for any number of queries: 1 when all edges are the same."""
-    if len(members) == 1:
-        return 1.0
-    rate = union.edges_per_second
-    return (sum(one.edges_per_second for one in members) - rate) / (rate * (len(members) - 1))
+    return tree if techniques == tree.techniques else replace(tree, techniques=techniques)

@@ -1,4 +1,4 @@
-"""What a plan is predicted to cost: seconds of work for every second of event time, and where they go."""
+"""What a plan is predicted to cost: seconds of work per second of event time, and where they go."""
 
 from __future__ import annotations
 
@@ -50,6 +50,35 @@ class PlanSeconds:
 
 
 @dataclass(frozen=True, slots=True)
+class PaperTree:
+    """A tree as the papers cost it: Ω operations at every edge (Weave Share, Eq. 1)."""
+
+    edges_per_second: float  # of event time
+    operations_per_edge: float
+    weaveability: float  # common edges of the tree's queries, as a share of all their edges
+
+    @property
+    def cost(self) -> float:
+        return self.edges_per_second * self.operations_per_edge
+
+
+@dataclass(frozen=True, slots=True)
+class PaperCosts:
+    """A plan as the papers cost it: every tree reads its stream, and combines at its edges (Weave Share, Eq. 3)."""
+
+    reading: float
+    trees: Mapping[tuple[int, int], PaperTree]  # by set and tree
+
+    @property
+    def combining(self) -> float:
+        return sum(tree.cost for tree in self.trees.values())
+
+    @property
+    def total(self) -> float:
+        return self.reading + self.combining
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
     """Another slide for a query, and what the plan would cost less with it."""
 
@@ -92,3 +121,4 @@ class SharingReport:
     seconds: PlanSeconds
     queries: Mapping[str, QueryShare]
     mergers: Mapping[tuple[int, int], tuple[Merger, ...]]  # by set and tree, nearest first
+    common: Mapping[tuple[int, int], float]  # by set and tree: common edges of its queries, as a share of all

@@ -11,8 +11,9 @@ Plan ─┬─ Scan         one reading of a stream, which makes the cells of al
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from windloom.aggregates.planned import PlannedComponent as PlannedComponent
 from windloom.model.expression import Expression
@@ -21,6 +22,7 @@ from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import TIMESTAMP, DataType
 from windloom.model.windows import Window
+from windloom.plan.identity import SetIdentity
 from windloom.plan.scans import Scan
 from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
@@ -74,7 +76,6 @@ class Tree:
     """Queries that share slices. Queries of one shape stand next to each other.
 
     `marks` are the edges at which Cutty-slicing reads running values; no classes otherwise.
-    Costs are operations per second of event time (Weave Share, Eq. 1): `edges_per_second · overlap`.
     """
 
     number: int
@@ -82,16 +83,10 @@ class Tree:
     edges: EdgeSet
     marks: EdgeSet
     techniques: tuple[str, ...]  # one for each component of the set
-    final_operations_per_edge: float
-    weaveability: float  # common edges of the tree's queries, as a share of all their edges
 
     @property
     def edges_per_second(self) -> float:
         return self.edges.edges_per_second
-
-    @property
-    def cost(self) -> float:
-        return self.edges_per_second * self.final_operations_per_edge
 
     @property
     def fine_edges(self) -> EdgeSet:
@@ -118,6 +113,11 @@ class PartialSet:
     # How it came about; sets that do the same are the same.
     statistics: Statistics = field(compare=False)  # what its cost was estimated with
     strategy: str = field(compare=False)  # that formed its trees; where the plan's is `auto`, the one that was chosen
+
+    @property
+    def identity(self) -> SetIdentity:
+        """What the set is known by from plan to plan."""
+        return SetIdentity.of(self.stream, self.predicate, self.group_by, self.window)
 
     @property
     def queries(self) -> Iterator[PlannedQuery]:
@@ -154,46 +154,50 @@ class Plan:
     slicing: str
     technique: str
     intake: str = "auto"
+    #: What draws a plan for a notebook; the engine knows how, and stands above.
+    drawn: ClassVar[Callable[[Plan], str] | None] = None
+
+    def _repr_html_(self) -> str | None:
+        return None if Plan.drawn is None else Plan.drawn(self)
 
     @property
     def queries(self) -> Iterator[PlannedQuery]:
-        for one in self.sets:
-            yield from one.queries
+        for partial_set in self.sets:
+            yield from partial_set.queries
 
     @property
     def trees(self) -> Iterator[Tree]:
-        for one in self.sets:
-            yield from one.trees
+        for partial_set in self.sets:
+            yield from partial_set.trees
 
-    def scan_of(self, one: PartialSet) -> Scan | None:
+    @property
+    def by_identity(self) -> dict[SetIdentity, PartialSet]:
+        """Its sets, to find those of another plan among them."""
+        return {partial_set.identity: partial_set for partial_set in self.sets}
+
+    def scan_of(self, partial_set: PartialSet) -> Scan | None:
         """The scan that feeds a set; None if no tuple can be part of it."""
-        return next((scan for scan in self.scans if any(fed.number == one.number for fed in scan.feeds)), None)
+        return next((scan for scan in self.scans if any(fed.number == partial_set.number for fed in scan.feeds)), None)
 
     def stream(self, name: str) -> Stream:
         return next(stream for stream in self.streams if stream.name == name)
 
-    def events_per_second(self, one: PartialSet) -> float:
+    def events_per_second(self, partial_set: PartialSet) -> float:
         """The rate that was given for its stream; else what was measured, or assumed, for the set."""
-        return self.stream(one.stream).events_per_second or one.statistics.event_rate
+        return self.stream(partial_set.stream).events_per_second or partial_set.statistics.event_rate
 
     def rate_of(self, stream: Stream) -> tuple[float, str]:
         """Tuples a second of a stream that the plan reads, and whether that is given, measured or assumed."""
         if stream.events_per_second is not None:
             return stream.events_per_second, "given"
-        found = [one.statistics for one in self.sets if one.stream == stream.name]
-        most = max(found, key=lambda one: one.event_rate)
+        found = [partial_set.statistics for partial_set in self.sets if partial_set.stream == stream.name]
+        most = max(found, key=lambda statistics: statistics.event_rate)
         return most.event_rate, most.rate_source
 
-    @property
-    def cost(self) -> float:
-        """Operations per second: every tree reads its stream, and combines at its edges (Weave Share, Eq. 3)."""
-        reading = sum(len(one.trees) * self.events_per_second(one) for one in self.sets)
-        return reading + sum(one.statistics.pace * tree.cost for one in self.sets for tree in one.trees)
-
     def find(self, name: str) -> tuple[PartialSet, Tree, PlannedQuery]:
-        for one in self.sets:
-            for tree in one.trees:
+        for partial_set in self.sets:
+            for tree in partial_set.trees:
                 for planned in tree.queries:
                     if planned.name == name:
-                        return one, tree, planned
+                        return partial_set, tree, planned
         raise KeyError(name)

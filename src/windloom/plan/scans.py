@@ -1,6 +1,6 @@
 """Scans: how the tuples of a stream become the cells of the sets that read it.
 
-A *native* scan is one `groupBy` of Spark's: its partials, by slice, signature and group, are rolled up to the sets. A
+A *native* scan is one `groupBy` of Spark: its partials, by slice, signature and group, are rolled up to the sets. A
 *woven* scan only projects tuples; compiled kernels make the cells of all its sets from them. Both give the same cells.
 """
 
@@ -19,10 +19,10 @@ from windloom.weave.tuples import SIGNATURE_BITS, Bits
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a scan reads of a stream. A tuple's signature says which of `predicates` it satisfies: bit i for the i-th.
+    """What a scan reads of a stream. The signature of a tuple says which of `predicates` it satisfies, one bit each.
 
     The first `wanting` of them are predicates of sets, the others conditions of FILTERs. `where` is what every set's
-    predicate implies, so that tuples outside it are never looked at. With `only_signed`, tuples that satisfy no
+    predicate implies, so that other tuples are never read. With `only_signed`, tuples that satisfy no
     predicate of a set are left out as well.
     """
 
@@ -33,12 +33,12 @@ class Signature:
 
     @property
     def words(self) -> int:
-        """Columns that the signature takes."""
+        """The number of columns of the signature."""
         return -(-len(self.predicates) // SIGNATURE_BITS)
 
     @property
     def wanting_bits(self) -> list[int]:
-        """By word: the bits of predicates that sets have. Conditions of FILTERs alone make no tuple wanted."""
+        """By word: the bits of the predicates of sets. The condition of a FILTER alone does not make a tuple wanted."""
         words = [0] * self.words
         for bit in range(self.wanting):
             words[bit // SIGNATURE_BITS] |= 1 << bit % SIGNATURE_BITS
@@ -46,7 +46,7 @@ class Signature:
 
     @property
     def sees_all(self) -> bool:
-        """Every tuple of the stream is looked at."""
+        """Whether every tuple of the stream is read."""
         return self.where is None and not self.only_signed
 
 
@@ -82,12 +82,12 @@ class NativeScan:
 
     @property
     def key_types(self) -> tuple[DataType, ...]:
-        """Types of the columns that tell its partials of one slice apart: signature, then grouping."""
+        """The types of the columns that distinguish its partials of one slice: signature, then grouping."""
         return (BIGINT,) * self.signature.words + self.group_types
 
     @property
     def is_plain(self) -> bool:
-        """Its partials are those of its one set as they stand."""
+        """Whether its partials are those of its only set."""
         return len(self.feeds) == 1 and not self.signature.predicates
 
 
@@ -96,7 +96,7 @@ class Projected:
     """One column of the projected tuples: SQL that Spark evaluates.
 
     `guards` are sets of signature bits: the SQL is evaluated for tuples that have all bits of one of them, and is NULL
-    for others. Behind a predicate or a FILTER, an expression may fail on tuples that nobody wants. None: the SQL is
+    for others. An expression may fail on tuples that a predicate or a FILTER excludes. None: the SQL is
     evaluated for every tuple.
     """
 
@@ -106,9 +106,9 @@ class Projected:
 
 @dataclass(frozen=True, slots=True)
 class WovenSet:
-    """How the cells of a set are made from tuples: those that have the predicate's bit, grouped by columns.
+    """How the cells of a set are made from tuples: from those that have the bit of its predicate, grouped by columns.
 
-    `via` are sets of the same tuples in finer groups, whose cells hold everything that this one needs: where they are
+    `via` are sets of the same tuples in finer groups, whose cells hold everything that this one needs: if they are
     few, these are rolled up instead.
     """
 

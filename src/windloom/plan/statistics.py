@@ -1,4 +1,4 @@
-"""What a plan's cost depends on beside its queries: rates, groups, the length of a round; and who said so."""
+"""What the cost of a plan depends on besides its queries: rates, groups, the length of a round; and their sources."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from windloom.model.time import TICKS_PER_SECOND
 
 Floats = NDArray[np.float64]
 
-#: Where slices are of positions and not of time, a position is a tick, and so this many are a second.
+#: If slices are of positions and not of time, a position is a tick, so this many are a second.
 POSITIONS_PER_SECOND = float(TICKS_PER_SECOND)
-#: Groups assumed of a GROUP BY that nobody has counted.
+#: The number of groups that is assumed for a GROUP BY if it was not measured.
 DEFAULT_GROUPS = 100.0
-#: Seconds of event time that one round is assumed to hold: a batch run of a day.
+#: The length of a round that is assumed, in seconds of event time: a batch run of a day.
 DEFAULT_ROUND_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of one partial set. A source is `given`, `measured` (by the last run) or `assumed`.
+    """The statistics of one partial set. A source is `given`, `measured` (by the last run) or `assumed`.
 
-    Where slices are of positions, a second is a million positions, and `pace` of these pass in a second of event time.
-    `regularity` is 0 where tuples come by chance and 1 where those of a group come at even distances.
+    If slices are of positions, a second is a million positions, and `pace` of these pass per second of event time.
+    `regularity` is 0 if tuples come at random and 1 if those of a group come at even distances.
     """
 
     events_per_second: float
@@ -45,26 +45,26 @@ class Statistics:
 
     @property
     def event_rate(self) -> float:
-        """Tuples in a second of event time."""
+        """Tuples per second of event time."""
         return self.events_per_second * self.pace
 
     @property
     def round_length(self) -> float:
-        """Seconds of event time that a round holds."""
+        """The length of a round in seconds of event time."""
         return self.round_seconds / self.pace
 
     def tuples_per_cell(self, edges_per_second: Floats) -> Floats:
-        """Tuples that a slice holds for one group, on average, empty slices included."""
+        """The average number of tuples in a slice of one group, including empty slices."""
         return np.asarray(self.events_per_second / (edges_per_second * self.groups))
 
     def filled(self, edges_per_second: Floats) -> Floats:
-        """Share of the slices of a group that hold a tuple."""
+        """The share of a group's slices that hold a tuple."""
         tuples = self.tuples_per_cell(edges_per_second)
         by_chance = -np.expm1(-tuples)
         return np.asarray(by_chance + self.regularity * (np.minimum(1.0, tuples) - by_chance))
 
     def cells_per_second(self, edges_per_second: Floats) -> Floats:
-        """Cells of all groups: slices that hold a tuple; never more than there are tuples.
+        """The cells of all groups, that is, slices that hold a tuple; never more than there are tuples.
 
         >>> one = Statistics(1000.0, groups=100.0)
         >>> one.cells_per_second(np.array([1.0, 1e6])).round().tolist()
@@ -75,7 +75,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a run saw of one partial set."""
+    """What a run observed of one partial set."""
 
     tuples: int
     groups: int
@@ -84,7 +84,7 @@ class Observed:
 
 
 def regularity_of(tuples: float, cells: float, slices: float) -> float:
-    """How evenly tuples come, from how many of the slices (of all groups) held one.
+    """How evenly tuples come, judged by how many of the slices (of all groups) held one.
 
     >>> [round(regularity_of(1000, cells, 1000), 2) for cells in (632, 1000)]
     [0.0, 1.0]
@@ -93,7 +93,7 @@ def regularity_of(tuples: float, cells: float, slices: float) -> float:
         return 0.0
     mean = tuples / slices
     by_chance, most = -float(np.expm1(-mean)), min(1.0, mean)
-    if most - by_chance < 0.01:  # nearly all slices are full, or nearly all tuples alone, either way
+    if most - by_chance < 0.01:  # in either case, nearly all slices are full or nearly all tuples are alone
         return 0.0
     return float(np.clip((cells / slices - by_chance) / (most - by_chance), 0.0, 1.0))
 
@@ -101,9 +101,9 @@ def regularity_of(tuples: float, cells: float, slices: float) -> float:
 def statistics_of(
     given_rate: float | None, is_filtered: bool, is_grouped: bool, observed: Observed | None
 ) -> Statistics:
-    """What was given goes before what a run measured, and that before what is assumed.
+    """A given figure takes precedence over a measured one, and that over an assumed one.
 
-    The rate that was given is the stream's: behind a predicate a measured one is nearer to the truth.
+    A given rate is that of the whole stream, so behind a predicate a measured one takes precedence.
     """
     measured = observed is not None and observed.tuples > 0 and observed.seconds > 0
     rate, rate_source = DEFAULT_EVENTS_PER_SECOND, "assumed"

@@ -1,4 +1,4 @@
-"""Small charts as SVG, made by hand: bars, one stacked bar, lines. All text is escaped and fits its room."""
+"""Small charts as SVG: bars, a stacked bar, lines. All text is escaped and fits into its space."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import ceil, floor, isfinite, log10
 
 from windloom.explain.canvas import FAINT, PALETTE, PAPER, RULE, WASH, Canvas, shown, text_width
-from windloom.explain.words import number, share
+from windloom.model.figures import number, share
 from windloom.report.scales import Scale, linear_ticks, log_ticks, tick_labels, time_ticks
 
 WIDTH = 680.0
@@ -19,9 +19,9 @@ Bar = tuple[str, float, str]
 
 
 def bar_chart(rows: Sequence[Bar], unit: str, log: bool = False, *, title: str = "", highlight: int | None = 0) -> str:
-    """Horizontal bars, one a row, with value and note behind; the highlighted row has colour, the others are grey.
+    """Horizontal bars, one per row, followed by value and note; the highlighted row has colour, the others are grey.
 
-    With `log` every gridline is ten times the one before, and the axis says so: lengths then do not compare as sums.
+    With `log` every gridline is ten times the one before, and the axis says so: lengths then are not proportional.
     """
     canvas = Canvas()
     label_width = min(220.0, max([80.0, *(text_width(label, 13) for label, _, _ in rows)]) + 16)
@@ -65,7 +65,7 @@ def _bar_scale(values: Iterable[float], log: bool, left: float, right: float) ->
 
 
 def stacked_bar(parts: Sequence[Bar], unit: str = "s", *, title: str = "") -> str:
-    """One bar cut into parts of a whole, and a legend with every value; where the time went, for example."""
+    """One bar divided into the parts of a whole, and a legend with every value: where the time went, for example."""
     canvas = Canvas()
     kept = [(label, max(0.0, value) if isfinite(value) else 0.0, note) for label, value, note in parts]
     total = sum(value for _, value, _ in kept)
@@ -162,7 +162,7 @@ def _known(one: Series, log_x: bool, log_y: bool) -> list[list[tuple[float, floa
 
 
 def _seconds(instant: datetime) -> float:
-    """A time without a zone is read as it stands, so that the axis shows what the rows show."""
+    """A time without a zone is read as UTC, so that the axis shows what the rows show."""
     return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
 
 
@@ -199,7 +199,7 @@ def _draw_line(canvas: Canvas, points: list[tuple[float, float]], colour: str) -
 
 
 def _spread(ends: list[tuple[float, str, str]], top: float, bottom: float) -> list[tuple[float, str, str]]:
-    """Names at the ends of lines, moved apart where they would lie on each other."""
+    """The names at the ends of lines, moved apart where they would overlap."""
     placed: list[tuple[float, str, str]] = []
     low = top
     for y, label, colour in sorted(ends):

@@ -1,4 +1,4 @@
-"""Axes: from values to pixels, and round places for their labels."""
+"""Axes: from values to pixels, and round values for their labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil, floor, isclose, log10
 
-from windloom.explain.words import number
+from windloom.model.figures import number
 
 _TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400)
 _DAY = 86_400

@@ -1,4 +1,4 @@
-"""Several generators at once, in threads: kernels release the interpreter while they run."""
+"""Runs several generators at once, in threads: kernels release the interpreter while they run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Item = TypeVar("Item")
 def run_ahead(
     makers: Sequence[Callable[[], Iterator[Item]]], threads: int, weigh: Callable[[Item], int], most: int
 ) -> Iterator[Item]:
-    """All items in the order of their generators; as many of these as there are threads run at the same time.
+    """All items in the order of their generators, of which as many run at the same time as there are threads.
 
-    Generators pause while the items that wait weigh more than `most`. When nobody reads on, the threads end.
+    Generators pause while the items that wait weigh more than `most`. When nobody reads any more, the threads end.
     """
     if threads <= 1 or len(makers) <= 1:
         for make in makers:
@@ -25,7 +25,7 @@ def run_ahead(
     ahead = _Ahead[Item](len(makers), weigh, most)
     with ThreadPoolExecutor(threads) as pool:
         try:
-            # Threads take generators in order, so the one that is read is always running or done.
+            # Threads take generators in order, so the one being read is always running or done.
             for number, make in enumerate(makers):
                 pool.submit(ahead.run, number, make)
             for number in range(len(makers)):
@@ -40,7 +40,7 @@ class _Ahead(Generic[Item]):
     def __init__(self, makers: int, weigh: Callable[[Item], int], most: int) -> None:
         self._weigh, self._most = weigh, most
         self._waiting: list[deque[Item]] = [deque() for _ in range(makers)]
-        self._ends: dict[int, BaseException | None] = {}  # by generator that has ended, what it failed with
+        self._ends: dict[int, BaseException | None] = {}  # for each generator that has ended, the error, if any
         self._weight = self._read = 0
         self._is_left = False
         self._changed = threading.Condition()
@@ -63,7 +63,7 @@ class _Ahead(Generic[Item]):
             self._changed.notify_all()
 
     def _may_go_on(self, number: int) -> bool:
-        # Of the one that is read there must always be a next item, or nobody would ever take any.
+        # The generator being read must always go on, otherwise nothing would ever be taken.
         is_awaited = number == self._read and not self._waiting[number]
         return self._is_left or is_awaited or self._weight <= self._most
 

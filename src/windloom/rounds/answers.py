@@ -69,6 +69,7 @@ class Answers:
     own_after: Mapping[str, int] = field(default_factory=dict)  # by name of the query
     landmarks: Mapping[str, Landmark] = field(default_factory=dict)  # the same
     spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set, of those whose tuples are counted
+    since: Mapping[str, int] = field(default_factory=dict)  # by name of the query that reports only later windows
 
     def blocks(self, rows: int = BLOCK_ROWS, threads: int = 1) -> Iterator[Block]:
         """Every answer once; the same blocks in the same order each time it is called."""
@@ -92,7 +93,7 @@ class _TreeAnswers:
         self.plan, self.one, self.tree = answers.plan, one, tree
         self.life, self.own_after = life_of(one.window), answers.own_after
         self.after, self.until = self.life.interval(answers.after[one.number], answers.until[one.number])
-        self.landmarks, self.span = answers.landmarks, answers.spans.get(one.number)
+        self.landmarks, self.since, self.span = answers.landmarks, answers.since, answers.spans.get(one.number)
         self.parts: dict[tuple[int, int], Part] = {}
         if tree.fine_edges != one.edges:
             cells, _ = coarsen(cells, tree.fine_edges)
@@ -154,7 +155,7 @@ class _TreeAnswers:
         if key not in self.parts:
             planned = self.tree.queries[queries]
             after = [self.own_after.get(one.name, self.after) for one in planned]
-            self.parts[key] = make_part(self.plan, self.one, planned, after, self.until, self.landmarks)
+            self.parts[key] = make_part(self.plan, self.one, planned, after, self.until, self.landmarks, self.since)
         return self.parts[key]
 
     def _answer(self, groups: slice, queries: slice) -> Iterator[Block]:

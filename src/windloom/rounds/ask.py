@@ -7,7 +7,7 @@ from windloom.model.time import TICK_MIN, format_duration, format_instant
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery
 from windloom.rounds.answers import Answers
 from windloom.rounds.backfill import Past
-from windloom.rounds.carry import carry_set, find_set
+from windloom.rounds.carry import carry_set
 from windloom.rounds.exact import kept_from
 from windloom.rounds.state import History, State
 from windloom.rounds.windows.landmark import landmarks_of
@@ -26,7 +26,7 @@ def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) ->
     life = life_of(window)
     if (obstacle := life.question_obstacle(window)) is not None:
         raise WindloomError(f"query '{planned.name}' cannot be answered from what is kept", *obstacle)
-    before = find_set(plan, one)
+    before = plan.by_identity.get(one.identity)
     cells, history = carry_set(state, before, one)
     closed = state.closed_of(one)
     since = life.first_exact(one, planned, history, state, state.positions)
@@ -41,7 +41,9 @@ def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) ->
     own_since = {} if since is None else {planned.name: since}
     landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, {one.number: closed})
     held = {} if cells is None else {one.number: cells}
-    return Answers(query_plan, held, {one.number: after}, {one.number: closed}, landmarks=landmarks), since
+    return Answers(
+        query_plan, held, {one.number: after}, {one.number: closed}, landmarks=landmarks, since=own_since
+    ), since
 
 
 def _refusal(
@@ -49,11 +51,9 @@ def _refusal(
 ) -> WindloomError:
     message = f"query '{planned.name}' cannot be answered from what is kept"
     if before is None:
-        condition = "" if one.where is None else f" WHERE {one.where}"
-        groups = f" GROUP BY {', '.join(map(str, one.group_by))}" if one.group_by else ""
         return WindloomError(
             message,
-            f"no running query has this stream, condition and grouping: FROM {one.stream}{condition}{groups}",
+            f"no running query has this stream, condition and grouping: FROM {one.identity}",
             "add it as a query: it answers from the next round on",
         )
     unknown = [str(one.components[index].component) for index, tick in history.known_from.items() if tick > last_start]
@@ -67,10 +67,11 @@ def _refusal(
         )
     held_from = kept_from(one, planned, history)
     if held_from > last_start:
+        latest = "" if planned.query.window.is_sliced else "the latest at "
         held = f"since {format_instant(held_from)}" if held_from <= closed else "nothing that long ago"
         return WindloomError(
             message,
-            f"its last complete window begins at {format_instant(last_start)}, and kept is {held}",
+            f"its last complete window begins at {latest}{format_instant(last_start)}, and kept is {held}",
             f"keep at least {format_duration(closed - last_start)} of history when the stream is started",
         )
     return WindloomError(

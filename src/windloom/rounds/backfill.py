@@ -1,7 +1,7 @@
-"""Cells of a set that nobody asked for, made from the tuples in the logs of past rounds.
+"""The cells of a set that was not kept, made from the tuples in the logs of past rounds.
 
 Tuples are logged as they were projected for the queries of their round. They can be woven once more, in any grouping
-and at any edges, for a set whose columns are among those that were projected and whose predicate was told by a bit.
+and at any edges, for a set whose columns are among those that were projected and whose predicate had a bit.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class LoggedRound:
     seen_before: Mapping[str, int]
 
 
-#: What past rounds tell of a set: its cells, and from when on they hold everything. None: nothing.
+#: What past rounds know about a set: its cells, and from when on they hold everything; None if nothing.
 Past = Callable[[PartialSet], tuple[Cells | None, History] | None]
 
 
 def woven_again(one: PartialSet, newest_first: Iterable[LoggedRound]) -> tuple[Cells | None, History] | None:
-    """The set's cells of as many rounds, without a gap up to the last one, as hold all that it needs."""
+    """The set's cells from as many rounds, without a gap up to the last one, as hold everything that it needs."""
     parts: list[Cells] = []
     history: History | None = None
     for round in newest_first:
@@ -55,7 +55,7 @@ def woven_again(one: PartialSet, newest_first: Iterable[LoggedRound]) -> tuple[C
 
 
 def _scan_of(round: LoggedRound, one: PartialSet) -> tuple[WovenScan, pa.Table, WovenSet] | None:
-    """The scan whose tuples the set can be made from, and how."""
+    """The scan from whose tuples the set can be made, and how."""
     for scan in round.plan.scans:
         if scan.stream == one.stream and scan.number in round.tuples and isinstance(scan, WovenScan):
             fed = _fed(scan, one)
@@ -64,7 +64,7 @@ def _scan_of(round: LoggedRound, one: PartialSet) -> tuple[WovenScan, pa.Table, 
 
 
 def _fed(scan: WovenScan, one: PartialSet) -> WovenSet | None:
-    # What a guard left out is NULL for tuples that the set may want.
+    # A guard may have left out, as NULL, values of tuples that the set wants.
     columns = {column.sql: place for place, column in enumerate(scan.columns) if column.guards is None}
     signature = scan.signature
     bits = {predicate.sql: bit for bit, predicate in enumerate(signature.predicates)}

@@ -50,7 +50,7 @@ class Behind:
 class Before:
     """What decides which tuples of a stream are late: the frontier before the round.
 
-    `since` are ticks from which on tuples are counted for some windows of rows: slices are told apart there as well.
+    `since` are further ticks at which some windows tell late tuples apart: slices are divided there.
     """
 
     closed: int = TICK_MIN

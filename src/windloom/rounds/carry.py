@@ -22,9 +22,10 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
 
     `past` tells what the tuples of past rounds make of a set that is new.
 
-    Sets are the same if stream, predicate and grouping are; queries are the same if name and meaning are. Queries that
+    Sets are the same if their identities are; queries are the same if name and meaning are. Queries that
     are new are `fresh`, and `since` says from which window on they are exact where that is not from the beginning.
     """
+    known = old.by_identity
     running = {planned.name: planned.query for planned in old.queries}
     positions = state.positions.carried(new, state.seen)
     cells: dict[int, Cells] = {}
@@ -32,7 +33,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
     since: dict[str, int] = {}
     fresh: set[str] = set()
     for one in new.sets:
-        before = find_set(old, one)
+        before = known.get(one.identity)
         held, kept = carry_set(state, before, one)
         life = life_of(one.window)
         if before is None and past is not None and life.weaves_again:
@@ -52,11 +53,6 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
             if tick is not None:
                 since[name] = tick
     return replace(state, cells=cells, since=since, fresh=frozenset(fresh), history=history, positions=positions)
-
-
-def find_set(plan: Plan, one: PartialSet) -> PartialSet | None:
-    """The plan's set over the same stream, predicate and grouping."""
-    return next((other for other in plan.sets if _identity(other) == _identity(one)), None)
 
 
 def carry_set(state: State, before: PartialSet | None, one: PartialSet) -> tuple[Cells | None, History]:
@@ -108,10 +104,6 @@ def _past(
 def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
     """Is every one of `others` among `edges`?"""
     return edges.union(others) == edges
-
-
-def _identity(one: PartialSet) -> tuple[object, ...]:
-    return one.stream, one.predicate, one.group_by, one.group_types, one.window.set_identity
 
 
 def _same(left: Query, right: Query) -> bool:

@@ -93,7 +93,11 @@ def merge_all(parts: Sequence[Cells]) -> Cells:
 
 def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
     """Only cells of slices that begin at `tick` or later; it may be one for every cell."""
-    wanted = cells.starts >= tick
+    return keep_cells(cells, cells.starts >= tick)
+
+
+def keep_cells(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
+    """Only some cells, of which `wanted` has one entry each."""
     if wanted.all():
         return cells
     lifted = tuple(keep(one, wanted) for one in cells.lifted)

@@ -1,8 +1,8 @@
-"""From which window on is a query exact that was not there from the beginning?
+"""From which window on is a query exact that was added later?
 
 Tuples of the rounds so far have ticks up to some M. A window that starts after M is always exact. One that starts
 earlier is exact if everything it covers is kept, with all components the query needs, and if every slicing that was in
-force could tell its edges: an edge behind the last tuple of that slicing, or among the slicing's own.
+force has its edges: an edge after the last tuple of that slicing, or one of the slicing's own.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from windloom.plan.physical import PartialSet, PlannedQuery
 from windloom.rounds.state import Cut, History
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
-#: Window edges looked at before an earlier one is taken for missing: windows are reported from later on than they
+#: The number of window edges examined before an earlier one counts as missing: windows are reported later than they
 #: could be, where only classes with an astronomically long composite slide together hold them.
 MOST_EDGES = 1 << 20
 
 
 def first_exact(one: PartialSet, planned: PlannedQuery, history: History, seen: int | None) -> int | None:
-    """Start of the first window from which on every window is exact; None if all of them are.
+    """The start of the first window from which on every window is exact; None if all are.
 
     `seen` is the largest tick of the stream's tuples so far.
     """
     if seen is None:
         return None
     window = planned.query.window
-    # Where the watermark is ahead of the stream, what is no longer kept was never there.
+    # If the watermark is ahead of the stream, what is no longer kept never existed.
     lowest = min(kept_from(one, planned, history), seen + 1)
     last_wrong: int | None = None if lowest == TICK_MIN else -((window.offset_ticks - lowest) // window.slide_ticks) - 1
     starts = EdgeClass(window.slide_ticks, window.offset_ticks)
@@ -52,7 +52,7 @@ def kept_from(one: PartialSet, planned: PlannedQuery, history: History) -> int:
 
 
 def _last_missing(wanted: EdgeClass, cut: Cut, lowest: int) -> int | None:
-    """The latest tick of `wanted` up to the cut's end, and not before `lowest`, that is no edge of the cut."""
+    """The latest tick of `wanted`, up to the end of the cut and not before `lowest`, that is no edge of the cut."""
     if any(one.covers(wanted) for one in cut.edges.classes):
         return None
     tick = cut.until - (cut.until - wanted.residue) % wanted.period

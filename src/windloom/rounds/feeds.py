@@ -1,4 +1,4 @@
-"""From the cells of a scan to those of every set it feeds: signatures picked, groups rolled up, slices merged."""
+"""Turns the cells of a scan into those of every set it feeds: picks signatures, rolls up groups, merges slices."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Mask = NDArray[np.bool_]
 
 
 def feed_sets(plan: Plan, scan: NativeScan, cells: Cells) -> dict[int, Cells]:
-    """Cells of each set, by its number; `cells` are the scan's, with its signature as the first keys."""
+    """The cells of each set, by its number; `cells` are those of the scan, with its signature as the first keys."""
     if scan.is_plain and plan.sets[scan.feeds[0].number].edges == scan.edges:
         return {scan.feeds[0].number: cells}
     return {fed.number: _rolled_up(scan, cells, plan.sets[fed.number], fed) for fed in scan.feeds}
 
 
 def _holds(cells: Cells, bit: int) -> Mask:
-    """By number of the scan's groups: is the bit set in the group's signature?"""
+    """For each group of the scan: does its signature have the bit?"""
     word = cells.keys[bit // SIGNATURE_BITS].to_numpy(zero_copy_only=False)
     return np.asarray((word >> (bit % SIGNATURE_BITS)) & 1, np.bool_)
 
@@ -51,7 +51,7 @@ def _rolled_up(scan: NativeScan, cells: Cells, one: PartialSet, fed: Fed) -> Cel
 
 
 def _numbered(keys: list[pa.Array], wanted: Mask | None, groups: int) -> tuple[NDArray[np.int64], list[pa.Array]]:
-    """The set's group of each of the source's groups (undefined for those not wanted), and the set's keys by number."""
+    """The set's group for each group of the source (undefined for unwanted ones), and the set's keys by number."""
     if wanted is None:
         return number_groups(keys, groups)
     places = np.flatnonzero(wanted)

@@ -20,7 +20,7 @@ Inputs = tuple[str, ...]
 
 def inputs_of(one: PartialSet | Query) -> Inputs:
     """The streams that decide when its windows close."""
-    return (one.stream,)
+    return one.streams if isinstance(one, Query) else (one.stream,)
 
 
 def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = ()) -> int:

@@ -1,4 +1,4 @@
-"""Group keys as small integers: each distinct combination of grouping columns gets a number and a row of a table."""
+"""Group keys as small integers: each distinct combination of grouping values gets a number and a row of a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def number_groups(keys: list[pa.Array], rows: int) -> tuple[NDArray[np.int64], l
 
 
 def _codes(column: pa.Array) -> tuple[NDArray[np.int64], int]:
-    """A number for each distinct value; NULL is a value of its own, NaN equals NaN (both as Spark groups)."""
+    """A number for each distinct value; as in Spark's grouping, NULL is a value, and NaN equals NaN."""
     encoded = column.dictionary_encode(null_encoding="encode")
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes, max(1, len(encoded.dictionary))
@@ -35,7 +35,7 @@ def concat_keys(left: list[pa.Array], right: list[pa.Array]) -> list[pa.Array]:
 
 
 def describe_group(keys: list[pa.Array], number: int) -> str:
-    """A group as people read it, for error messages."""
+    """A group as text, for error messages."""
     if not keys:
         return "(all)"
     values = [key[number].as_py() for key in keys]

@@ -1,7 +1,7 @@
-"""Counting late tuples: those that find some, or all, of their windows closed.
+"""Counts late tuples: those for which some, or all, of their windows are closed.
 
-A window is closed for a query once the query has reported it, or would have: in the first step of a query that answers
-from history, windows it is still going to report are open, however long ago they ended.
+A window is closed for a query once the query has reported it, or would have. In the first step of a query that answers
+from history, the windows that it is still going to report are open, however long ago they ended.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Lateness:
 
 
 def before_round(plan: Plan, state: State) -> dict[str, Before]:
-    """By stream, what decides which of a round's tuples are late."""
+    """By stream: what decides which tuples of a round are late."""
     found: dict[str, Before] = {}
     for one in plan.sets:
         known = found.get(one.stream, Before())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from windloom.kernels.cells.locate import WindowArrays
 from windloom.kernels.cells.seek import NO_LANDMARK
 from windloom.model.aggregate import Aggregate
+from windloom.model.time import TICK_MIN
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery
 from windloom.rounds.windows.life import Landmark
 
@@ -39,11 +40,15 @@ class ShapePart:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Consecutive queries of a tree; `wanted` holds, by component, those that need it."""
+    """Consecutive queries of a tree; `wanted` holds, by component, those that need it.
+
+    By query, windows end in `(after, until]`. `since` is where windows begin whose ends do not tell that.
+    """
 
     windows: WindowArrays
     after: NDArray[np.int64]
     until: NDArray[np.int64]
+    since: NDArray[np.int64]
     wanted: Mapping[int, NDArray[np.int64]]
     shapes: tuple[ShapePart, ...]
 
@@ -55,6 +60,7 @@ def make_part(
     after: list[int],
     until: int,
     landmarks: Mapping[str, Landmark],
+    since: Mapping[str, int],
 ) -> Part:
     windows = [planned.query.window for planned in queries]
     arrays = WindowArrays(
@@ -71,7 +77,8 @@ def make_part(
         if found:
             wanted[index] = np.array(found, np.int64)
     shapes = tuple(_shape_part(plan, one, queries, first, last) for first, last in _same_shape(queries))
-    return Part(arrays, np.array(after, np.int64), np.array(own_until, np.int64), wanted, shapes)
+    own_since = np.array([since.get(planned.name, TICK_MIN) for planned in queries], np.int64)
+    return Part(arrays, np.array(after, np.int64), np.array(own_until, np.int64), own_since, wanted, shapes)
 
 
 def _shape_part(plan: Plan, one: PartialSet, queries: tuple[PlannedQuery, ...], first: int, last: int) -> ShapePart:

@@ -1,4 +1,4 @@
-"""Everything that the step of a round is called with: what the log of the round keeps, and a replay reads again."""
+"""Everything that the step of a round takes: the log of the round keeps it, and a replay reads it again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windloom.rounds.taken import Taken
 
 @dataclass(frozen=True, slots=True)
 class RoundInput:
-    """What a round brings, decided once: with the same state and plan, the same input gives the same answers.
+    """What a round brings. With the same state and plan, the same input gives the same answers.
 
     `taken` are the cells of what came, and which tuples came behind the frontier of their stream. By stream,
     `frontiers` are where the round leaves them; `seen` is the largest event tick so far, of tuples that no query wants

@@ -1,4 +1,4 @@
-"""What a loom remembers between rounds: cells, how far its streams have come, and what it can say about the past."""
+"""What a loom keeps between rounds: cells, how far its streams have come, and what it knows about the past."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windloom.slicing.edges import EdgeSet
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Cells of tuples up to the tick `until` were cut, or merged, at `edges`: nothing finer can be told apart."""
+    """The cells of tuples up to the tick `until` were cut, or merged, at `edges`: finer slices cannot be restored."""
 
     edges: EdgeSet
     until: int
@@ -23,7 +23,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the cells of a set hold of the past: it decides from which window on a query that comes later is exact.
+    """What the cells of a set hold of the past, which determines from which window on a later query is exact.
 
     `kept_from`: every tuple at or after it is in the cells; TICK_MIN if the set is there from the first round on and
     nothing was dropped. `known_from`: the same for components (by index) that were added to the set later. `cuts`:
@@ -35,7 +35,7 @@ class History:
     cuts: tuple[Cut, ...] = ()
 
     def forget(self, before: int) -> History:
-        """Tuples before that tick are no longer kept, and facts about them no longer needed."""
+        """The history when tuples before that tick are no longer kept, and facts about them no longer needed."""
         if before <= self.kept_from:
             return self
         known = {index: tick for index, tick in self.known_from.items() if tick > before}
@@ -44,9 +44,9 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`frontiers`: how far each stream has come; one that is absent has not come anywhere.
+    """`frontiers`: how far each stream has come; an absent one has brought nothing.
 
-    `ahead`: sets of several streams that are closed further than these frontiers tell, because a stream was idle.
+    `ahead`: sets of several streams that are closed further than these frontiers, because a stream was idle.
     `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
     after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
     their first step they report every complete window from history. `first`: the smallest event tick of each stream,
@@ -64,7 +64,7 @@ class State:
     ahead: Mapping[Inputs, int] = field(default_factory=dict)
 
     def closed_of(self, one: PartialSet) -> int:
-        """Every window of its queries that ends at or before it has been reported, but by `fresh` queries."""
+        """Every window of its queries that ends at or before this tick has been reported, except by `fresh` queries."""
         return self.closed_over(inputs_of(one))
 
     def closed_over(self, inputs: Inputs) -> int:
@@ -73,14 +73,14 @@ class State:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all cells, and of tuples that wait for their position."""
+        """The bytes of all cells, and of tuples that wait for their position."""
         return sum(one.nbytes for one in self.cells.values()) + self.positions.nbytes
 
     def history_of(self, number: int) -> History:
         return self.history.get(number, _COMPLETE)
 
     def forgetting(self, kept_from: Mapping[int, int]) -> State:
-        """The same state when cells before a tick are gone: of a state whose cells are elsewhere, in shards."""
+        """The same state after cells before a tick are dropped; for a state whose cells are in shards."""
         history = {number: self.history_of(number).forget(tick) for number, tick in kept_from.items()}
         return replace(self, history={**self.history, **history})
 

@@ -57,6 +57,7 @@ def step(
         if fresh is not None:
             tuples[one.number], taken[one.number] = int(fresh.tuples.sum()), len(fresh)
             current = fresh if current is None else merge_cells(current, fresh)
+            current = life_of(one.window).joined(one, current, after[one.number])
         if current is not None:
             left = life_of(one.window).close(one, current, past, turn)
             cells[one.number], kept[one.number], past = current, left.cells, left.history
@@ -64,7 +65,7 @@ def step(
                 spans[one.number] = left.span
         if past != History():
             history[one.number] = past
-    answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans)
+    answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans, state.since)
     since = _since(state, plan, until)
     after_round = replace(moved, cells=kept, since=since, fresh=frozenset(), history=history, positions=positions)
     late = count_late(plan, round_input.taken.behind, state, landmarks)

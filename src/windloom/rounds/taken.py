@@ -45,7 +45,7 @@ def take_tuples(plan: Plan, scan: WovenScan, table: pa.Table, before: Before = O
     """Of a woven scan's tuples, all with a tick."""
     tuples = read_tuples(plan, scan, table)
     behind = _behind(scan, tuples, before)
-    return Taken(weave(plan, scan, tuples), {} if behind is None else {scan.number: behind})
+    return Taken(weave(plan, scan, tuples, before.closed), {} if behind is None else {scan.number: behind})
 
 
 def take_together(parts: Sequence[Taken]) -> Taken:

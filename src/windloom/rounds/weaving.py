@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
+from windloom.model.time import TICK_MIN
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import WovenScan, WovenSet
 from windloom.rounds.cells import Cells, arrange, group_of_cells
 from windloom.rounds.groups import number_groups
+from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.cut import Cut
 from windloom.weave.tuples import Tuples
@@ -33,13 +35,19 @@ def read_tuples(plan: Plan, scan: WovenScan, table: pa.Table) -> Tuples:
     """Projected tuples, all with a tick, as the sets of their scan share them."""
     numbers = [*(fed.number for fed in scan.feeds), *(number for number, _ in scan.watched)]
     # Late tuples are told by slice, so slices are as fine as those of the sets that are only watched.
-    edges = {plan.sets[number].edges for number in numbers if plan.sets[number].counted_by == scan.counted_by}
+    own = [plan.sets[number] for number in numbers if plan.sets[number].counted_by == scan.counted_by]
+    edges = {one.edges for one in own if one.window.is_sliced} or {one.edges for one in own}
     finest = EdgeSet.of(one for each in edges for one in each.classes)
     return Tuples.of(table, scan.signature.words, finest, has_positions=scan.counted_by is not None)
 
 
-def weave(plan: Plan, scan: WovenScan, tuples: Tuples, threads: int | None = None) -> dict[int, Cells]:
-    """The cells of each set of a scan, by its number; a set that no tuple is part of has none."""
+def weave(
+    plan: Plan, scan: WovenScan, tuples: Tuples, closed: int = TICK_MIN, threads: int | None = None
+) -> dict[int, Cells]:
+    """The cells of each set of a scan, by its number; a set that no tuple is part of has none.
+
+    `closed` is where the sets were closed before the tuples came: some kinds of windows leave late ones out.
+    """
     if not len(tuples):
         return {}
     workers = threads or (1 if len(tuples) < FEW_TUPLES else os.cpu_count() or 1)
@@ -49,19 +57,19 @@ def weave(plan: Plan, scan: WovenScan, tuples: Tuples, threads: int | None = Non
         # with a large set at the end.
         for lot in ([fed for fed in scan.feeds if not fed.via], [fed for fed in scan.feeds if fed.via]):
             ordered = sorted(lot, key=lambda fed: -_work(tuples, fed, plan.sets[fed.number]))
-            make = partial(_made, plan, tuples, dict(made))
+            make = partial(_made, plan, tuples, closed, dict(made))
             found = map(make, ordered) if workers == 1 else pool.map(make, ordered)
             made |= dict(zip((fed.number for fed in ordered), found, strict=True))
     return {fed.number: made[fed.number] for fed in scan.feeds if len(made[fed.number])}
 
 
-def _made(plan: Plan, tuples: Tuples, made: Mapping[int, Cells], fed: WovenSet) -> Cells:
+def _made(plan: Plan, tuples: Tuples, closed: int, made: Mapping[int, Cells], fed: WovenSet) -> Cells:
     """From the finer cells of another set, where they are few, else from tuples."""
     one = plan.sets[fed.number]
     finer = min(fed.via, key=lambda number: len(made[number]), default=None)
     if finer is not None and FEW_CELLS * len(made[finer]) <= _chosen(tuples, fed):
         return _rolled_up(made[finer], plan.sets[finer], one)
-    return weave_set(tuples, fed, one)
+    return weave_set(life_of(one.window).in_time(one.window, tuples, closed), fed, one)
 
 
 def _rolled_up(cells: Cells, finer: PartialSet, one: PartialSet) -> Cells:
@@ -88,7 +96,7 @@ def _chosen(tuples: Tuples, fed: WovenSet) -> int:
 def weave_set(tuples: Tuples, fed: WovenSet, one: PartialSet) -> Cells:
     """The cells of one set, from tuples."""
     own = () if fed.bit is None else (fed.bit,)
-    grid = tuples.grid(fed.groups, one.edges)
+    grid = life_of(one.window).grid(tuples, fed, one)
     kept = grid.every if not own else grid.holding(tuples.counts(grid, own))
     cut = Cut(tuples, grid, own, kept)
     parts = zip(one.components, fed.components, strict=True)

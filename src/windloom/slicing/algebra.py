@@ -16,7 +16,7 @@ from windloom.slicing.edges import EdgeSet
 
 #: Edge sets up to this many have a table: 4,096 unions.
 TABLE_SETS = 12
-#: Classes met less often than once in so many panes are left out: less than rounding.
+#: Classes that meet less often than once in this many panes are left out: they are below rounding errors.
 LONGEST = 1 << 62
 
 
@@ -52,7 +52,7 @@ def union_table(sets: Sequence[EdgeSet]) -> NDArray[np.float64]:
 def _meet(
     subsets: Ints, periods: Ints, residues: Ints, own_periods: Ints, own_residues: Ints, bit: int
 ) -> tuple[Ints, Ints, Ints]:
-    """Every class together with every class of one more set, whose subset is `bit`."""
+    """Every class intersected with every class of one more set, whose subset is `bit`."""
     room = len(subsets) * len(own_periods)
     met_subsets, met_periods, met_residues = (
         np.empty(room, np.int64),

@@ -1,4 +1,4 @@
-"""The density of a union of residue classes: exact wherever that can be had, else a fixed, repeatable estimate.
+"""The density of a union of residue classes: exact where possible, otherwise a repeatable estimate.
 
 Three methods, chosen by size. A bit set marks one composite slide when that is short. Otherwise classes whose
 periods share no factor are independent (Chinese remainder theorem), and what remains is counted by restricting
@@ -21,9 +21,9 @@ from windloom.slicing.drawn import fresh_edges, run_begins
 BITSET_PANES = 1 << 20
 #: Class restrictions examined before the count is estimated instead.
 RECURSION_BUDGET = 8_000
-#: Classes that may depend on each other before the count is estimated instead (each costs a level of recursion).
+#: Classes that may depend on each other before the count is estimated instead (each adds a level of recursion).
 RECURSION_CLASSES = 60
-#: Edges drawn for an estimate, from all classes together and at least from each.
+#: Edges drawn for an estimate: from all classes together, and at least from each class.
 DRAWN_EDGES = 1 << 18
 SHORTEST_RUN = 32
 
@@ -32,7 +32,7 @@ Class = tuple[int, int]  # (period, residue), 0 <= residue < period
 
 @dataclass(frozen=True, slots=True)
 class Density:
-    """Edges per tick, and what bounds the error of an estimate (three standard errors)."""
+    """Edges per tick, and a bound of the error of an estimate (three standard errors)."""
 
     value: Fraction
     exact: bool
@@ -85,7 +85,7 @@ def _exact(classes: frozenset[Class], budget: list[int]) -> Fraction:
         for part in parts:
             missed *= 1 - _exact(frozenset(part), budget)
         return 1 - missed
-    # One class apart from the rest: its own edges, less those the others already have.
+    # Take one class from the rest: it adds its own edges, less those that the others already have.
     *rest, (period, residue) = kept
     others = frozenset(met for one in rest if (met := _restrict(one, period, residue)) is not None)
     return _exact(frozenset(rest), budget) + Fraction(1, period) * (1 - _exact(others, budget))
@@ -121,7 +121,7 @@ def _independent_parts(classes: list[Class]) -> list[list[Class]]:
 
 
 def _restrict(one: Class, period: int, residue: int) -> Class | None:
-    """The class `one` seen from inside `k·period + residue`, as a class of k; None where they never meet."""
+    """The class `one` restricted to `k·period + residue`, as a class of k; None if they never meet."""
     common = gcd(one[0], period)
     distance, rest = divmod(one[1] - residue, common)
     if rest:
@@ -133,9 +133,10 @@ def _restrict(one: Class, period: int, residue: int) -> Class | None:
 
 
 def _estimated(classes: list[Class]) -> tuple[Fraction, float]:
-    """Share of ticks in the union, and what bounds its error: three standard errors of a drawn estimate.
+    """The share of ticks in the union, and a bound of its error: three standard errors of the estimate.
 
-    Classes in order: each adds its own edges, less those that earlier classes hold, judged by a run of its edges.
+    Each class in turn adds its own edges, less those that earlier classes hold; a run of its edges tells how many these
+    are.
     """
     shares = np.array([1.0 / period for period, _ in classes])
     lengths = np.maximum(SHORTEST_RUN, shares * (DRAWN_EDGES / shares.sum())).astype(np.int64)
@@ -143,5 +144,5 @@ def _estimated(classes: list[Class]) -> tuple[Fraction, float]:
     fresh = fresh_edges(periods, residues, run_begins(classes), lengths) / lengths
     variance = float((shares**2 * fresh * (1 - fresh) / lengths).sum())
     value = Fraction(float((shares * fresh).sum())).limit_denominator(2**62)
-    # The first class adds all of its edges: never less than the densest class.
+    # The first class adds all of its edges, so the result is never less than the densest class.
     return value, 3 * variance**0.5

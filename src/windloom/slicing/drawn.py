@@ -1,9 +1,9 @@
-"""Edges drawn from edge classes, a run of each, and which other classes hold them.
+"""Edges drawn from edge classes, one run per class, and which other classes hold them.
 
-A sample of ticks hits rare edges seldom or never; a sample of the edges of every class serves rare and frequent ones
-alike (Karp and Luby's estimate of a union). A run takes neighbouring edges of its class, from a fixed random one on:
-`residue + (begin + i)·period`. Another class holds every m-th of them, from the first one that the Chinese remainder
-theorem names, so nothing is tested edge by edge, and no tick is ever computed.
+A sample of ticks seldom or never hits rare edges; a sample of the edges of every class serves rare and frequent ones
+alike (Karp and Luby's estimate of a union). A run is neighbouring edges of its class, from a fixed random one on:
+`residue + (begin + i)·period`. Another class holds every m-th of them, and the Chinese remainder theorem gives the
+first, so nothing is tested edge by edge, and no tick is ever computed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Ints = NDArray[np.int64]
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As kernels are compiled, which stand above this folder."""
+    """Compiles as for kernels, which this folder cannot import."""
     made: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     return made
 
 
 def run_begins(classes: Sequence[tuple[int, int]]) -> Ints:
-    """Where the run of each class begins: always the same for the same class, whatever other classes there are."""
+    """Where the run of each class begins; this depends on the class alone."""
     # Splitmix64 on period and residue: neighbouring classes begin far from each other.
     with np.errstate(over="ignore"):
         mixed = np.array([period for period, _ in classes], np.uint64) * np.uint64(0x9E3779B97F4A7C15)

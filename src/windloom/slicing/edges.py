@@ -1,4 +1,4 @@
-"""Exact edges of any set of windows: residue classes, never an enumeration of the composite slide.
+"""The exact edges of any set of windows, as residue classes: the composite slide is never enumerated.
 
 An edge class is every tick t with t ≡ residue (mod period). The edges of a tree are a union of such classes;
 its edge rate is the density of that union. Weaveability and plan cost (Weave Share, Eq. 1–4) follow from it.
@@ -6,7 +6,7 @@ its edge rate is the density of that union. Weaveability and plan cost (Weave Sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import gcd, lcm
@@ -29,7 +29,7 @@ class EdgeClass:
         object.__setattr__(self, "residue", self.residue % self.period)
 
     def covers(self, other: EdgeClass) -> bool:
-        """Is every edge of `other` also an edge of this class."""
+        """Is every edge of `other` also an edge of this class?"""
         return other.period % self.period == 0 and other.residue % self.period == self.residue
 
 
@@ -52,7 +52,7 @@ class EdgeSet:
 
     @cached_property
     def composite_slide(self) -> int:
-        """Ticks after which the edges repeat; may be astronomically long."""
+        """The number of ticks after which the edges repeat; it may be astronomically large."""
         return lcm(*(one.period for one in self.classes))
 
     @cached_property
@@ -77,7 +77,7 @@ class EdgeSet:
         return int(self.density.value * self.composite_slide) if self.density.exact else None
 
     def last_edge(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each tick the latest edge at or before it: the start of the slice that holds the tick."""
+        """For each tick, the latest edge at or before it, which is the start of the slice that holds the tick."""
         best = np.full(len(ticks), np.iinfo(np.int64).min, dtype=np.int64)
         for one in self.classes:
             np.maximum(best, ticks - (ticks - one.residue) % one.period, out=best)
@@ -88,6 +88,14 @@ def weaveability(left: EdgeSet, right: EdgeSet) -> float:
     """Common edges as a share of all edges of the two sets (Weave Share, Eq. 4)."""
     both = left.union(right).density.value
     return float((left.density.value + right.density.value - both) / both)
+
+
+def common_edges(members: Sequence[EdgeSet], union: EdgeSet) -> float:
+    """The same for any number of sets, whose union is given: 1 when all edges are the same."""
+    if len(members) == 1:
+        return 1.0
+    rate = union.edges_per_second
+    return (sum(one.edges_per_second for one in members) - rate) / (rate * (len(members) - 1))
 
 
 @lru_cache(maxsize=65_536)

@@ -1,6 +1,6 @@
-"""How a tuple finds its slice natively: four ways to compute the start of the slice that holds a tick.
+"""How Spark finds the slice of a tuple: four ways to compute the start of the slice that holds a tick.
 
-A slice is identified by its start, the latest edge at or before the tuple's time: global, independent of any
+A slice is identified by its start, the latest edge at or before the tuple's time. This is global, independent of any
 composite slide, and meaningful to a human. Spark evaluates the chosen way as generated code, tuple by tuple.
 """
 
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
-#: Longest table a generated expression may carry (measured: no penalty at 1,000 entries).
+#: The longest table that a generated expression may carry (measured: no penalty at 1,000 entries).
 LOOKUP_ENTRIES = 2_048
 #: Evaluating `greatest` over a few classes costs less than carrying a table.
 FEW_CLASSES = 6
-#: Coarsening panes later is worth it while it does not multiply the partials by more than this.
+#: Coarsening panes afterwards pays while it does not multiply the partials by more than this.
 PANE_BLOW_UP = 16.0
 
 
 @dataclass(frozen=True, slots=True)
 class RegularSlice:
-    """Edges at equal distances: one remainder."""
+    """For edges at equal distances: one remainder."""
 
     edges: EdgeClass
     way: str = "regular"
@@ -57,7 +57,7 @@ SliceId = RegularSlice | LookupSlice | GreatestSlice | PaneSlice
 
 
 def choose_slice_id(edges: EdgeSet) -> SliceId:
-    """The cheapest way that is exact, or panes where the composite slide is too long to tabulate."""
+    """The cheapest exact way, or panes if the composite slide is too long for a table."""
     pane = edges.pane
     if len(edges.classes) == 1 or edges.density.value * pane.period == 1:
         return RegularSlice(pane)

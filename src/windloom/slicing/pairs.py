@@ -1,4 +1,4 @@
-"""Pairs (Krishnamurthy et al.): an edge where a window starts and one where it ends, at most two slices a slide."""
+"""Pairs (Krishnamurthy et al.): edges where windows start and end, so at most two slices per slide."""
 
 from __future__ import annotations
 

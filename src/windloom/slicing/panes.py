@@ -1,4 +1,4 @@
-"""Panes (Li et al.): slices of equal length gcd(range, slide), so range/gcd partials a window."""
+"""Panes (Li et al.): slices of equal length gcd(range, slide), so a window has range/gcd partials."""
 
 from __future__ import annotations
 

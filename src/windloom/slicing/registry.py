@@ -1,4 +1,4 @@
-"""The partial-aggregation techniques by name; a new one is one file and one line here."""
+"""The slicings by name; a new one is one file and one line here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's failures as errors users can act on; what is not theirs to fix passes unchanged."""
+"""Spark's failures as errors that users can act on; other failures pass unchanged."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from pyspark.logger import PySparkLogger
 
 from windloom.errors import WindloomError
 
-#: By class of SQLSTATE, failures in the user's data and expressions, and what to do about them.
+#: By class of SQLSTATE: failures in the user's data and expressions, and what to do about them.
 _HINTS = {
     "0A": "correct the query, or the columns of the stream",
     "42": "correct the query, or the columns of the stream",
     "54": "write the query in a simpler way",
-    "KD": "correct the file (JSON is one object a line), or declare columns with types that hold it (STRING holds any)",
+    "KD": "correct the file (JSON has one object per line), or declare columns of types that fit (STRING does)",
     "21": "correct the expression or the data",
     "22": "correct the expression or the data; Spark's try_… functions give NULL instead of an error",
-    "P0": "correct the data, or the condition that refuses them",
+    "P0": "correct the data, or the condition that refuses it",
 }
 _STATE = re.compile(r"\s*SQLSTATE: (\w\w)\w{3}")
-#: A file system that fails under Spark itself: its log of offsets, the listing of a source.
+#: Failures of the file system under Spark itself: its log of offsets, the listing of a source.
 _FILES = re.compile(r"\b(?:java\.n?io\.[\w.$]*Exception|org\.apache\.hadoop\.[\w.$]+): (.+?)(?: SQLSTATE: \w+|\n|\Z)")
 _FRAGMENT = re.compile(r"^== SQL .*==\n(.*)\n( *)(\^+)", re.MULTILINE)
 _OURS = re.compile(r"^windloom\.errors\.\w+: (.*?)(?:\s*SQLSTATE: |\n\s*\n|\s*\Z)", re.MULTILINE | re.DOTALL)
 #: A Python worker that lacks a module, or finds one that does not fit.
 _IMPORT = re.compile(r"^(?:ModuleNotFoundError|ImportError): (.+?)\s*$", re.MULTILINE)
-#: What Spark says of a result that is larger than it brings to the driver.
+#: What Spark says about a result that is too large for the driver.
 _LIMIT = re.compile(r"Total size of serialized results of [\d,]+ tasks \((.+?)\) is bigger than \S+ \((.+?)\)")
-#: Columns of ours in expressions over aggregates.
+#: Our own columns in expressions over aggregates.
 _PLACEHOLDER = re.compile(r"\b__[ag]\d")
 
 
 @contextmanager
 def as_windloom_errors(what: str) -> Iterator[None]:
-    """Errors in the user's data or expressions become WindloomErrors that carry Spark's own words."""
+    """Turns errors in the user's data or expressions into WindloomErrors that carry Spark's own words."""
     try:
         with quiet():
             yield
@@ -57,25 +57,25 @@ def as_windloom_errors(what: str) -> Iterator[None]:
             if files is None:
                 raise
             raise WindloomError(
-                f"Spark cannot read or write files of {what}", files[1], "make room or mend access to them"
+                f"Spark cannot read or write files of {what}", files[1], "make room, or restore access to them"
             ) from error
         verb = "read" if state == "KD" else "evaluate"
         raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages), _HINTS[state]) from error
 
 
 def _of_workers(messages: list[str], what: str) -> WindloomError | None:
-    """What stands between driver and executors, if that is what failed."""
+    """The error between driver and executors, if that is what failed."""
     for message in messages:
         if found := _IMPORT.search(message):
             return WindloomError(
                 "Python on an executor cannot import what Windloom needs",
                 found[1],
-                "install windloom with all it needs on every machine, and name that Python in spark.pyspark.python",
+                "install windloom and its dependencies on every machine, and name that Python in spark.pyspark.python",
             )
         if found := _LIMIT.search(message):
             return WindloomError(
-                f"what Spark brings to the driver of {what} is too large",
-                f"it has more than {found[1]}, of {found[2]} that spark.driver.maxResultSize allows",
+                f"what Spark would bring to the driver for {what} is too large",
+                f"it has more than {found[1]}, and spark.driver.maxResultSize allows {found[2]}",
                 "raise spark.driver.maxResultSize, or use placement='executors' and write answers to files (out=…)",
             )
     return None
@@ -83,7 +83,7 @@ def _of_workers(messages: list[str], what: str) -> WindloomError | None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Spark logs a failed expression with the whole stack of the JVM; the error says it once, and better."""
+    """Keeps Spark from logging a failed expression with the whole stack of the JVM; the error says it once."""
     with ExitStack() as undo:
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             logger = PySparkLogger.getLogger(name)
@@ -93,7 +93,7 @@ def quiet() -> Iterator[None]:
 
 
 def first_line(error: PySparkException) -> str:
-    """What Spark says, less the code for machines and the plan behind it."""
+    """Spark's message without the error code and the plan."""
     return _STATE.split(str(error).strip().split("\n", 1)[0])[0].rstrip()
 
 
@@ -102,7 +102,7 @@ def _nothing(record: object) -> bool:
 
 
 def _messages(error: PySparkException | Py4JJavaError) -> list[str]:
-    """What Spark says, from the outermost failure to its cause."""
+    """Spark's messages, from the outermost failure to its cause."""
     if not isinstance(error, Py4JJavaError):
         cause = getattr(error, "_cause", None)
         return [str(error), *([] if cause is None else _messages(cause))]
@@ -114,7 +114,7 @@ def _messages(error: PySparkException | Py4JJavaError) -> list[str]:
 
 
 def _facts(messages: list[str]) -> str:
-    """The first line of each message, and the expression that failed where Spark shows it."""
+    """The first line of each message, and the expression that failed if Spark shows it."""
     lines = []
     for message in messages:
         line = _STATE.split(message.strip().split("\n", 1)[0])[0].rstrip()
@@ -127,7 +127,7 @@ def _facts(messages: list[str]) -> str:
 
 
 def _read_back(text: str) -> WindloomError:
-    """An error of ours that came from a worker as the text of its traceback: the inverse of `WindloomError.__str__`."""
+    """Our own error, from the text of a worker's traceback: the inverse of `WindloomError.__str__`."""
     body, _, hint = text.partition("\nhint: ")
     message, _, detail = body.partition("\n")
     return WindloomError(message, detail, hint)

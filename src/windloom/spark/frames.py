@@ -1,4 +1,4 @@
-"""Frames in and out: types of expressions on a stream, Arrow answers as frames, expressions over aggregates."""
+"""Frames: types of expressions on a stream, Arrow answers as frames, expressions over aggregates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windloom.errors import WindloomError
-from windloom.explain.reasons import spelled_out
+from windloom.explain.labels import spelled_out
 from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
@@ -21,10 +21,10 @@ from windloom.model.types import DataType, TypeKind
 from windloom.plan.physical import Shape
 from windloom.spark.errors import first_line, quiet
 
-#: What a condition may be of: NULL is one that is never satisfied.
+#: The types of conditions; NULL is a condition that is never satisfied.
 CONDITIONS = (TypeKind.BOOLEAN, TypeKind.NULL)
 
-#: Settings that change the type of an expression to which our rules give one.
+#: Settings that change the type of an expression for which we have a rule.
 _TYPE_SETTINGS = (
     "spark.sql.timestampType",
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled",
@@ -44,7 +44,7 @@ def column_types(frame: DataFrame) -> dict[str, DataType]:
 
 
 def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
-    """A frame with a declared stream's columns and no rows, to ask Spark about types."""
+    """A frame with the columns of a declared stream and no rows, to ask Spark about types."""
     fields = ", ".join(f"{_quoted(name)} {kind.name}" for name, kind in stream.columns.items())
     return spark.createDataFrame([], fields)
 
@@ -52,9 +52,9 @@ def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
 def expression_types(
     frame: DataFrame, expressions: Iterable[Expression], *, one_by_one: bool = True
 ) -> dict[str, DataType]:
-    """Types of expressions by their SQL, from Spark's analyzer; refuses what Spark refuses or cannot repeat.
+    """The types of expressions by their SQL, from Spark's analyzer; refuses what Spark refuses or cannot repeat.
 
-    All are asked for in one analysis, and then one by one to name what Spark refuses.
+    One analysis asks for all; if it fails, they are asked for one by one, to name what Spark refuses.
     """
     wanted = list(dict.fromkeys(expressions))
     if not wanted:
@@ -75,7 +75,7 @@ def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> N
     try:
         columns = analyzed._jdf.queryExecution().analyzed().expressions()
         flags = [bool(columns.apply(i).deterministic()) for i in range(len(wanted))]
-    except Exception:  # a remote session cannot be asked; the language refuses the functions it knows by name
+    except Exception:  # a remote session does not tell; the language refuses the functions it knows by name
         return
     for one, deterministic in zip(wanted, flags, strict=True):
         if not deterministic:
@@ -87,12 +87,12 @@ def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> N
 
 
 def has_usual_types(spark: SparkSession) -> bool:
-    """Does nothing in the session make a type another than our own rules say."""
+    """Does the session give expressions the types that our own rules give?"""
     try:
         registered = spark._jsparkSession.sessionState().catalog().listTemporaryFunctions().size()
-    except Exception:  # a remote session cannot be asked
+    except Exception:  # a remote session does not tell
         return False
-    # A function that the user has registered may have the name of one of Spark's.
+    # A function that the user has registered may hide one of Spark's.
     return not registered and all(spark.conf.get(name, None) is None for name in _TYPE_SETTINGS)
 
 
@@ -106,7 +106,7 @@ class OutputsOfTypes:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for queries that differ in their windows only."""
+        """Equal for queries that differ only in their windows."""
         return self.query.outputs, self.query.having, *self.groups, *self.aggregates
 
     @property
@@ -118,13 +118,13 @@ class OutputsOfTypes:
 
     @property
     def expressions(self) -> list[Expression]:
-        """The condition of HAVING, where there is one, is the last."""
+        """All expressions; the condition of HAVING, if there is one, is the last."""
         found = [output.expression for output in self.query.outputs if output.expression is not None]
         return found if self.query.having is None else [*found, self.query.having]
 
 
 def check_outputs(spark: SparkSession, outputs: OutputsOfTypes) -> None:
-    """Refuse expressions over aggregates that Spark refuses, given the types of the groupings and aggregates."""
+    """Refuses expressions over aggregates that Spark refuses, given the types of the groupings and aggregates."""
     query = outputs.query
     frame = spark.createDataFrame([], ddl_of_columns({name: kind.name for name, kind in outputs.columns.items()}))
     try:
@@ -141,7 +141,7 @@ def check_outputs(spark: SparkSession, outputs: OutputsOfTypes) -> None:
 
 
 def can_evaluate(spark: SparkSession, wanted: Iterable[OutputsOfTypes]) -> bool:
-    """Would `check_outputs` refuse none of these: all are asked for in one analysis."""
+    """Would `check_outputs` accept all of these? One analysis asks for all."""
     columns: dict[str, str] = {}
     renamed: list[Expression] = []
     conditions: list[str] = []
@@ -159,7 +159,7 @@ def can_evaluate(spark: SparkSession, wanted: Iterable[OutputsOfTypes]) -> bool:
 
 
 def ddl_of(shape: Shape, *, with_query: bool = False) -> str:
-    """The step's columns of a shape as a Spark schema."""
+    """The columns that the step makes for a shape, as a Spark schema."""
     fields = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
     names = ["query string"] if with_query else []
     names += [f"{_quoted(name)} {kind.name}" for name, kind in fields]
@@ -172,13 +172,13 @@ def ddl_of_columns(columns: Mapping[str, str]) -> str:
 
 
 def arrow_frame(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
-    """A frame of an Arrow table; the schema is given, so that no setting of the session changes it."""
+    """An Arrow table as a frame; the schema is given, so that no setting of the session changes it."""
     data: Any = table
     return spark.createDataFrame(data, schema=ddl)
 
 
 def finish(frame: DataFrame, shape: Shape, keep: tuple[str, ...] = ()) -> DataFrame:
-    """HAVING and expressions over aggregates, by Spark itself; `keep` names further columns to carry along."""
+    """Applies HAVING and expressions over aggregates with Spark itself; `keep` names further columns to keep."""
     if shape.having is not None:
         frame = frame.where(shape.having.sql)
     if shape.select is None:

@@ -1,4 +1,4 @@
-"""Where the final step runs: on the driver while the partials are few, else on executors by shards of groups."""
+"""Where the final step runs: on the driver while there are few cells, otherwise on executors, by shards of groups."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from windloom.errors import WindloomError
 
 PLACEMENTS = ("auto", "driver", "executors")
 
-#: Inputs that Spark estimates at less than this cannot yield cells the driver could not hold.
+#: Inputs that Spark estimates at less than this cannot yield more cells than the driver can hold.
 SMALL_INPUT_BYTES = 1 << 30
-#: The driver takes cells of at least this size, and else of a quarter of the machine's memory.
+#: The driver holds at least this many bytes of cells, and up to a quarter of the machine's memory.
 DRIVER_BYTES = 2 << 30
 
 
@@ -31,20 +31,20 @@ def check_placement(placement: str, shards: object = None) -> None:
 
 
 def inputs_are_small(frames: Mapping[str, DataFrame]) -> bool:
-    """Spark's own estimate of the inputs, before anything runs; False where Spark cannot tell."""
+    """Judged by Spark's own estimate, before anything runs; False if Spark has none."""
     try:
         sizes = [
             int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) for frame in frames.values()
         ]
-    except Exception:  # a remote session has no plan to look at: then the partials are counted
+    except Exception:  # a remote session does not show its plan: then the cells are counted
         return False
     return sum(sizes) < SMALL_INPUT_BYTES
 
 
 def driver_bytes() -> int:
-    """Bytes of cells that the driver takes in at once."""
+    """How many bytes of cells the driver takes in at once."""
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):  # a system that does not tell
+    except (ValueError, OSError):  # a system that does not tell its memory
         machine = 0
     return max(DRIVER_BYTES, machine // 4)

@@ -11,7 +11,7 @@ from windloom.spark.intake.slots import slot_names
 
 
 def union_all(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of frames with the same columns; by halves, as Spark analyses a union anew with all that is below it."""
+    """All rows of frames with the same columns; by halves, because Spark analyses a union again with all its inputs."""
     if len(frames) == 1:
         return frames[0]
     half = len(frames) // 2

@@ -22,7 +22,7 @@ def holistic(function: str, parameters: tuple[float, ...], values: list[Any]) ->
 
 
 def most_frequent(found: list[tuple[Any, int]]) -> list[dict[str, Any]]:
-    """The most frequent values first; of equally frequent ones the smallest."""
+    """The most frequent values first; among equally frequent ones, the smallest first."""
     ranked = sorted(enumerate(found), key=lambda item: (-item[1][1], item[0]))
     return [{"value": value, "count": count} for _, (value, count) in ranked]
 
@@ -45,7 +45,7 @@ def frequent(k: int, parts: list[list[Any]]) -> dict[str, Any]:
 
 
 def quantile(values: list[Any], share: float) -> float | None:
-    """Of values in order: at that share of the way from the first to the last, straight between two neighbours."""
+    """The quantile of ordered values, with linear interpolation between two neighbours."""
     if not values:
         return None
     place = (len(values) - 1) * share

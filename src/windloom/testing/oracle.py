@@ -1,6 +1,6 @@
-"""The oracle: a query answered by the definition of its windows, tuple by tuple, in plain Python.
+"""The oracle: answers a query by the definition of its windows, tuple by tuple, in plain Python.
 
-Knows nothing of slices, partials, plans or kernels; imports the model only. Use it to pin down what a query means.
+It knows nothing of slices, partials, plans or kernels, and imports the model only. It defines what a query means.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from windloom.testing.holistic import holistic
 Row = Mapping[str, Any]
 Answer = dict[str, Any]
 
-#: What is picked of one tuple, and what is answered from the frequencies of all values.
+#: The functions that pick one tuple, and those that are answered from the frequencies of all values.
 _PICKS = ("min_by", "max_by", "first", "last")
 _HOLISTIC = ("count_distinct", "quantile", "top")
 
@@ -30,8 +30,9 @@ _NAN_KEY = object()
 
 
 def windows_of(window: Window, tick: int) -> list[int]:
-    """Starts of all windows that hold the tick.
+    """The starts of all windows that hold the tick.
 
+    >>> from windloom.model import TimeWindow
     >>> windows_of(TimeWindow(10, 4), 9)
     [0, 4, 8]
     >>> windows_of(TimeWindow(2, 5), 3)
@@ -47,8 +48,9 @@ def windows_of(window: Window, tick: int) -> list[int]:
 
 
 def landmark_ends(window: Window, tick: int, last_end: int) -> list[int]:
-    """Ends of all windows of a landmark that hold the tick, up to the last one.
+    """The ends of all landmark windows that hold the tick, up to the last one.
 
+    >>> from windloom.model import LandmarkWindow
     >>> landmark_ends(LandmarkWindow(10), 12, 45)
     [20, 30, 40]
     """
@@ -84,16 +86,41 @@ def _by_position(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[
     )
 
 
+def _by_session(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
+    found = sessions(query, rows, tick)
+    return _answers(query, rows, lambda row: [found[id(row)]], tick)
+
+
+def sessions(query: Query, rows: Iterable[Row], tick: str = "tick") -> dict[int, tuple[int, int]]:
+    """The session of every tuple, by its `id`: a pause longer than the gap ends it, one of exactly the gap does not."""
+    gap = query.window.range_ticks
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        key = tuple(_group_key(row[_column(grouping.expression)]) for grouping in query.group_by)
+        groups.setdefault(key, []).append(row)
+    found: dict[int, tuple[int, int]] = {}
+    for members in groups.values():
+        ordered = sorted(members, key=lambda row: row[tick])
+        first = 0
+        for i, row in enumerate(ordered):
+            if i + 1 == len(ordered) or ordered[i + 1][tick] - row[tick] > gap:
+                whole = (ordered[first][tick], row[tick] + gap)
+                found.update((id(one), whole) for one in ordered[first : i + 1])
+                first = i + 1
+    return found
+
+
 #: By kind of window: the query, the tuples that pass, the column of ticks, all tuples of the stream.
 _KINDS: dict[str, Callable[[Query, Sequence[Row], str, Sequence[Row]], list[Answer]]] = {
     "range": _by_time,
     "landmark": _by_landmark,
     "rows": _by_position,
+    "session": _by_session,
 }
 
 
 def positions(window: Window, stream: Sequence[Row], tick: str = "tick") -> dict[int, int]:
-    """The position of every tuple, by its `id`: counted for each key, in order of time and then of all its values."""
+    """The position of every tuple, by its `id`: counted per key, in order of time and then of all its values."""
     counted: dict[tuple[Any, ...], int] = {}
     found = {}
     for row in sorted(stream, key=lambda row: (row[tick], *(_order(value) for value in row.values()))):
@@ -171,14 +198,14 @@ def evaluate(aggregate: Aggregate, rows: list[Row], tick: str = "tick") -> Any:
 
 
 def _user_defined(own: UserDefined, values: list[Any]) -> Any:
-    """As the user wrote it, in plain Python; other numbers are cast to its argument."""
+    """The user's functions in plain Python; other numbers are cast to the type of the argument."""
     kind = int if own.argument.name == "bigint" else float
     lifted = [own.lift(kind(value)) for value in values]
     return own.lower(reduce(own.combine, lifted)) if lifted else None
 
 
 def _pick(aggregate: Aggregate, rows: list[Row], tick: str) -> Any:
-    """The argument of the tuple that is first or last in the order of (what is looked at, argument), NULL lowest."""
+    """The argument of the tuple that is first or last in the order of (what is compared, argument), NULL lowest."""
     by = tick if aggregate.by is None else _column(aggregate.by)
     pairs = [(row[by], row[_column(aggregate.argument)]) for row in rows if row[by] is not None]
     if not pairs:

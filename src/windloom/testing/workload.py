@@ -1,4 +1,4 @@
-"""Workloads of the papers, seeded: many windows over one stream, as windows or as query texts."""
+"""The workloads of the papers, seeded: many windows over one stream, as windows or as query texts."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def zipf_workload(
 ) -> tuple[Window, ...]:
     """Source A, Table 1: slides Zipf over 1 … longest, long ones first; range/slide uniform, ranges in whole units.
 
-    The paper does not say what a slide of 1 lasts. With 10 ms its figures come out; with a second, at its rates, almost
-    every plan would be one tree.
+    The paper does not say how long a slide of 1 is. With 10 ms its figures are reproduced; with a second, at its rates,
+    almost every plan would be one tree.
     """
     rng = np.random.default_rng(seed)
     slides = _zipf(rng, np.arange(1, longest_slide + 1, dtype=np.int64), skew, queries)
@@ -92,7 +92,7 @@ def _zipf(rng: np.random.Generator, slides: NDArray[np.int64], skew: float, coun
 
 
 def _windows(ranges: NDArray[np.int64], slides: NDArray[np.int64], unit: int) -> tuple[Window, ...]:
-    """Equal windows are one object: a million queries have few."""
+    """Equal windows are one object, since a million queries have few distinct windows."""
     both, place = np.unique(np.stack([ranges, slides]), axis=1, return_inverse=True)
     made = [TimeWindow(int(r) * unit, int(s) * unit) for r, s in both.T]
     return tuple(map(made.__getitem__, place.tolist()))

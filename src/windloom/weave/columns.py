@@ -19,14 +19,14 @@ Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Number = TypeVar("Number", bound=np.generic)
 
-#: Integers that span no more values than this, or twice the tuples, are codes by subtraction.
+#: Integers that span at most this many values, or twice the number of tuples, become codes by subtraction.
 SMALL_SPAN = 1 << 16
 MOST_SPAN = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A number for every tuple's value, and the values by number; NULL is a value like any other."""
+    """A number for the value of every tuple, and the values by number; NULL is a value like any other."""
 
     codes: Codes
     dictionary: pa.Array
@@ -34,9 +34,9 @@ class Coded:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The place of every tuple's value among the distinct ones, these in order, and the tuples in order of value.
+    """The rank of every tuple's value among the distinct values, these in order, and the tuples in order of value.
 
-    Tuples without a value have no place, and are not in `order`.
+    Tuples without a value have no rank, and are not in `order`.
     """
 
     ranks: Codes
@@ -92,21 +92,21 @@ class Column:
 
     @cached_property
     def is_ranked(self) -> bool:
-        """Values have no key of 64 bits: they are known by their rank, and found in `ranked.dictionary`."""
+        """Whether values have no 64-bit key: then their ranks stand for them, and `ranked.dictionary` holds them."""
         kind = self.type
         fits = pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind)
         return not (fits or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
 
     @cached_property
     def keys(self) -> Ints:
-        """64-bit keys in the order of the values, NaN above everything, as Spark orders."""
+        """64-bit keys in Spark's order of the values, with NaN above everything."""
         if pa.types.is_floating(self.type):
             return float_keys(self.floats)
         return self.ranked.ranks.astype(np.int64) if self.is_ranked else self.integers
 
     @cached_property
     def equal_keys(self) -> Ints:
-        """The same, where 0.0 and -0.0 count as one."""
+        """The same, with one key for 0.0 and -0.0."""
         keys = self.keys
         if pa.types.is_floating(self.type) and (keys == KEY_OF_MINUS_ZERO).any():
             return np.where(keys == KEY_OF_MINUS_ZERO, 0, keys)
@@ -114,7 +114,7 @@ class Column:
 
     @cached_property
     def coded(self) -> Coded:
-        """Codes as Spark groups: 0.0 and -0.0 are one value, and so are all NaN."""
+        """Codes by which Spark groups: 0.0 and -0.0 are one value, and so are all NaN."""
         if pa.types.is_integer(self.type) and not self.column.null_count and len(self):
             by_offset = self._by_offset()
             if by_offset is not None:
@@ -123,7 +123,7 @@ class Column:
 
     @cached_property
     def ranked(self) -> Ranked:
-        """Ranks as Spark orders; 0.0 and -0.0 are one value."""
+        """Ranks in Spark's order; 0.0 and -0.0 are one value."""
         if pa.types.is_null(self.type):
             return Ranked(np.zeros(len(self), np.int32), pa.array([], self.type), np.empty(0, np.int32))
         coded = self.coded
@@ -131,7 +131,7 @@ class Column:
         if pa.types.is_boolean(values.type):
             order = pc.array_sort_indices(values.cast(pa.int8()))
         else:
-            order = pc.array_sort_indices(values)  # NaN behind all numbers, NULL behind everything
+            order = pc.array_sort_indices(values)  # NaN after all numbers, NULL after everything
         places = order.to_numpy()
         rank = np.empty(len(places), np.int32)
         rank[places] = np.arange(len(places), dtype=np.int32)
@@ -145,7 +145,7 @@ class Column:
     def _grouped(self) -> pa.ChunkedArray:
         if not pa.types.is_floating(self.type):
             return self.column
-        # A sum with 0.0 makes 0.0 of -0.0; NaN can have many bits.
+        # Adding 0.0 turns -0.0 into 0.0; NaN has many bit patterns.
         plain = pc.add(self.column, pa.scalar(0.0, self.type))
         is_nan = pc.is_nan(plain)
         return pc.if_else(is_nan, pa.scalar(float("nan"), self.type), plain) if pc.any(is_nan).as_py() else plain
@@ -173,7 +173,7 @@ _WIDTHS: dict[pa.DataType, type[np.generic]] = {
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The one type that stands for all that Spark may write, by its settings, for the same values."""
+    """One type for all types that Spark, depending on its settings, may write for the same values."""
     if pa.types.is_timestamp(kind) and kind.tz not in (None, "UTC"):
         return pa.timestamp("us", tz="UTC")  # the session's zone says nothing about the instants
     if pa.types.is_large_string(kind):
@@ -182,7 +182,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _filled(column: pa.ChunkedArray, width: type[np.generic], kind: type[Number]) -> NDArray[Number]:
-    """The values in one array of our own: Arrow's memory is read-only, for which Numba would compile kernels anew."""
+    """The values in one array of our own: Arrow's memory is read-only, and Numba would compile kernels again for it."""
     out = np.empty(len(column), kind)
     begin = 0
     for chunk in column.chunks:
@@ -224,7 +224,7 @@ def _subtract(values, low, codes):  # type: ignore[no-untyped-def]
 
 @compiled
 def _rank_rows(codes, rank, known, ranks, by_value):  # type: ignore[no-untyped-def]
-    """Ranks of all rows, and the rows that have a value in order of rank (a counting sort); how many these are."""
+    """Ranks of all rows, and the rows with a value in order of rank (a counting sort); returns how many these are."""
     places = np.zeros(len(rank) + 1, np.int64)
     for i in range(len(codes)):
         r = rank[np.uint32(codes[i])]

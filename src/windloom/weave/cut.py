@@ -1,4 +1,4 @@
-"""The tuples of one set in the grid of its slices and groups: what a card makes the set's cells from."""
+"""The tuples of one set in the grid of its slices and groups, from which a card makes the cells of the set."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from windloom.weave.tuples import Bits, Codes, Ints, Tuples
 
 Number = TypeVar("Number", bound=np.generic)
 
-#: The cell of every tuple; the chosen tuples; whether all tuples are chosen: what every update kernel takes first.
+#: The first arguments of every update kernel: the cell of every tuple, the chosen tuples, whether all are chosen.
 Where = tuple[Codes, Codes, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Where a component finds what it reads: positions of columns, and the signature bit of its FILTER."""
+    """What a component reads: the positions of its columns, and the signature bit of its FILTER."""
 
     argument: int | None = None
     by: int | None = None  # a column, or TICK
@@ -29,7 +29,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Tuples with the bits `own`, and the cells that hold any of them, in order of group and slice."""
+    """The tuples with the bits `own`, and the cells that hold any of them, in order of group and slice."""
 
     tuples: Tuples
     grid: Grid
@@ -41,25 +41,25 @@ class Cut:
         return self.tuples.column(read.argument)
 
     def where(self, read: Read, known: int | None) -> Where:
-        """Tuples that count for a component: with `known`, those that have a value in that column."""
+        """The tuples that count for a component; with `known`, those that have a value in that column."""
         chosen = self.tuples.chosen(self._bits(read), known)
         return self.grid.cells, chosen.rows, chosen.every
 
     def counts(self, read: Read, known: int | None) -> Ints:
-        """How many of these each cell of the grid has."""
+        """How many of these tuples each cell of the grid has."""
         return self.tuples.counts(self.grid, self._bits(read), known)
 
     def in_order(self, read: Read) -> Codes:
-        """Tuples that have an argument, in its order."""
+        """The tuples that have an argument, in the order of its values."""
         assert read.argument is not None
         return self.tuples.in_order(self._bits(read), read.argument)
 
     def zeros(self, kind: type[Number]) -> NDArray[Number]:
-        """A number for every cell of the grid."""
+        """A zero for every cell of the grid."""
         return np.zeros(len(self.grid), kind)
 
     def taken(self, values: NDArray[Number]) -> NDArray[Number]:
-        """Of values for every cell of the grid, those of the kept cells."""
+        """The values of the kept cells, from values of every cell of the grid."""
         found: NDArray[Number] = values[self.kept.cells]
         return found
 

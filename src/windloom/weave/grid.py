@@ -1,7 +1,7 @@
 """The grid of a slicing and a grouping: a number for every (slice, group) that holds a tuple of the block.
 
-Tuples are numbered slice by slice, so that the latest cell of each group tells whether a tuple begins a new one: time
-and memory follow the tuples and the groups, never slices × groups.
+Tuples are visited slice by slice, so the latest cell of each group tells whether a tuple begins a new cell: time
+and memory depend on tuples and groups, never on slices × groups.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from windloom.weave.slices import Slices, Slicing
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
-#: Combinations of grouping values that are numbered as a product; beyond that, or more than so many per tuple, only
-#: those that occur are.
+#: Up to this many combinations of grouping values in all, and this many per tuple, are numbered as a product; beyond,
+#: only those that occur are.
 SMALL_PRODUCT = 1 << 20
 PER_TUPLE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The group of every tuple, below `count`; some numbers may be of no tuple."""
+    """The group of every tuple, below `count`; some numbers may have no tuple."""
 
     columns: tuple[Coded, ...]
     codes: Codes
@@ -37,7 +37,7 @@ class Grouping:
 
 
 def group_tuples(columns: Sequence[Coded], tuples: int) -> Grouping:
-    """Number the combinations of the columns' values."""
+    """Numbers the combinations of the columns' values."""
     if not columns:
         return Grouping((), np.empty(0, np.int32), 1)
     codes, count = columns[0].codes, max(1, len(columns[0].dictionary))
@@ -57,14 +57,14 @@ def group_tuples(columns: Sequence[Coded], tuples: int) -> Grouping:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Cells of a grid that hold something, in order of group and slice: their numbers, and the groups' bounds."""
+    """The non-empty cells of a grid, in order of group and slice: their numbers, and the bounds of the groups."""
 
     cells: Ints
     bounds: Ints
 
 
 class Grid:
-    """`cells` has the cell of every tuple; `slice_of`, `group_of` and `row_of` a cell's slice, group and a tuple."""
+    """`cells` is the cell of every tuple; `slice_of`, `group_of` and `row_of` are those of a cell."""
 
     def __init__(self, slices: Slices, slicing: Slicing, grouping: Grouping) -> None:
         self.starts, self.grouping = slicing.starts, grouping
@@ -143,7 +143,7 @@ def _number_cells(rows, fine, of_fine, codes, groups, cells, slice_of, group_of,
 
 @compiled
 def _order_by_group(group_of, order, bounds):  # type: ignore[no-untyped-def]
-    """A stable counting sort: cells come in order of their slices."""
+    """A stable counting sort of cells, which come in order of their slices."""
     bounds[:] = 0
     for cell in range(len(group_of)):
         bounds[group_of[cell] + 1] += 1
@@ -157,7 +157,7 @@ def _order_by_group(group_of, order, bounds):  # type: ignore[no-untyped-def]
 
 @compiled
 def _keep(order, bounds, counts, kept, kept_bounds):  # type: ignore[no-untyped-def]
-    """Cells with a count, and groups with such a cell; no counts: all cells."""
+    """The cells with a count, and the groups with such a cell; without counts, all cells."""
     cells = 0
     groups = 0
     for group in range(len(bounds) - 1):

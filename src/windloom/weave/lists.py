@@ -1,6 +1,6 @@
-"""Lists of a block: per cell the distinct values with their counts, or of each register the largest rank.
+"""The lists of a block: per cell, the distinct values with their counts, or the largest rank of each register.
 
-Tuples are met in order of value, so that entries of a cell come in order and equal ones next to each other. The order
+Tuples are visited in order of value, so the entries of a cell come in order, and equal ones are adjacent. The order
 is found once per column and shared by all sets.
 """
 
@@ -18,24 +18,24 @@ Codes = NDArray[np.int32]
 
 
 def count_values(cut: Cut, read: Read, ranks: Codes) -> Lists:
-    """Lists of the kept cells; `ranks` are those of the argument."""
+    """The lists of the kept cells; `ranks` are those of the argument."""
     rows, room = cut.in_order(read), _Room(cut, read)
     _count_values(rows, ranks, cut.grid.cells, room.held, room.codes, room.counts)
     return room.lists()
 
 
 def largest_ranks(cut: Cut, read: Read, ranks: Codes, packed: Ints, bits: int) -> Lists:
-    """Lists of (register, largest rank); `packed` holds both by rank of the column, `bits` those of the latter."""
+    """Lists of (register, largest rank); `packed` holds both by rank of the column, in `bits` bits for the latter."""
     rows, room = cut.in_order(read), _Room(cut, read)
     _largest_ranks(rows, ranks, packed, bits, cut.grid.cells, room.held, room.codes, room.counts)
     return room.lists()
 
 
 class _Room:
-    """Room for an entry per tuple, in the order of the kept cells.
+    """Space for one entry per tuple, in the order of the kept cells.
 
-    `held` has, by cell of the grid, where its next entry goes and the code of its last one, side by side: these two are
-    looked at for every tuple, in no order.
+    For each cell of the grid, `held` has the place of its next entry and the code of its last one, side by side: both
+    are read for every tuple, in random order.
     """
 
     def __init__(self, cut: Cut, read: Read) -> None:
@@ -56,7 +56,7 @@ class _Room:
 
 
 def most_frequent(lists: Lists, most: int) -> Lists:
-    """At most so many entries per cell: those with the highest counts, of equals the smaller value."""
+    """At most this many entries per cell: those with the highest counts; among equals, the smaller values."""
     if not len(lists.counts) or int(np.diff(lists.bounds).max(initial=0)) <= most:
         return lists
     bounds, codes, counts = np.zeros_like(lists.bounds), np.empty_like(lists.codes), np.empty_like(lists.counts)
@@ -88,7 +88,7 @@ def _largest_ranks(rows, ranks, packed, bits, cells, held, codes, counts):  # ty
         end = np.uint32(held[cell, 0])
         value = packed[np.uint32(ranks[i])]
         register = np.int32(value >> bits)
-        # In order of (register, rank): the last of a register is its largest.
+        # In order of (register, rank), so the last one of a register is the largest.
         if held[cell, 1] == register:
             counts[end - 1] = value & low
         else:
@@ -118,7 +118,7 @@ def _most_frequent(bounds, codes, counts, most, to_bounds, to_codes, to_counts):
         equals = np.int64(len(own))
         if len(own) > most:
             least = np.sort(own)[len(own) - most]
-            # Entries are in order of value: of those with the least count, the first ones stay.
+            # Entries are in order of value: among those with the least count, the first ones stay.
             equals = most
             for entry in range(len(own)):
                 equals -= own[entry] > least

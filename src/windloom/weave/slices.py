@@ -1,4 +1,4 @@
-"""Slices of a block: every tuple's finest slice, and for each slicing the slices these are part of."""
+"""The slices of a block: the finest slice of every tuple, and for each slicing the slices that contain them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from windloom.slicing.edges import EdgeSet
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
-#: One tuple in so many may be earlier than the one before it: beyond that, ticks are sorted before they are sliced.
+#: If more than one tuple in this many is earlier than its predecessor, ticks are sorted before they are sliced.
 ORDERED_SHARE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Slicing:
-    """The slices of one edge set: `of_fine` is the slice of every finest slice, `starts` where each begins."""
+    """The slices of one edge set: `of_fine` maps every finest slice to its slice, `starts` are their starts."""
 
     of_fine: Codes
     starts: Ints
 
 
 class Slices:
-    """The finest slices of a block's ticks, between the edges of all its sets; only those that hold a tuple.
+    """The finest slices of a block, between the edges of all its sets; only those that hold a tuple.
 
     `of_tuple` numbers them in order of time.
     """
@@ -47,7 +47,7 @@ class Slices:
 
     @cached_property
     def rows(self) -> Codes:
-        """Tuples in order of their slices; none where they come so."""
+        """The tuples in order of their slices; empty if they come in that order."""
         if self.is_ordered:
             return np.empty(0, np.int32)
         rows = np.empty(len(self.of_tuple), np.int32)
@@ -66,7 +66,7 @@ def _sliced(ticks: Ints, edges: EdgeSet) -> tuple[Codes, Ints, bool]:
     starts = starts[:count].copy()
     if len(order) or (starts[1:] > starts[:-1]).all():
         return runs, starts, not len(order)
-    # A slice that tuples came back to is several runs.
+    # A slice that tuples return to has several runs.
     distinct, number = np.unique(starts, return_inverse=True)
     _renumber(runs, number.astype(np.int32))
     return runs, distinct, False
@@ -82,7 +82,7 @@ def _steps_back(ticks):  # type: ignore[no-untyped-def]
 
 @compiled
 def _slice_runs(ticks, order, periods, residues, runs, starts):  # type: ignore[no-untyped-def]
-    """Number the runs of tuples in one slice; a slice is found anew only where a tick leaves the last one."""
+    """Numbers the runs of tuples in one slice; a slice is looked up only when a tick leaves the last one."""
     count = 0
     begin = np.int64(1)
     end = np.int64(0)

@@ -1,4 +1,4 @@
-"""Projected tuples, and what the sets that are made from them share: columns, slices, groupings, grids, choices."""
+"""Projected tuples, and what the sets made from them share: columns, slices, groupings, grids, choices."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from windloom.kernels.compiling.compiled import compiled
 from windloom.slicing.edges import EdgeSet
 from windloom.weave.columns import Column
 from windloom.weave.grid import Grid, Grouping, group_tuples
+from windloom.weave.sessions import SessionGrid
 from windloom.weave.slices import Slices
 from windloom.weave.updates import count_rows
 
@@ -26,16 +27,16 @@ Made = TypeVar("Made")
 #: The signature bits that a tuple must have, in ascending order.
 Bits = tuple[int, ...]
 
-#: Predicates that one word of a signature tells apart: the bits of a bigint without its sign.
+#: The number of predicates in one word of a signature: the bits of a bigint without its sign.
 SIGNATURE_BITS = 63
 
-#: In place of a column's position: the event time of the tuple.
+#: Used instead of the position of a column: the event time of the tuple.
 TICK = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Tuples of a block: those in `rows`, in ascending order, or every one."""
+    """Some tuples of a block: those in `rows`, in ascending order, or all."""
 
     rows: Codes
     every: bool
@@ -50,8 +51,8 @@ _EVERY = Chosen(np.empty(0, np.int32), True)
 class Tuples:
     """Tuples as columns; each has a tick.
 
-    `place` is what slices are of, the tick or a position. `words` are the columns of the signature. What several sets
-    need is made by the first that asks for it; threads that ask at the same time wait.
+    `place` is what is sliced, the tick or a position. `words` are the columns of the signature. What several sets
+    need is made when the first one asks for it; threads that ask at the same time wait.
     """
 
     def __init__(
@@ -64,14 +65,32 @@ class Tuples:
 
     @classmethod
     def of(cls, table: pa.Table, words: int, edges: EdgeSet, *, has_positions: bool = False) -> Tuples:
-        """`table` has the columns `tick`, with `has_positions` the position, `s0…` (signature), then any others."""
+        """`table` has the columns `tick`, the position (if `has_positions`), `s0…` (the signature), then others."""
         columns = [Column(one) for one in table.columns]
         tick, place = columns[0], columns[1 if has_positions else 0]
         rest = columns[2 if has_positions else 1 :]
         return cls(tick, place, rest[:words], rest[words:], edges)
 
+    def since(self, tick: int) -> Tuples:
+        """Only tuples at that tick or later."""
+
+        def make() -> Tuples:
+            wanted = self.tick.integers >= tick
+            if wanted.all():
+                return self
+            mask = pa.array(wanted)
+            columns = {id(one): Column(one.column.filter(mask)) for one in self._every}
+            words, others = ([columns[id(one)] for one in each] for each in (self._words, self._columns))
+            return Tuples(columns[id(self.tick)], columns[id(self._place)], words, others, self._edges)
+
+        return self._once(("since", tick), make)
+
     def __len__(self) -> int:
         return len(self.tick)
+
+    @property
+    def _every(self) -> list[Column]:
+        return [self.tick, self._place, *self._words, *self._columns]
 
     def column(self, position: int) -> Column:
         return self.tick if position == TICK else self._columns[position]
@@ -91,6 +110,15 @@ class Tuples:
 
         return self._once((groups, edges), make)
 
+    def sessions(self, groups: tuple[int, ...], gap: int, bits: Bits) -> Grid:
+        """The cells of a grouping, of the tuples with these bits, by pauses longer than the gap."""
+
+        def make() -> Grid:
+            chosen = self.chosen(bits)
+            return SessionGrid(self.tick.integers, gap, self.grouping(groups), chosen.rows, chosen.every)
+
+        return self._once(("sessions", groups, gap, bits), make)
+
     def grouping(self, groups: tuple[int, ...]) -> Grouping:
         def make() -> Grouping:
             coded = [self._once(("coded", one), lambda one=one: self.column(one).coded) for one in groups]  # type: ignore[misc]
@@ -99,7 +127,7 @@ class Tuples:
         return self._once(("grouping", groups), make)
 
     def chosen(self, bits: Bits, known: int | None = None) -> Chosen:
-        """Tuples that have all these bits of the signature and, with `known`, a value in that column."""
+        """The tuples that have all these bits of the signature and, with `known`, a value in that column."""
         if known is not None and self.column(known).valid is None:
             known = None
         return self._once(("chosen", bits, known), lambda: self._choose(bits, known))
@@ -110,7 +138,7 @@ class Tuples:
         return self._once(("in order", bits, column), lambda: self._filter(ranked.order, bits))
 
     def counts(self, grid: Grid, bits: Bits, known: int | None = None) -> Ints:
-        """Per cell of a grid, how many of the chosen tuples it has."""
+        """How many of the chosen tuples each cell of a grid has."""
         chosen = self.chosen(bits, known)
 
         def make() -> Ints:
@@ -139,7 +167,7 @@ class Tuples:
         return rows
 
     def _has(self, bit: int) -> Mask:
-        """Which tuples have a bit: a byte each, which stays in the caches where tuples are met in any order."""
+        """Which tuples have a bit: one byte each, so that it stays in the caches if tuples are visited in any order."""
 
         def make() -> Mask:
             mask = np.empty(len(self), np.bool_)
@@ -168,7 +196,7 @@ def _test(word, bit, mask):  # type: ignore[no-untyped-def]
 
 @compiled
 def _where(rows, every, mask, kept):  # type: ignore[no-untyped-def]
-    """Rows, in their order, for which the mask holds; how many they are."""
+    """Writes the rows, in their order, for which the mask holds; returns how many they are."""
     count = 0
     for k in range(len(mask) if every else len(rows)):
         i = np.int32(k) if every else rows[k]

@@ -1,6 +1,6 @@
 """Grouped updates: kernels that fold a column of chosen tuples into their cells, one kernel per way to combine.
 
-`rows` names the chosen tuples in ascending order; with `every`, all tuples are chosen and `rows` is not looked at.
+`rows` names the chosen tuples in ascending order; with `every`, all tuples are chosen and `rows` is not read.
 `cells` has the cell of every tuple of the block.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.families.algebra import combine, load, store
 
-#: Below this magnitude a double has a finite 24-bit head: as in the native sums.
+#: Below this magnitude a double has a finite 24-bit head, as in the native sums.
 _HEAD_LIMIT = 1e38
 
 
@@ -24,7 +24,7 @@ def count_rows(cells, rows, every, count):  # type: ignore[no-untyped-def]
 
 @compiled
 def sum_integers(cells, rows, every, values, total):  # type: ignore[no-untyped-def]
-    """Of values that are short enough for no sum of a block to overflow."""
+    """Sums values that are so short that no sum of a block can overflow."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         total[np.uint32(cells[i])] += values[i]
@@ -32,7 +32,7 @@ def sum_integers(cells, rows, every, values, total):  # type: ignore[no-untyped-
 
 @compiled
 def sum_halves(cells, rows, every, values, high, low):  # type: ignore[no-untyped-def]
-    """Of 64-bit values, in halves of 32 bits, so that no sum can overflow unseen."""
+    """Sums 64-bit values in halves of 32 bits, so that no sum can overflow unnoticed."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -42,7 +42,7 @@ def sum_halves(cells, rows, every, values, high, low):  # type: ignore[no-untype
 
 @compiled
 def sum_floats(cells, rows, every, values, high, low):  # type: ignore[no-untyped-def]
-    """As a 24-bit head and the rest, so that equal magnitudes add up without rounding."""
+    """Sums 24-bit heads and remainders separately, so that equal magnitudes add up without rounding."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -55,7 +55,7 @@ def sum_floats(cells, rows, every, values, high, low):  # type: ignore[no-untype
 
 @compiled
 def sum_limbs(cells, rows, every, limbs, first, second, third, fourth):  # type: ignore[no-untyped-def]
-    """Of decimals, word by word; the highest word is signed."""
+    """Sums decimals word by word; the highest word is signed."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -76,7 +76,7 @@ def keep_largest(cells, rows, every, keys, largest):  # type: ignore[no-untyped-
 
 @compiled
 def keep_smallest(cells, rows, every, keys, largest):  # type: ignore[no-untyped-def]
-    """Kept reversed: the family keeps what is largest."""
+    """Keeps the smallest value, reversed, because the family keeps the largest."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -94,7 +94,7 @@ def add_floats(cells, rows, every, values, total):  # type: ignore[no-untyped-de
 
 @compiled
 def add_squares(cells, rows, every, values, mean, square):  # type: ignore[no-untyped-def]
-    """Squared deviations from the mean, which a first pass has found."""
+    """Adds squared deviations from the mean, which a first pass has found."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         cell = np.uint32(cells[i])
@@ -104,7 +104,7 @@ def add_squares(cells, rows, every, values, mean, square):  # type: ignore[no-un
 
 @compiled
 def fold_values(cells, rows, every, values, out):  # type: ignore[no-untyped-def]
-    """Of any family: `values` has a value per tuple, `out` neutral ones per cell."""
+    """For any family: `values` has one value per tuple, `out` a neutral one per cell."""
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])
         store(out, cells[i], combine(load(out, cells[i]), load(values, i)))
@@ -112,9 +112,9 @@ def fold_values(cells, rows, every, values, out):  # type: ignore[no-untyped-def
 
 @compiled
 def pick_rows(cells, rows, every, by, known, values, lowest, picked):  # type: ignore[no-untyped-def]
-    """The tuple whose `by` is highest, or lowest; of equals the value decides, and no value is below every value.
+    """Picks the tuple whose `by` is highest, or lowest; among equals the value decides, and NULL is below all values.
 
-    `picked` holds -1 where there is none yet; `known` is empty where every tuple has a value.
+    `picked` is -1 where there is none yet; `known` is empty if every tuple has a value.
     """
     for k in range(len(cells) if every else len(rows)):
         i = k if every else np.int64(rows[k])

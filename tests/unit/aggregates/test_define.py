@@ -72,11 +72,11 @@ def _shifted(table: Any) -> Any:
     [
         ({"combine": lambda a, b: (a + b) / 2}, "it is not associative"),
         ({"combine": lambda a, b: a - b}, "it is not commutative"),
-        ({"combine": lambda a, b: max(a, b)}, "its neutral value changes others"),
+        ({"combine": lambda a, b: max(a, b)}, "its neutral value changes other values"),
         ({"properties": ("associative", "commutative", "selective")}, "it is not selective"),
         (
             {"neutral": 0, "argument": "bigint", "inverse": lambda a, b: a + b},
-            "its inverse does not take away what was combined",
+            "its inverse does not remove what was combined",
         ),
         (
             {
@@ -102,7 +102,7 @@ def test_a_law_that_is_broken_is_named_with_the_values_that_break_it(changes: di
         ({"combine": lambda a, b: a.total + b.total}, "aggregate 'mine': 'combine' does not compile"),
         ({"combine": lambda a: a}, "aggregate 'mine': 'combine' does not compile"),
         ({"combine": max}, "aggregate 'mine': 'combine' is not a Python function"),
-        ({"lower": lambda value: (value, value)}, "aggregate 'mine': 'lower' gives no number"),
+        ({"lower": lambda value: (value, value)}, "aggregate 'mine': 'lower' does not give a number"),
         ({"neutral": 0}, "aggregate 'mine': 'lift' does not give a value like the neutral one"),
         ({"neutral": "nothing"}, "aggregate 'mine': its neutral value cannot be kept"),
         ({"neutral": True}, "aggregate 'mine': its neutral value cannot be kept"),

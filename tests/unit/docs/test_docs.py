@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt  # comes with rich
-from markdown_it.token import Token
 
+from support.pages import DECISIONS, PAGES, ROOT, anchors, code_spans, fences, links, page_name
 from windloom.language import parse_catalog, parse_query
 from windloom.model import DataType, Stream
-
-ROOT = Path(__file__).resolve().parents[3]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-DECISIONS = sorted(ROOT.glob("docs/decisions/*.md"))
 
 #: The stream that single queries in the docs are about.
 TRADES = Stream(
@@ -34,38 +27,7 @@ TRADES = Stream(
     time="ts",
 )
 
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-
-
-@cache
-def tokens(page: Path) -> tuple[Token, ...]:
-    """Blocks and, below them, what stands in a line."""
-    blocks = MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
-    return tuple(each for block in blocks for each in (block, *(block.children or ())))
-
-
-def fences(page: Path, language: str) -> list[str]:
-    return [token.content for token in tokens(page) if token.type == "fence" and token.info == language]
-
-
-def links(page: Path) -> Iterator[str]:
-    for token in tokens(page):
-        target = token.attrGet("href") or token.attrGet("src")
-        if target and not re.match(r"[a-z]+:", str(target)):
-            yield str(target)
-
-
-def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
-    found = set()
-    for heading, text in zip(tokens(page), tokens(page)[1:], strict=False):
-        if heading.type == "heading_open":
-            found.add(re.sub(r"[^\w\- ]", "", text.content.lower()).strip().replace(" ", "-"))
-    return found
-
-
-def code_spans(page: Path) -> Iterator[str]:
-    yield from (token.content for token in tokens(page) if token.type == "code_inline")
+every_page = pytest.mark.parametrize("page", PAGES, ids=page_name)
 
 
 @every_page
@@ -126,6 +88,11 @@ def test_the_python_example_of_streams_is_the_one_that_runs() -> None:
 def test_the_python_example_of_the_language_is_the_one_that_runs() -> None:
     example = (ROOT / "examples" / "geo_mean.py").read_text(encoding="utf-8")
     assert fences(ROOT / "docs" / "language.md", "python")[0] == example.split('"""\n\n', 1)[1]
+
+
+def test_the_python_example_of_the_service_is_the_one_that_runs() -> None:
+    example = (ROOT / "examples" / "service.py").read_text(encoding="utf-8")
+    assert fences(ROOT / "docs" / "service.md", "python")[0] == example.split('"""\n\n', 1)[1]
 
 
 def test_the_example_catalog_parses() -> None:

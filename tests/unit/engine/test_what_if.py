@@ -65,7 +65,23 @@ def test_it_reads_well(loom: Loom) -> None:
     assert "query   SELECT max(price) AS m FROM trades" in said
     assert "with 1 other query" in said
     apart = repr(loom.what_if(f"SELECT max(price) AS m {WINDOW}"))
-    assert "no other query has its stream, predicate and grouping" in apart
+    assert "no other query has its stream, predicate, grouping and kind of window" in apart
+
+
+def test_windows_of_rows_are_a_set_of_their_own_beside_windows_of_time(loom: Loom) -> None:
+    found = loom.what_if("SELECT symbol, sum(volume) AS v FROM trades [ROWS 100 SLIDE 10] GROUP BY symbol")
+    assert (found.partners, found.new_set) == (0, True)
+    events_per_second = loom.streams["trades"].events_per_second or 1_000
+    assert found.added_edges_per_second == pytest.approx(events_per_second / 10)
+
+
+def test_windows_of_rows_join_those_that_are_counted_alike(loom: Loom) -> None:
+    loom.query("rows", "SELECT symbol, sum(volume) AS v FROM trades [ROWS 100 SLIDE 10] GROUP BY symbol")
+    same = loom.what_if("SELECT symbol, max(volume) AS v FROM trades [ROWS 50 SLIDE 10] GROUP BY symbol")
+    by_key = "FROM trades [PARTITION BY symbol ROWS 50 SLIDE 10] GROUP BY symbol"
+    apart = loom.what_if(f"SELECT symbol, max(volume) AS v {by_key}")
+    assert (same.new_set, same.added_edges_per_second) == (False, 0)
+    assert apart.new_set
 
 
 def test_a_wrong_query_is_refused_as_when_it_is_added(loom: Loom) -> None:

@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from golden.plans import FEW, MIXED, many_queries, plan_of
-from windloom.explain import explain_svg
+from golden.plans import FEW, KINDS, MIXED, SESSIONS, many_queries, plan_of, svg_of
 from windloom.explain.canvas import text_width
-from windloom.explain.reasons import tree_name
+from windloom.explain.labels import tree_name
+from windloom.explain.layout import lay_out
 from windloom.model import Query
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
@@ -25,11 +25,20 @@ _PREDICATES = "\n".join(
     for limit in range(30)
 )
 
+#: Windows of rows alone, whose late tuples another scan counts; and a set that no tuple can be part of.
+_SPECIAL = """
+CREATE QUERY last_9 AS SELECT avg(price) AS p FROM trades [ROWS 9 SLIDE 3];
+CREATE QUERY never AS SELECT count(*) AS n FROM orders [TUMBLE 5 seconds] WHERE amount > 1 AND amount < 1;
+"""
+
 PLANS: dict[str, Callable[[], Plan]] = {
     "few": lambda: plan_of(FEW),
     "few, cutty": lambda: plan_of(FEW, slicing="cutty"),
     "mixed": lambda: plan_of(MIXED, rates={"orders": 250.0}),
     "mixed, apart": lambda: plan_of(MIXED, strategy="no_share", slicing="cutty"),
+    "sessions": lambda: plan_of(SESSIONS),
+    "kinds": lambda: plan_of(KINDS),
+    "special": lambda: plan_of(_SPECIAL),
     "many": lambda: plan_of(many_queries(150)),
     "many, apart": lambda: plan_of(many_queries(150), strategy="no_share"),
     "many sets": lambda: plan_of(_PREDICATES),
@@ -48,7 +57,7 @@ def plan(request: pytest.FixtureRequest) -> Plan:
 
 
 def test_nothing_leaves_the_picture(plan: Plan) -> None:
-    root = _parsed(explain_svg(plan))
+    root = _parsed(svg_of(plan))
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     for text, left, right, baseline in _texts(root):
         assert left >= 0, text
@@ -63,13 +72,13 @@ def test_nothing_leaves_the_picture(plan: Plan) -> None:
 
 
 def test_nothing_comes_from_outside(plan: Plan) -> None:
-    picture = explain_svg(plan).replace('xmlns="http://www.w3.org/2000/svg"', "")
+    picture = svg_of(plan).replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert not [word for word in ("http", "href", "url(", "@import", "<script", "<image") if word in picture]
 
 
 def test_texts_do_not_lie_on_each_other(plan: Plan) -> None:
     lines: dict[float, list[tuple[float, float, str]]] = {}
-    for text, left, right, baseline in _texts(_parsed(explain_svg(plan))):
+    for text, left, right, baseline in _texts(_parsed(svg_of(plan))):
         lines.setdefault(baseline, []).append((left, right, text))
     for line in lines.values():
         line.sort()
@@ -77,46 +86,63 @@ def test_texts_do_not_lie_on_each_other(plan: Plan) -> None:
             assert right <= left + 0.2, (text, after)
 
 
-@pytest.mark.parametrize("name", ["few", "few, cutty", "mixed", "mixed, apart"])
-def test_every_stream_set_tree_and_query_is_named(name: str) -> None:
+@pytest.mark.parametrize("name", ["few", "few, cutty", "mixed", "mixed, apart", "kinds", "special"])
+def test_every_stream_scan_set_tree_and_query_is_named(name: str) -> None:
     plan = _made(name)
-    texts = {text for text, *_ in _texts(_parsed(explain_svg(plan)))}
+    texts = {text for text, *_ in _texts(_parsed(svg_of(plan)))}
     names = {stream.name for stream in plan.streams} | {f"set {one.number}" for one in plan.sets}
+    names |= {f"scan {scan.number}" for scan in plan.scans}
     names |= {tree_name(plan, one, tree) for one in plan.sets for tree in one.trees}
     assert names | {planned.name for planned in plan.queries} <= texts
+
+
+def test_cards_of_a_column_do_not_lie_on_each_other(plan: Plan) -> None:
+    layout = lay_out(plan)
+    scans = [scan.card for stream in layout.streams for scan in stream.scans]
+    for cards in (scans, [one.card for stream in layout.streams for one in stream.sets]):
+        ordered = sorted(cards, key=lambda card: card.y)
+        assert all(above.y + above.height <= below.y for above, below in pairwise(ordered))
+
+
+def test_scans_are_beside_their_sets() -> None:
+    for stream in lay_out(_made("mixed")).streams:
+        for scan in stream.scans:
+            assert {each.partial_set.number for each in scan.sets} == {fed.number for fed in scan.scan.feeds}
+            assert min(one.card.y for one in scan.sets) <= scan.card.middle
+            assert scan.card.middle <= max(one.card.y + one.card.height for one in scan.sets)
 
 
 @pytest.mark.parametrize("name", ["many", "many, apart"])
 def test_queries_without_room_are_counted_and_named_on_hover(name: str) -> None:
     plan = _made(name)
-    root = _parsed(explain_svg(plan))
+    root = _parsed(svg_of(plan))
     titles = "\n".join(title.text or "" for title in root.iter(f"{_SVG}title"))
     assert all(planned.name in titles for planned in plan.queries)
     assert any(text.startswith("+ ") and "more" in text for text, *_ in _texts(root))
 
 
 def test_sets_without_room_are_counted() -> None:
-    texts = " ".join(text for text, *_ in _texts(_parsed(explain_svg(_made("many sets")))))
+    texts = " ".join(text for text, *_ in _texts(_parsed(svg_of(_made("many sets")))))
     assert "+ 18 more sets with 18 trees and 18 queries" in texts
 
 
 def test_edge_rates_and_costs_are_labels() -> None:
     plan = plan_of(FEW)
-    texts = [text for text, *_ in _texts(_parsed(explain_svg(plan)))]
-    assert "0.0405 edges/s" in texts
-    assert "cost 0.582 operations/s" in texts
-    assert "1,000 events/s" in texts
+    texts = [text for text, *_ in _texts(_parsed(svg_of(plan)))]
+    assert {"0.0405 edges/s", "cost 0.211 µs/s", "<1 % of the plan", "1,000 events/s"} <= set(texts)
+    of_papers = [text for text, *_ in _texts(_parsed(svg_of(plan, "paper")))]
+    assert {"cost 0.582 operations/s", "weaveability 8 %"} <= set(of_papers)
 
 
 def test_markup_and_forbidden_characters_in_names_are_harmless() -> None:
     streams = {stream.name: stream for stream in plan_of(FEW).streams}
     hostile = [_renamed(planned.query, name) for planned, name in zip(plan_of(FEW).queries, _HOSTILE, strict=True)]
     types = {
-        ("trades", expression.sql): streams["trades"].columns.get(expression.sql, streams["trades"].columns["price"])
+        query.key_of(expression): streams["trades"].columns.get(expression.sql, streams["trades"].columns["price"])
         for query in hostile
         for expression in query.expressions
     }
-    root = _parsed(explain_svg(make_plan(streams, hostile, types, PlanOptions())))
+    root = _parsed(svg_of(make_plan(streams, hostile, types, PlanOptions())))
     titles = " ".join(title.text or "" for title in root.iter(f"{_SVG}title"))
     assert "<script>alert('&')</script>" in titles
 

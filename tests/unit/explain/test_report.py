@@ -11,9 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from golden.plans import FEW, plan_of
+from golden.plans import FEW, plan_of, svg_of
 from windloom.errors import WindloomError
-from windloom.explain import explain_svg
 from windloom.explain.canvas import text_width
 from windloom.report import (
     Fact,
@@ -117,7 +116,7 @@ def test_facts_are_escaped() -> None:
 
 
 def test_the_report_is_one_balanced_file_that_needs_nothing_else(tmp_path: Path) -> None:
-    sections = [Section("The plan", explain_svg(plan_of(FEW)), "One.\n\nTwo <b>.")]
+    sections = [Section("The plan", svg_of(plan_of(FEW)), "One.\n\nTwo <b>.")]
     sections += [Section(name, chart()) for name, chart in CHARTS.items()]
     report = Report("A & <b>", _HOSTILE, (Fact("events/s", "1,000"),), tuple(sections))
     html = write_report(tmp_path / "deep" / "report.html", report).read_text(encoding="utf-8")

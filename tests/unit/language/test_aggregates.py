@@ -153,7 +153,7 @@ def test_what_a_pick_looks_at_is_evaluated_on_tuples_too(read: Read) -> None:
         ("SELECT sum(price) IGNORE NULLS …", "IGNORE NULLS belongs to first() and last()"),
         ("SELECT max_by(price IGNORE NULLS, volume) …", "IGNORE NULLS belongs to first() and last()"),
         ("SELECT abs(1) RESPECT NULLS …", "RESPECT NULLS can only follow an aggregate"),
-        ("SELECT first(price, true) IGNORE NULLS …", "first() is told twice what to do with NULL"),
+        ("SELECT first(price, true) IGNORE NULLS …", "first() says twice what to do with NULL"),
         ("SELECT first(*) …", "'*' can only stand in count(*)"),
         ("SELECT count(*) … WHERE price = any(volume)", "the aggregate any() cannot stand in WHERE"),
     ],

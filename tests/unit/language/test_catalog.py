@@ -88,7 +88,7 @@ def test_queries_may_read_streams_that_are_given_elsewhere() -> None:
     catalog = parse_catalog("CREATE QUERY q AS SELECT count(*) FROM ticks [TUMBLE 1 h];")
     assert catalog.streams == ()
     ticks = Stream("ticks", {"ts": DataType.parse("timestamp")}, time="ts")
-    assert catalog.parse({"ticks": ticks})[0].stream == "ticks"
+    assert catalog.parse({"ticks": ticks})[0].streams == ("ticks",)
     with pytest.raises(QueryError, match="query 'q': unknown stream 'ticks'"):
         catalog.parse()
 

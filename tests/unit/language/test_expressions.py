@@ -111,7 +111,7 @@ def test_long_chains_of_conditions_are_read(read: Read) -> None:
         ("try_reflect('a', 'b')", "try_reflect() is not allowed: a query is never run as code"),
         ("system.builtin.reflect('a', 'b')", "functions of other schemas are not supported"),
         ("`a b`(1)", "'a b' is not the name of a function"),
-        ("explode(sizes)", "explode() makes several rows of one, which is not supported"),
+        ("explode(sizes)", "explode() makes several rows from one, which is not supported"),
         ("row_number() > 1", "row_number() is not supported yet"),
         ("price > ?", "parameters are not supported"),
         ("price > :low", "parameters are not supported"),

@@ -26,7 +26,7 @@ def test_a_whole_query_becomes_its_model(read: Read) -> None:
         HAVING count(*) > 10"""
     query = read(text)
     assert query.name == "q"
-    assert query.stream == "trades"
+    assert query.streams == ("trades",)
     assert query.text == text
     assert query.where == Expression("volume > 100 AND venue IN ('X', 'Y')", ("venue", "volume"))
     assert query.group_by == (Grouping("symbol", SYMBOL),)
@@ -216,4 +216,4 @@ def test_what_has_no_meaning_here_is_refused_with_its_name(refusal: Refusal, tex
 
 
 def test_stream_names_are_found_without_case_and_in_backticks(read: Read) -> None:
-    assert read("SELECT count(*) FROM `Trades` [TUMBLE 1 h];").stream == "trades"
+    assert read("SELECT count(*) FROM `Trades` [TUMBLE 1 h];").streams == ("trades",)

@@ -6,7 +6,18 @@ from collections.abc import Callable
 
 import pytest
 
-from windloom.model import Expression, LandmarkWindow, Query, RowsWindow, TimeWindow, Window, parse_duration
+from windloom.errors import QueryError
+from windloom.model import (
+    Expression,
+    LandmarkWindow,
+    Query,
+    RowsWindow,
+    SessionWindow,
+    TimeWindow,
+    Window,
+    WindowedStream,
+    parse_duration,
+)
 
 Read = Callable[[str], Query]
 Refusal = Callable[[str], str]
@@ -38,6 +49,9 @@ def window(length: str, slide: str | None = None, offset: str = "0 s") -> Window
         ("[LANDMARK SLIDE 1 hour]", LandmarkWindow(parse_duration("1 hour"))),
         ("[until now slide 1 h OFFSET -5 min]", LandmarkWindow(parse_duration("1 h"), parse_duration("55 min"))),
         ("[TUMBLE 10 minutes OFFSET 1 minute]", window("10 min", offset="1 min")),
+        ("[SESSION GAP 5 minutes]", SessionWindow(parse_duration("5 min"))),
+        ("[session gap 90s]", SessionWindow(parse_duration("90 s"))),
+        ("[SESSION GAP '1 hour 30 minutes']", SessionWindow(parse_duration("90 min"))),
         ("[RANGE 1 hour -- how far back\n SLIDE 1 minute /* how often */]", window("1 hour", "1 minute")),
     ],
 )
@@ -54,8 +68,29 @@ def test_rows_of_a_partition_are_counted_for_every_group(read: Read) -> None:
 @pytest.mark.parametrize("clause", ["trades [TUMBLE 1 h] AS t", "trades AS t [TUMBLE 1 h]", "trades t [TUMBLE 1 h]"])
 def test_the_alias_may_stand_on_either_side_of_the_bracket(read: Read, clause: str) -> None:
     query = read(f"SELECT sum(t.price) FROM {clause} WHERE t.volume > 1 AND trades.volume > 2")
-    assert query.window == window("1 hour")
+    assert query.source == WindowedStream("trades", window("1 hour"))
+    assert str(query.source) == "trades [TUMBLE 1 hour] AS t"
     assert str(query.where) == "volume > 1 AND volume > 2"
+
+
+@pytest.mark.parametrize(
+    ("column", "message", "hint"),
+    [
+        ("x.price", "'x' is not the stream of this query", "write price or trades.price or t.price"),
+        ("tradse.price", "'tradse' is not the stream of this query", "did you mean 'trades'?"),
+        ("tradse.prise", "'tradse' is not the stream of this query", "did you mean 'trades'?"),
+        ("T.prise", "unknown column 'prise'", "did you mean 'price'?"),
+        ("x.y", "unknown column 'x'", "known names: "),
+    ],
+)
+def test_a_qualifier_that_is_unknown_is_pointed_at(read: Read, column: str, message: str, hint: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        read(f"SELECT sum({column}) FROM trades [TUMBLE 1 h] AS t")
+    assert caught.value.message.endswith(message)
+    assert caught.value.hint.startswith(hint)
+    wrong = column.partition(".")[2] if "column 'prise'" in message else column.partition(".")[0]
+    line, caret = caught.value.detail.splitlines()[-2:]
+    assert caret.index("^") - line.index("SELECT") == f"SELECT sum({column})".index(wrong)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +101,8 @@ def test_the_alias_may_stand_on_either_side_of_the_bracket(read: Read, clause: s
         ("window(ts, '1 hour', '10 minutes', '5 minutes')", window("1 hour", "10 minutes", "5 minutes")),
         ("window(ts, '1 hour', '10 minutes', '-5 minutes')", window("1 hour", "10 minutes", "5 minutes")),
         ("WINDOW(trades.TS, INTERVAL '1' HOUR, INTERVAL 10 MINUTES)", window("1 hour", "10 minutes")),
+        ("session_window(ts, '5 minutes')", SessionWindow(parse_duration("5 min"))),
+        ("SESSION_WINDOW(trades.ts, INTERVAL 90 SECONDS)", SessionWindow(parse_duration("90 s"))),
     ],
 )
 def test_sparks_own_window_call_pastes_in(read: Read, call: str, expected: Window) -> None:
@@ -92,6 +129,22 @@ def test_items_that_ask_for_the_window_are_dropped(read: Read, text: str) -> Non
     assert query.window == window("1 hour")
     assert query.group_by == ()
     assert [output.name for output in query.outputs] == ["count(1)"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT session_window, count(*) FROM trades GROUP BY session_window(ts, '1 hour')",
+        "SELECT session_window.start AS window_start, count(*) FROM trades GROUP BY session_window(ts, '1 hour')",
+        "SELECT session_window(ts, '1 hour'), count(*) FROM trades GROUP BY 1",
+        "SELECT session_window(ts, '1 hour') AS session_window, count(*) FROM trades GROUP BY session_window",
+        "SELECT window_start, window_end, count(*) FROM trades [SESSION GAP 1 hour]",
+    ],
+)
+def test_items_that_ask_for_the_session_are_dropped(read: Read, text: str) -> None:
+    query = read(text)
+    assert query.window == SessionWindow(parse_duration("1 hour"))
+    assert (query.group_by, [output.name for output in query.outputs]) == ((), ["count(1)"])
 
 
 @pytest.mark.parametrize(
@@ -145,6 +198,19 @@ def test_items_that_ask_for_the_window_are_dropped(read: Read, text: str) -> Non
         ("[UNTIL NOW SLIDE 1 month]", "'month' is not a duration of fixed length"),
         ("[NOW]", "windows of one instant (NOW) are not supported yet"),
         ("[RANGE UNBOUNDED]", "unbounded windows are not supported yet"),
+        ("[SESSION]", "the session window has no GAP"),
+        ("[SESSION 5 minutes]", "the session window has no GAP"),
+        ("[SESSION SLIDE 5 minutes]", "the session window has no GAP"),
+        ("[SESSION of GAP 5 minutes]", "cannot read 'of' after SESSION"),
+        ("[SESSION GAP]", "a duration is missing after GAP"),
+        ("[SESSION GAP 5 minutes SLIDE 1 minute]", "a session window has no SLIDE"),
+        ("[SESSION GAP 5 minutes OFFSET 1 minute]", "a session window has no OFFSET"),
+        ("[SESSION RANGE 1 hour GAP 5 minutes]", "a session window has no RANGE"),
+        ("[SESSION GAP 0 seconds]", "the gap of a window must be positive, not 0 seconds"),
+        ("[SESSION GAP -5 minutes]", "the gap of a window must be positive, not -5 minutes"),
+        ("[SESSION GAP 1 month]", "'month' is not a duration of fixed length"),
+        ("[SESSION GAP 999999999999 weeks]", "the gap 999999999999 weeks is too long"),
+        ("[GAP 5 minutes]", "a window cannot begin with 'GAP'"),
         ("[TUMBLE 1 hour", "'[' is never closed"),
         ("[TUMBLE 1 hour] [TUMBLE 2 hours]", "cannot read '[' here"),
     ],
@@ -170,7 +236,43 @@ def test_a_bracket_that_is_no_window_is_refused(refusal: Refusal, bracket: str, 
         ),
         ("SELECT count(*) FROM trades GROUP BY window(ts, 3600)", "a duration is expected here"),
         ("SELECT count(*) FROM trades GROUP BY window(ts, '1 month')", "'month' is not a duration of fixed length"),
-        ("SELECT count(*) FROM trades GROUP BY session_window(ts, '5 min')", "session windows are not supported yet"),
+        (
+            "SELECT count(*) FROM trades GROUP BY session_window(ts, CASE WHEN price > 1 THEN '5 s' ELSE '1 s' END)",
+            "the gap of session_window() must be a duration, the same for all tuples",
+        ),
+        (
+            "SELECT count(*) FROM trades GROUP BY session_window(ts, symbol)",
+            "the gap of session_window() must be a duration, the same for all tuples",
+        ),
+        (
+            "SELECT count(*) FROM trades GROUP BY session_window(ts)",
+            "session_window() takes the time column and one duration",
+        ),
+        (
+            "SELECT count(*) FROM trades GROUP BY session_window(ts, '5 min', '1 min')",
+            "session_window() takes the time column and one duration",
+        ),
+        (
+            "SELECT count(*) FROM trades GROUP BY session_window(ts, '0 s')",
+            "the gap of a window must be positive, not 0 seconds",
+        ),
+        (
+            "SELECT count(*) FROM trades GROUP BY session_window(ts, '1 year')",
+            "'year' is not a duration of fixed length",
+        ),
+        (
+            "SELECT count(*) FROM trades GROUP BY session_window(price, '5 min')",
+            "session_window() must be over the time column of stream 'trades'",
+        ),
+        (
+            "SELECT count(*) FROM trades GROUP BY session_window(ts, '5 min'), window(ts, '1 h')",
+            "a query has one window only",
+        ),
+        (
+            "SELECT frequent(2, volume) FROM trades [SESSION GAP 1 h]",
+            "'frequent(2, volume)' cannot be taken over [SESSION GAP 1 hour]",
+        ),
+        ("SELECT max(session_window(ts, '1 hour').start) …", "session_window() can only stand in GROUP BY"),
         ("SELECT window.start AS s FROM trades GROUP BY window(ts, '1 h')", "the window cannot be called 's'"),
         ("SELECT window(ts, '2 h') FROM trades GROUP BY window(ts, '1 h')", "this is not the window of the query"),
         ("SELECT max(window(ts, '1 hour').start) …", "window() can only stand in GROUP BY"),

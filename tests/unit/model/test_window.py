@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from windloom.errors import WindloomError
-from windloom.model import TimeWindow
-from windloom.model.windows import MAX_TICKS
+from windloom.model import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, Window
+from windloom.model.windows import KINDS, MAX_TICKS
 
 
 @pytest.mark.parametrize(("offset", "kept"), [(0, 0), (3, 3), (5, 0), (-2, 3), (-7, 3), (13, 3)])
@@ -35,8 +35,40 @@ def test_the_longest_windows_are_accepted() -> None:
     assert TimeWindow(MAX_TICKS, MAX_TICKS).is_tumbling
 
 
+@pytest.mark.parametrize("gap", [0, -5, MAX_TICKS + 1])
+def test_gaps_that_make_no_session_are_refused(gap: int) -> None:
+    with pytest.raises(WindloomError, match="gap"):
+        SessionWindow(gap)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind_says_all_that_is_asked_of_it(kind: str) -> None:
+    made: dict[str, Window] = {
+        "range": TimeWindow(40, 20),
+        "landmark": LandmarkWindow(20),
+        "rows": RowsWindow(40, 20),
+        "session": SessionWindow(20),
+    }
+    window = made[kind]
+    assert type(window) is KINDS[kind]
+    assert window.with_slide(20) == window
+    assert window != TimeWindow(20, 20)
+    assert window.example.startswith("[")
+    said = [window.short, window.intervals_text(), window.tuple_text(), window.slices_text("3 slices"), str(window)]
+    assert all(said)
+    assert window.is_sliced != bool(window.cells_text)
+    assert sorted([window, TimeWindow(10, 10)])[0] == TimeWindow(10, 10)
+
+
+def test_kinds_that_share_cells_have_one_identity() -> None:
+    assert TimeWindow(40, 20).set_identity == LandmarkWindow(7).set_identity == ()
+    assert RowsWindow(4, 2).set_identity == RowsWindow(9, 1).set_identity != ()
+    assert SessionWindow(4).set_identity != SessionWindow(5).set_identity
+
+
 def test_windows_read_as_they_are_written() -> None:
     second = 1_000_000
     assert str(TimeWindow(3600 * second, 60 * second)) == "[RANGE 1 hour SLIDE 1 minute]"
     assert str(TimeWindow(60 * second, 60 * second, 5 * second)) == "[TUMBLE 1 minute OFFSET 5 seconds]"
+    assert str(SessionWindow(300 * second)) == "[SESSION GAP 5 minutes]"
     assert TimeWindow(5, 20).overlap == 0.25

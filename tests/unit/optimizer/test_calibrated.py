@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from golden.plans import FEW, many_queries, plan_of
+from golden.plans import FEW, many_queries, plan_of, text_of
 from windloom.errors import WindloomError
 from windloom.kernels.families.algebra import FAMILIES, Family
 from windloom.kernels.techniques.registry import allowed
@@ -127,12 +127,11 @@ def test_a_run_that_saw_no_rate_leaves_it_assumed(seen: Observed) -> None:
 
 
 def test_a_measured_rate_reaches_the_plan_and_its_explanation() -> None:
-    from windloom.explain import explain_text
 
     plan = plan_of(FEW)
     known = replace(plan.sets[0].statistics, events_per_second=77.0, rate_source="measured")
     changed = replace(plan, sets=(replace(plan.sets[0], statistics=known),))
-    assert "rate of trades: 77 events/s (measured)" in explain_text(changed)
+    assert "rate of trades: 77 events/s (measured)" in text_of(changed)
     assert plan.rate_of(plan.streams[0]) == (1000.0, "assumed")
 
 

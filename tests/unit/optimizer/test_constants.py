@@ -84,11 +84,11 @@ def test_what_is_written_is_what_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "are damaged\nthey are no JSON"),
+        ("", "are damaged\nthey are not JSON"),
         ("[1, 2]", "are damaged\nthey do not begin with a format"),
         (
             json.dumps({**GOOD, "format": "windloom-costs/1"}),
-            "are of another version of windloom\nthey are windloom-costs/1",
+            "belong to another version of windloom\ntheir format is windloom-costs/1",
         ),
         (json.dumps({**GOOD, "runtime": {"row": 1.0}}), "'runtime' lacks 'job'"),
         (json.dumps({**GOOD, "runtime": {**GOOD["runtime"], "row": -1.0}}), "'runtime' must be numbers"),

@@ -29,3 +29,8 @@ def test_a_short_measurement_counts_as_much_as_a_long_one() -> None:
     found = fit(terms, [2e-9, 2e-9, 2e-3])
     assert found.nanoseconds["a"] == pytest.approx(2.0)
     assert found.mean_deviation < 1e-9
+
+
+def test_a_term_that_explains_nothing_costs_nothing() -> None:
+    found = fit([{"a": 1.0, "b": 0.0}, {"a": 2.0, "b": 0.0}], [3e-9, 6e-9])
+    assert found.nanoseconds == {"a": 3.0, "b": 0.0}

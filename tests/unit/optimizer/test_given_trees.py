@@ -22,7 +22,7 @@ def plan(trees: list[list[str]] | None = None, strategy: str = "weave_share") ->
     read = parse_catalog(CATALOG)
     streams = {one.stream.name: one.stream for one in read.streams}
     queries = read.parse(streams)
-    types = {("s", one.sql): streams["s"].columns[one.column] for q in queries for one in q.expressions if one.column}
+    types = {q.key_of(one): streams["s"].columns[one.column] for q in queries for one in q.expressions if one.column}
     return make_plan(streams, queries, types, PlanOptions(strategy), trees)
 
 

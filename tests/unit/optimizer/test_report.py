@@ -75,7 +75,9 @@ def test_who_takes_the_advice_saves_what_was_said() -> None:
     report = report_sharing(before, constants)
     for advice in report.queries["odd"].advice:
         window = TimeWindow(round(70 * SECOND / advice.slide_ticks) * advice.slide_ticks, advice.slide_ticks)
-        changed = tuple(replace(one, window=window) if one.name == "odd" else one for one in queries)
+        changed = tuple(
+            replace(one, source=replace(one.source, window=window)) if one.name == "odd" else one for one in queries
+        )
         after = estimate_plan(plan_of_queries(streams, changed), constants)
         assert report.seconds.total - after.total == pytest.approx(advice.saves, rel=0.15)
 

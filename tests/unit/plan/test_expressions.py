@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from golden.plans import plan_of
+from golden.plans import json_of, plan_of, text_of
 from support.expressions import read
-from windloom.explain import explain_json, explain_text
 from windloom.plan.expressions import NotKnownError, why_spark
 
 
@@ -80,7 +79,7 @@ CREATE QUERY plain AS SELECT max(price) AS p FROM trades [TUMBLE 1 minute];
 
 def test_explain_tells_who_evaluates_the_outputs_of_a_query_and_why_spark() -> None:
     plan = plan_of(CATALOG)
-    said = {name: " ".join(explain_text(plan, query=name).split()) for name in ("here", "there", "filtered", "plain")}
+    said = {name: " ".join(text_of(plan, query=name).split()) for name in ("here", "there", "filtered", "plain")}
     assert "evaluated without Spark" in said["here"]
     assert "evaluated by Spark, in one job with other such queries: Windloom does not" in said["there"]
     assert "does not evaluate power() in 'p' itself" in said["there"]
@@ -90,7 +89,7 @@ def test_explain_tells_who_evaluates_the_outputs_of_a_query_and_why_spark() -> N
 
 def test_json_tells_the_same_of_every_shape() -> None:
     plan = plan_of(CATALOG)
-    told = explain_json(plan)
+    told = json_of(plan)
     shapes = {planned.name: told["shapes"][planned.shape] for planned in plan.queries}
     assert shapes["here"]["evaluated_by"] == "windloom"
     assert (shapes["there"]["evaluated_by"], shapes["there"]["why_spark"]) == ("spark", "power() in 'p'")

@@ -51,5 +51,5 @@ def test_a_result_too_large_for_the_driver_is_told_with_size_and_limit() -> None
             "Job aborted due to stage failure: Total size of serialized results of 3 tasks (1536.0 KiB) is bigger than"
             " spark.driver.maxResultSize (1024.0 KiB)"
         )
-    assert raised.value.message == "what Spark brings to the driver of query 'q' is too large"
-    assert raised.value.detail == ("it has more than 1536.0 KiB, of 1024.0 KiB that spark.driver.maxResultSize allows")
+    assert raised.value.message == "what Spark would bring to the driver for query 'q' is too large"
+    assert raised.value.detail == "it has more than 1536.0 KiB, and spark.driver.maxResultSize allows 1024.0 KiB"

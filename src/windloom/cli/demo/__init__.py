@@ -1,1 +1,1 @@
-"""`windloom demo`: a catalog, a run that is compared with Spark, a report."""
+"""`windloom demo`: a catalog, a run that is compared with Spark, and a report."""

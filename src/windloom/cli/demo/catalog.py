@@ -20,7 +20,7 @@ _WINDOWS = [
 
 
 def demo_catalog(events_per_second: int) -> str:
-    """A catalog file's text."""
+    """The text of the catalog file."""
     statements = [_STREAM.format(rate=events_per_second)]
     for name, text in _queries():
         statements.append(f"CREATE QUERY {name} AS\n  {text};\n")

@@ -1,4 +1,4 @@
-"""`windloom demo`: a hundred queries from one shared plan, measured, checked against Spark, and reported."""
+"""`windloom demo`: runs a hundred queries from one shared plan, measures, checks against Spark, and reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEYS = 20
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Seconds of a few queries, and what all queries would take at that rate."""
+    """Seconds that a few queries took, and what all queries would take at that rate."""
 
     what: str
     seconds: dict[str, float]
@@ -37,13 +37,13 @@ class Measured:
 
 @click.command(
     epilog="Example: windloom demo --events 5000000 --out my-demo",
-    short_help="A hundred queries from one shared plan, on local Spark.",
+    short_help="Run a hundred queries from one shared plan, on local Spark.",
 )
-@click.option("--events", default=1_000_000, show_default=True, help="Events to generate.")
-@click.option("--rate", default=100, show_default=True, help="Events a second of event time.")
+@click.option("--events", default=1_000_000, show_default=True, help="Number of events to generate.")
+@click.option("--rate", default=100, show_default=True, help="Events per second of event time.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the synthetic trades.")
-@click.option("--cores", default="2", show_default=True, help="Cores of the local Spark.")
-@click.option("--memory", default="3g", show_default=True, help="Heap of the local Spark.")
+@click.option("--cores", default="2", show_default=True, help="Cores that the local Spark uses.")
+@click.option("--memory", default="3g", show_default=True, help="Heap size of the local Spark.")
 @click.option("--out", default="windloom-demo", show_default=True, help="Directory for the report and the catalog.")
 def demo(events: int, rate: int, seed: int, cores: str, memory: str, out: str) -> int:
     """Weave about a hundred sliding-window queries over synthetic trades into one plan and run it.
@@ -58,15 +58,17 @@ def demo(events: int, rate: int, seed: int, cores: str, memory: str, out: str) -
     catalog.write_text(demo_catalog(rate), encoding="utf-8")
 
     loom, frame = _prepare(console, catalog, events, rate, seed, cores, memory)
-    console.rule("the plan")
+    console.rule("the plan, before anything was seen")
     console.print(loom.explain(), markup=False, soft_wrap=True)
+    before = loom.explain("svg")
     console.rule("the run")
     with console.status("first run: compiling kernels and warming the JVM …"):
         first = loom.run()
     with console.status("second run …"):
         results = loom.run()
     _show_run(console, first, results)
-    console.rule("what it would have cost")
+    console.print(f"planned again with what the first run saw: {loom.explain().partition(chr(10))[0]}", markup=False)
+    console.rule("what the alternatives cost")
     sample = _sample(loom)
     alone = _no_share(console, loom, frame, sample)
     by_spark = _spark_windows(console, loom, frame, sample)
@@ -76,9 +78,20 @@ def demo(events: int, rate: int, seed: int, cores: str, memory: str, out: str) -
 
     from windloom.cli.demo.report import write_demo_report
 
-    page = write_demo_report(folder, loom, results, [alone, by_spark], checks)
-    console.print(f"\nreport: {page}\ncatalog: {catalog} (try: windloom explain {catalog})", soft_wrap=True)
+    page = write_demo_report(folder, before, loom, results, [alone, by_spark], checks)
+    console.print(f"\nreport: {page}\n{_next_steps(catalog)}", soft_wrap=True, markup=False)
     return 0 if all(one.ok for one in checks) else 1
+
+
+def _next_steps(catalog: Path) -> str:
+    return "\n".join(
+        (
+            "three commands to try next:",
+            f"  windloom explain {catalog}             the plan again, and why it is so",
+            f"  windloom plan {catalog}                what each query costs, and what sharing saves it",
+            "  windloom init FILE                                    a catalog from the columns of your own data",
+        )
+    )
 
 
 def _prepare(
@@ -97,7 +110,7 @@ def _prepare(
         frame.count()
     loom.stream("trades", frame)
     console.print(
-        f"{events:,} trades of {_KEYS} symbols, {rate:,} a second of event time ({events / rate / 3600:.1f} hours);"
+        f"{events:,} trades of {_KEYS} symbols, {rate:,} per second of event time ({events / rate / 3600:.1f} hours);"
         f" {len(loom.queries)} queries"
     )
     return loom, frame
@@ -115,7 +128,7 @@ def _show_run(console: Console, first: Results, results: Results) -> None:
 
 
 def _sample(loom: Loom) -> list[str]:
-    """Queries at even steps of overlap (range/slide), which is what decides Spark's own cost."""
+    """Queries at even steps of overlap (range/slide), which determines Spark's own cost."""
     ordered = sorted(loom.queries.values(), key=lambda query: (query.window.overlap, query.name))
     steps = [int((i + 0.5) * len(ordered) / _SAMPLED) for i in range(_SAMPLED)]
     return [ordered[step].name for step in steps]

@@ -1,4 +1,4 @@
-"""The demo's HTML report: figures, the plan's picture, costs, a sample of answers, the comparison with Spark."""
+"""The demo's HTML report: figures, a picture of the plan, costs, sample answers, and the comparison with Spark."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def write_demo_report(
-    folder: Path, loom: Loom, results: Results, measured: list[Measured], checks: list[Verification]
+    folder: Path, before: str, loom: Loom, results: Results, measured: list[Measured], checks: list[Verification]
 ) -> Path:
-    """`report.html` and `plan.svg` in the folder."""
+    """Writes `report.html` and `plan.svg` into the folder; `before` pictures the plan when nothing was known yet."""
     picture = str(loom.explain("svg"))
     (folder / "plan.svg").write_text(picture, encoding="utf-8")
     stats = results.stats
@@ -31,8 +31,11 @@ def write_demo_report(
             Fact("checked", f"{sum(one.rows for one in checks):,} rows", "equal to Spark's own window()"),
         ),
         (
-            Section("The plan", picture, "Streams are cut into slices, trees of queries are answered from them."),
-            Section("What it would have cost", _costs(results, measured), _COSTS_TEXT),
+            Section(
+                "The plan before the first run", str(before), "Made with the rate of the catalog and assumed groups."
+            ),
+            Section("The plan after it, with what the run saw", picture, _PLAN_TEXT),
+            Section("What the alternatives cost", _costs(results, measured), _COSTS_TEXT),
             Section("Where the time went", stacked_bar([(name, s, "") for name, s in stats.seconds.items()])),
             Section("A sample of answers", _answers(results), "Average price of one symbol at two ranges."),
             Section("Checked against Spark", _checks(checks), "Every row of these queries, compared value by value."),
@@ -41,6 +44,10 @@ def write_demo_report(
     return write_report(folder / "report.html", report)
 
 
+_PLAN_TEXT = (
+    "Streams are cut into slices, trees of queries are answered from them. Rates and groups are those that the first"
+    " run saw; what is measured below ran with this plan."
+)
 _COSTS_TEXT = (
     "Windloom's time is measured. The others are measured on a few queries at even steps of range/slide, on the same"
     " data in the same session, and scaled to the number of queries."

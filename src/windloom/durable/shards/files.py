@@ -128,7 +128,7 @@ class ShardFiles:
         return WindloomError(
             f"cannot {what} '{self.place}/{FOLDER}/{name}'",
             str(error.strerror or error),
-            "make room or mend access to it, then start again with the same checkpoint: nothing is lost",
+            "make room or restore access to it, then start again with the same checkpoint: nothing is lost",
         )
 
 

@@ -1,4 +1,4 @@
-"""What a shard's task hands back: the files it wrote and what it counted. The log of the round keeps these notes."""
+"""What the task of a shard returns: the files it wrote and what it counted. The log of the round keeps these notes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from windloom.rounds.step import StepCounts
 class ShardNote:
     """`state` and `answers` name files; there is no file of answers where there are none for the driver to finish.
 
-    `pieces` are rows that the task has written to where the sink keeps them.
-    `kept_from` is what the shard still holds of a set, where it has dropped cells of the past.
+    `kept_from` tells from when on the shard still holds the cells of a set, if it has dropped earlier ones. `pieces`
+    are rows that the task has written to where the sink keeps them.
     """
 
     shard: int
@@ -54,14 +54,14 @@ class ShardNote:
 
 
 def counts_of(notes: Sequence[ShardNote], late: Lateness) -> StepCounts:
-    """What all shards counted together; late tuples are counted where they are taken in."""
+    """The counts of all shards together; late tuples are counted where they are taken in."""
     return StepCounts(
         _added(note.counts.tuples for note in notes), _added(note.counts.partials for note in notes), late
     )
 
 
 def kept_from_of(notes: Iterable[ShardNote]) -> dict[int, int]:
-    """From which tick on every shard still holds every tuple of a set, for sets of which any has dropped some."""
+    """The tick from which on all shards hold every tuple of a set, for sets of which some shard has dropped cells."""
     found: dict[int, int] = {}
     for note in notes:
         for number, tick in note.kept_from.items():

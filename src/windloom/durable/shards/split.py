@@ -1,4 +1,4 @@
-"""Cells divided into shards by the hash of their group, and put together again."""
+"""Divides cells into shards by the hash of their group, and joins them again."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from windloom.rounds.state import State
 
 
 def split_cells(cells: Mapping[int, Cells], shards: int) -> Iterator[tuple[int, bytes]]:
-    """For every shard that has any, its number and its cells of all sets, encoded.
+    """The number and the encoded cells of all sets, for every shard that has cells.
 
-    Which shard a group belongs to depends on its values alone, and is what Spark's `pmod(hash(…), shards)` gives.
+    The shard of a group depends on its values alone, and equals Spark's `pmod(hash(…), shards)`.
     """
     found: dict[int, dict[int, Cells]] = {}
     for number, one in cells.items():

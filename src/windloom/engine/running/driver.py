@@ -50,7 +50,7 @@ class DriverPlacement:
                 self._journal.write_log(log.smaller(round.plan))
         with watch("step"):
             history_ticks = round.record.history_ticks
-            given = log.complete(round.plan)
+            given = log.complete(round.plan, round.state)
             state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
         blocks = answers.blocks(threads=os.cpu_count() or 1)
         return Outcome(state, state.nbytes, counts, log.untimed, blocks, answers.cells)

@@ -1,4 +1,4 @@
-"""Counting tuples of streams that several partial sets read."""
+"""Counts the tuples of streams that several partial sets read."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
-from windloom.rounds.carry import carry, find_set
+from windloom.rounds.carry import carry
 from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import Late
 from windloom.rounds.state import History
@@ -141,9 +141,13 @@ class RoundLoop:
     def adopted(self, record: PlanRecord) -> tuple[Plan, State]:
         """The plan of a record, and the present state as that plan needs it."""
         plan = self._plan_of(record)
+        return plan, self.carried(plan)
+
+    def carried(self, plan: Plan) -> State:
+        """The present state as a plan needs it; called while the lock is held."""
         if self.plan is None or plan is self.plan:
-            return plan, self.state
-        return plan, carry(self.state, self.plan, plan, self.past)
+            return self.state
+        return carry(self.state, self.plan, plan, self.past)
 
     def past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         """What the logged tuples of past rounds make of a set; called while the lock is held."""
@@ -163,7 +167,8 @@ class RoundLoop:
         return self._plan_of(self._journal.plan(log.plan_version))
 
     def _keep_past(self, round: int, record: PlanRecord, plan: Plan, state: State) -> None:
-        is_new = (one for one in plan.sets if self.plan is not None and find_set(self.plan, one) is None)
+        known = None if self.plan is None else self.plan.by_identity
+        is_new = (one for one in plan.sets if known is not None and one.identity not in known)
         if any(one.number in state.cells for one in is_new):
             self._journal.snapshot(round, state, record.version)
 

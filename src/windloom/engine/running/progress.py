@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from windloom.engine.notebook import facts_table
 from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
 from windloom.plan.physical import Plan
 from windloom.rounds import State
@@ -51,6 +52,9 @@ class RoundProgress:
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "total_seconds": self.total_seconds}
+
+    def _repr_html_(self) -> str:
+        return facts_table(f"round {self.round}", {name: one for name, one in self.as_dict().items() if one != {}})
 
     def __getitem__(self, name: str) -> Any:
         return self.as_dict()[name]

@@ -1,4 +1,4 @@
-"""What a round tells of time: of each stream its frontier, which is its largest event time so far less its delay."""
+"""The frontier of each stream after a round: its largest event time so far, less its delay."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from windloom.rounds.frontiers import advanced, all_closed
 
 
 class Watermarks:
-    """Decides frontiers, and which streams are idle. Both are logged with the round: a replay does not ask the clock.
+    """Decides frontiers, and which streams are idle. Both are logged with the round; a replay does not read the clock.
 
-    A stream is idle when it has brought nothing for `idle_after` seconds; it then does not hold back queries that read
-    other streams too. Its own frontier stays where it is: nothing says that its time went on.
+    A stream is idle if it has brought nothing for `idle_after` seconds; it then does not hold back queries that also
+    read other streams. Its own frontier stays where it is, because nothing shows that its time has advanced.
     """
 
     def __init__(self, streams: Mapping[str, Stream], clock: Callable[[], float], idle_after: float | None) -> None:
@@ -24,7 +24,7 @@ class Watermarks:
     def after(self, state: State, largest: Mapping[str, int], smallest: Mapping[str, int]) -> RoundInput:
         """The input of a round, still without partials, that has brought ticks from `smallest` to `largest`.
 
-        Streams that no query reads have a frontier too: a query that comes later begins there.
+        Streams that no query reads have a frontier too, at which a later query begins.
         """
         now = self._clock()
         self._heard.update(dict.fromkeys(largest, now))
@@ -35,7 +35,7 @@ class Watermarks:
         )
 
     def ended(self, state: State, largest: Mapping[str, int], smallest: Mapping[str, int]) -> RoundInput:
-        """The same for the last round there is: no tuple comes any more, and every window is closed."""
+        """The input of the last round: no tuple comes after it, and every window is closed."""
         return RoundInput(
             frontiers=all_closed(self._streams.values()), seen=advanced(state.seen, largest), first=dict(smallest)
         )

@@ -1,8 +1,8 @@
-"""Callback: a function of the user's is given the rows of a round as Spark DataFrames.
+"""Callback: calls a function of the user with the rows of a round as Spark DataFrames.
 
-It is called once for each table a round fills (queries with equal output columns share a table; `query` names whose a
-row is). After a crash the last round comes again, with the same number and the same rows: what the function does must
-be safe to repeat for the same number.
+It is called once for each table that a round fills (queries with equal output columns share a table; `query` names the
+query of a row). After a crash the last round is repeated, with the same number and the same rows, so what the function
+does must be safe to repeat for the same number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HAVING and expressions over aggregates: evaluated here where that is sure to give what Spark gives, else by Spark.
+"""HAVING and expressions over aggregates: evaluated here if that certainly gives what Spark gives, otherwise by Spark.
 
 What needs Spark is collected and evaluated in portions, one job per portion, whatever the number of queries and shapes.
 """
@@ -20,14 +20,14 @@ from windloom.spark.api import SparkSession
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.frames import output_types
 
-#: Rows that one Spark job is given at most, or one block where that has more.
+#: The most rows that one Spark job gets, unless a single block has more.
 PORTION_ROWS = 1 << 20
-#: Shapes that one Spark job is given at most: more would be a plan too long to be read.
+#: The most shapes that one Spark job gets: more would make its plan too long to read.
 PORTION_SHAPES = 50
 
 
 class Finishing:
-    """The way from the columns of the step to answers; what is known of a shape is found out once."""
+    """Turns the columns of the step into answers; what a shape needs is found out once."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -50,7 +50,7 @@ class Finishing:
         return shape.select is None or self._is_usual
 
     def here(self, shape: Shape, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table | None:
-        """The answer, evaluated without Spark; None if it is Spark's to evaluate."""
+        """The answer, evaluated without Spark; None if Spark must evaluate it."""
         if not self.may_be_here(shape):
             return None
         try:
@@ -80,10 +80,10 @@ class Finishing:
         return self.described(shape, found)
 
     def described(self, shape: Shape, table: pa.Table) -> pa.Table:
-        """Rows that Spark made, as the evaluator would have made them.
+        """The rows that Spark made, in the form in which the evaluator makes them.
 
-        Spark hands timestamps over in the session's zone, tells which expressions cannot be NULL and calls the elements
-        of arrays differently; answers must not depend on any of it.
+        Spark returns timestamps in the zone of the session, marks expressions that cannot be NULL and names the
+        elements of arrays differently; answers must not depend on any of it.
         """
         kinds = {"query": "string", **self.types(shape)}
         fields = [pa.field(one.name, _plain(one.type, kinds[one.name])) for one in table.schema]
@@ -109,7 +109,7 @@ class Portion:
         return self._rows >= PORTION_ROWS or len(self._waiting) >= PORTION_SHAPES
 
     def take(self) -> Iterator[tuple[Shape, pa.Table]]:
-        """What Spark makes of all that waits; afterwards nothing does."""
+        """The answers of all tables that wait, by Spark; afterwards none waits."""
         parts = [(shape, pa.concat_tables(tables)) for shape, tables in self._waiting.items()]
         queries = self._queries
         self._waiting, self._queries, self._rows = {}, {}, 0
@@ -124,7 +124,7 @@ class Portion:
         except WindloomError:
             if len(parts) == 1:
                 raise
-        # Once more, shape by shape, to name the queries at fault.
+        # Repeated shape by shape, to name the queries at fault.
         return [found for part in parts for found in self._finished([part], {part[0]: queries[part[0]]})]
 
 
@@ -135,7 +135,7 @@ def queries_text(names: Iterable[str]) -> str:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """Dictionaries are only our way of carrying columns."""
+    """The column without a dictionary, which is only our internal form."""
     fields = [
         pa.field(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type)
         for one in table.schema
@@ -146,5 +146,5 @@ def plain(table: pa.Table) -> pa.Table:
 def _plain(found: pa.DataType, kind: str) -> pa.DataType:
     try:
         return arrow_type(DataType.parse(kind))
-    except KeyError:  # a type that answers have only where Spark computes them, such as a map
+    except KeyError:  # a type that only Spark computes, such as a map
         return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(found) and found.tz else found

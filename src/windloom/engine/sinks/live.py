@@ -1,6 +1,6 @@
 """Live: the latest answer of every query and group, to be read while the stream runs.
 
-Kept in memory and, whole, in one file a table, so that it is there again after a restart and others can read it too.
+It is kept in memory and, completely, in one file per table, so that it survives a restart and others can read it too.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class LiveSink:
 
 
 def _latest(rows: pa.Table, info: TableInfo) -> pa.Table:
-    """One row for each query and group: that of the window which ends last."""
+    """One row for each query and group: that of the window that ends last."""
     found = []
-    # A column may group one query and be an aggregate of another.
+    # A column may be a group of one query and an aggregate of another.
     for groups in dict.fromkeys(info.queries.values()):
         queries = [query for query, own in info.queries.items() if own == groups]
         own = rows.filter(pc.is_in(rows["query"], value_set=pa.array(queries, pa.string())))

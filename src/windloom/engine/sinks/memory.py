@@ -20,7 +20,7 @@ class MemorySink:
             self._rounds.setdefault(name, {}).setdefault(round, []).append(rows)
 
     def rows(self, table: str) -> pa.Table | None:
-        kept = dict(self._rounds.get(table, {}))  # a round may be written meanwhile
+        kept = dict(self._rounds.get(table, {}))  # a round may be written at the same time
         pieces = [piece for _, one in sorted(kept.items()) for piece in one]
         return pa.concat_tables(pieces) if pieces else None
 

@@ -1,4 +1,4 @@
-"""Answers as tables to keep: rows of all queries with the same output columns in one table, which carries `query`."""
+"""Answers as tables: the rows of all queries with the same output columns are one table, with a column `query`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windloom.spark.frames import arrow_frame, ddl_of_columns
 
 
 class AnswerTables:
-    """Names, columns and rows of the tables that hold answers."""
+    """The names, columns and rows of the tables that hold answers."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -33,7 +33,7 @@ class AnswerTables:
         return table_name(dict(self._finishing.types(shape)))
 
     def pieces(self, plan: Plan, blocks: Iterable[Block]) -> Iterator[tuple[Shape, pa.Table]]:
-        """Every block as rows of its shape's table; those that need Spark come later, many of them by one job."""
+        """Every block as rows of its shape's table; those that need Spark come later, many of them from one job."""
         waiting = self._finishing.portion(with_query=True)
         for block in blocks:
             shape = plan.shapes[block.shape]
@@ -72,7 +72,7 @@ class AnswerTables:
 
 
 def table_name(columns: dict[str, str]) -> str:
-    """Readable, safe as a directory, and different for different columns or types."""
+    """A name that is readable, safe as a directory, and different for different columns or types."""
     readable = "_".join(name for name in columns if name not in ("window_start", "window_end"))
     slug = re.sub(r"[^a-z0-9]+", "_", readable.lower()).strip("_")[:60] or "windows"
     digest = hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:6]

@@ -1,3 +1,3 @@
-"""A loom on streams that go on: rounds, sinks, and the handle users hold."""
+"""A loom on streams: rounds, sinks, and the handle for users."""
 
 from windloom.engine.streaming.handle import Handle as Handle

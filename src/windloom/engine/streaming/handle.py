@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from windloom.durable import Checkpoint, PlanRecord
+from windloom.engine.costs import cost_view
+from windloom.engine.notebook import AnswerViews, facts_table, rows_table
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
 from windloom.engine.running.loop import RoundLoop
 from windloom.engine.running.placement import refuse_unsharded
@@ -19,10 +21,13 @@ from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
+from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.errors import WindloomError
 from windloom.explain import explain_text
+from windloom.model.query import Query
 from windloom.model.time import TICK_MAX
-from windloom.plan.physical import PartialSet
+from windloom.optimizer.cost.constants import load_constants
+from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import Block
 from windloom.rounds.ask import ask
 from windloom.rounds.cells import Cells
@@ -63,7 +68,7 @@ class _RoundFailedError(Exception):
     """Raised into Spark when a round failed: short, because Spark logs it whole; the handle has what happened."""
 
 
-class Handle:
+class Handle(AnswerViews):
     def __init__(
         self,
         loop: RoundLoop,
@@ -139,12 +144,23 @@ class Handle:
         """Names and texts of the queries, changes that wait for the next round included."""
         return dict(self._newest.queries)
 
+    def _repr_html_(self) -> str:
+        done = [(one.round, one.events, one.results, one.watermark, one.total_seconds) for one in self._recent]
+        rounds = rows_table("latest rounds", ("round", "events", "rows", "watermark", "seconds"), done[-5:])
+        return facts_table("Windloom stream", self.status) + (rounds if done else "")
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that the next round will run."""
+        return self._queries.plan_of(self._newest)
+
     def explain(self, *, query: str | None = None, queries: bool = False) -> str:
         """The plan that the next round will run, and where."""
         if query is not None and query not in self._newest.queries:
             raise unknown_query(query, list(self._newest.queries))
         plan = self._queries.plan_of(self._newest)
-        text = explain_text(plan, all_queries=queries, query=query)
+        costs = cost_view(plan, "seconds", load_constants())
+        text = explain_text(plan, costs, all_queries=queries, query=query)
         return text if query is not None else f"Placement: {self._loop.placement.description}\n{text}"
 
     def exception(self) -> BaseException | None:
@@ -165,6 +181,9 @@ class Handle:
             if rows is not None:
                 return rows.filter(pa.compute.equal(rows["query"], name)).drop_columns("query")
         return self._tables.empty(shape).drop_columns("query")
+
+    def grouping(self, name: str) -> list[str]:
+        return [one.name for one in self.plan.find(name)[2].query.group_by]
 
     def table(self, name: str) -> pa.Table:
         """A wide table that was declared with `loom.table`, as of the least frontier of its streams."""
@@ -202,6 +221,23 @@ class Handle:
     def _past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         with self._loop.lock:
             return self._loop.past(one)
+
+    def what_if(self, text: str) -> WhatIf:
+        """What a query would cost beside the running ones, and from which window on it would be complete.
+
+        Nothing is registered; a round that runs is waited for.
+        """
+        loop = self._loop
+        with self._changes:
+            name = unused_name(self._newest.queries)
+            if not loop.placement.counts_rows:
+                refuse_unsharded([self._queries.bind(name, text)])
+            before, after = self.plan, self._queries.plan_with(self._newest, name, text)
+            with loop.lock:
+                since = loop.carried(after).since.get(name)
+        query = after.find(name)[2].query
+        found = compare_plans(before, after, query, load_constants())
+        return replace(found, complete_from=None if since is None else _told(query, since))
 
     # ---- changing -----------------------------------------------------------------------------------------------
 
@@ -241,12 +277,9 @@ class Handle:
                 self._checkpoint.record_plan(record)
                 self._newest = record
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
-        return Change(name, record.from_round, None if since is None else self._told(name, since))
-
-    def _told(self, name: str, since: int) -> str | None:
-        """The start of a window: an instant, or a position."""
-        window = self._queries.plan_of(self._newest).find(name)[2].query.window
-        return f"row {since}" if window.is_of_positions else instant(since)
+        if since is None:
+            return Change(name, record.from_round)
+        return Change(name, record.from_round, _told(self._queries.plan_of(record).find(name)[2].query, since))
 
     # ---- ending -------------------------------------------------------------------------------------------------
 
@@ -326,3 +359,8 @@ class Handle:
                 self._ended.set()
 
         threading.Thread(target=watch, name="windloom-watch", daemon=True).start()
+
+
+def _told(query: Query, since: int) -> str | None:
+    """The start of a window: an instant, or a position."""
+    return f"row {since}" if query.window.is_of_positions else instant(since)

@@ -71,6 +71,14 @@ class LiveQueries:
         known = self._bound.get((name, text))
         return self._registry.bind(name, text) if known is None else known
 
+    def plan_with(self, record: PlanRecord, name: str, text: str) -> Plan:
+        """The plan of a record with one query more, of which nothing is remembered."""
+        chosen, types = _plan_options(record.options), self._registry.known_types
+        texts = {**record.queries, name: text}
+        bound = [self.bind(one, own) for one, own in texts.items()]
+        trees = LiveTrees(self._registry.streams, chosen).follow(record.trees, bound, types)
+        return make_plan(self._registry.streams, bound, types, chosen, trees)
+
     def plan_alone(self, query: Query, options: Mapping[str, str]) -> Plan:
         """A plan of one query that is not among the others, for a question that is asked once."""
         return make_plan(self._registry.streams, [query], self._registry.known_types, _plan_options(options))

@@ -17,8 +17,8 @@ PLACEMENTS = ("driver", "executors")
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """`keep` is for how long (in ticks) partials stay for questions and queries to come; `untimed` says whether
-    a tuple without a usable time stops the stream or is left out and counted. `placement` says where the step runs and
+    """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether
+    a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
     the state lives; on executors in `shards` shards, None for as many as there are already, or twice the cores.
     """
 
@@ -48,7 +48,7 @@ class StreamOptions:
         if finish and "availableNow" not in trigger:
             raise WindloomError(
                 "finish=True needs a stream that ends",
-                f"the trigger is {dict(trigger) or 'the default: as fast as data come'}",
+                f"the trigger is {dict(trigger) or 'the default: whenever there is data'}",
                 'trigger={"availableNow": True}, or leave finish out',
             )
         if untimed not in UNTIMED:
@@ -80,7 +80,7 @@ def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, objec
         )
     if "availableNow" in trigger:
         return trigger
-    # Spark knows fewer ways to write a duration, and counts in milliseconds.
+    # Spark knows fewer spellings of durations, and counts in milliseconds.
     ticks = _ticks("processingTime", trigger["processingTime"])  # type: ignore[arg-type]
     return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
 
@@ -95,7 +95,7 @@ def _check_placement(placement: str, shards: object) -> None:
     if shards is not None and not _is_count(shards):
         raise WindloomError(
             f"the number of shards cannot be {shards!r}",
-            "each shard of the groups is one task a round",
+            "each shard of the groups is one task per round",
             "give a positive number",
         )
     if shards is not None and placement == "driver":

@@ -1,4 +1,4 @@
-"""What techniques that walk lanes share: how long windows get, steady rows, rings, rows in order of right edges."""
+"""What techniques that walk lanes share: lengths of windows, steady rows, rings, rows in order of right edges."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from windloom.kernels.compiling.compiled import compiled
 
-#: Rows that are looked at together, at first and at most: few enough that their edges stay in the nearest cache.
+#: Rows that are tested together, at first and at most: few enough that their edges stay in the nearest cache.
 SHORT_STRETCH, LONG_STRETCH = 32, 256
 
 
 @compiled
 def longest_group(group_bounds):  # type: ignore[no-untyped-def]
-    """Cells of the largest group. No window is longer, so it bounds arrays of which only a window's part is touched."""
+    """The number of cells of the largest group. No window is longer, so it bounds arrays that hold a window."""
     longest = np.int64(0)
     for group in range(len(group_bounds) - 1):
         longest = max(longest, group_bounds[group + 1] - group_bounds[group])
@@ -21,11 +21,11 @@ def longest_group(group_bounds):  # type: ignore[no-untyped-def]
 
 @compiled
 def longest_run(groups, bounds, lo, hi, queries):  # type: ignore[no-untyped-def]
-    """Cells of the longest window, at least 1."""
+    """The number of cells of the longest window, at least 1."""
     longest = np.int32(1)
     for query in queries:
         first, last = bounds[query * groups], bounds[(query + 1) * groups]
-        # Slices, whose indices count from 0, and 32-bit arithmetic: compiles to vector code.
+        # Slices whose indices count from 0, and 32-bit arithmetic, compile to vector code.
         left, right = lo[first:last], hi[first:last]
         for row in range(len(left)):
             longest = max(longest, np.int32(right[row] - left[row]))
@@ -34,17 +34,17 @@ def longest_run(groups, bounds, lo, hi, queries):  # type: ignore[no-untyped-def
 
 @compiled
 def first_look(runs, row):  # type: ignore[no-untyped-def]
-    """What `next_stretch` wants to know of a lane from `row` on: how many rows to look at, and the next known run."""
+    """The state of `next_stretch` at `row`: how many rows to test, and the next known run."""
     return np.int64(SHORT_STRETCH), 2 * np.int64(np.searchsorted(runs[1::2], row, side="right"))
 
 
 @compiled
 def next_stretch(lo, hi, runs, row, last_row, look):  # type: ignore[no-untyped-def]
-    """Where the stretch from `row` ends, whether it is steady, and how to look on after it.
+    """Where the stretch from `row` ends, whether it is steady, and the state after it.
 
-    In a steady stretch each window lies one cell further than the one before it, so that answering it need not look at
-    edges again. Known runs are such stretches. Outside of them that is asked of all rows of a stretch at once, in
-    vector code; steady stretches grow.
+    In a steady stretch each window lies one cell further than the one before it, so that it is answered without looking
+    at edges again. Known runs are such stretches. Outside of them, all rows of a stretch are tested at once, in vector
+    code; steady stretches grow.
     """
     wanted, run = look
     while run < len(runs) and runs[run + 1] <= row:
@@ -57,7 +57,7 @@ def next_stretch(lo, hi, runs, row, last_row, look):  # type: ignore[no-untyped-
     left, right = lo[row:stop], hi[row:stop]
     begin, end = np.uint32(left[0]), np.uint32(right[0])
     off = np.uint32(0)
-    # Unsigned and 32 bits wide throughout: anything else is widened, and half as many rows fit an instruction.
+    # Unsigned and 32 bits wide throughout: anything else is widened, and half as many rows fit into an instruction.
     for i in range(len(left)):
         moved = np.uint32(np.uint32(np.uint32(left[i]) - begin) ^ np.uint32(i))
         off = np.uint32(off | np.uint32(moved | np.uint32(np.uint32(np.uint32(right[i]) - end) ^ np.uint32(i))))
@@ -68,7 +68,7 @@ def next_stretch(lo, hi, runs, row, last_row, look):  # type: ignore[no-untyped-
 
 @compiled
 def ring_size(length):  # type: ignore[no-untyped-def]
-    """The next power of two: positions fall into the ring by a mask."""
+    """The next power of two, so that a mask maps positions into the ring."""
     size = np.int64(1)
     while size < length:
         size *= 2
@@ -77,7 +77,7 @@ def ring_size(length):  # type: ignore[no-untyped-def]
 
 @compiled
 def most_rows(groups, bounds, queries):  # type: ignore[no-untyped-def]
-    """Rows of the group that has most."""
+    """The number of rows of the group that has the most."""
     most = np.int64(0)
     for group in range(groups):
         rows = np.int64(0)
@@ -89,7 +89,7 @@ def most_rows(groups, bounds, queries):  # type: ignore[no-untyped-def]
 
 @compiled
 def order_rows(group, groups, group_bounds, bounds, lo, hi, queries, order, spare):  # type: ignore[no-untyped-def]
-    """A group's rows of all queries, by right edge and then from the longest window to the shortest.
+    """The rows of all queries in a group, by right edge and then from the longest window to the shortest.
 
     Two stable counting sorts, first by left edge. A single lane is in order already. Returns the number of rows.
     """
@@ -122,7 +122,7 @@ def _sort_by(edges, begin, source, count, target, places):  # type: ignore[no-un
 
 @compiled
 def spread_groups(of_group, bounds, out):  # type: ignore[no-untyped-def]
-    """Each row gets what its group has."""
+    """Gives each row the value of its group."""
     groups = len(of_group)
     for lane in range(len(bounds) - 1):
         value = of_group[lane % groups]
@@ -133,7 +133,7 @@ def spread_groups(of_group, bounds, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def shift_queries(values, bounds, of_query, out):  # type: ignore[no-untyped-def]
-    """Each row's value plus what its query has."""
+    """Adds to the value of each row that of its query."""
     groups = (len(bounds) - 1) // len(of_query)
     for query in range(len(of_query)):
         first, last = bounds[query * groups], bounds[(query + 1) * groups]

@@ -1,7 +1,7 @@
-"""Which cells does each window cover: two cursors over sorted slice starts, for all queries and groups at once.
+"""Finds the cells that each window covers: two cursors over sorted slice starts, for all queries and groups at once.
 
 Cells of one group lie side by side in order of slice start. Window edges are slice edges, so a window is a run
-`[lo, hi)` of its group's cells. Windows without cells are skipped, never visited: the work is proportional to rows
+`[lo, hi)` of its group's cells. Windows without cells are skipped, never visited, so the work is proportional to rows
 and cells. Where cells are evenly spaced, edges move by the same number of cells row after row, and runs of rows are
 written as arithmetic progressions.
 """
@@ -20,7 +20,7 @@ from windloom.kernels.compiling.memory import new_array
 Ints = NDArray[np.int64]
 Positions = NDArray[np.int32]
 
-#: Rows from which on a run is noted.
+#: Runs of at least this many rows are noted.
 LONG_RUN = 64
 
 
@@ -28,8 +28,8 @@ LONG_RUN = 64
 class WindowArrays:
     """Ranges, slides and offsets of a tree's queries, in ticks.
 
-    Windows of a query with a landmark all begin there; its range is its slide, and rows are told by the stretch
-    `[end - slide, end)` that is new in them.
+    All windows of a query with a landmark begin there. Its range is its slide, and a row is identified by the stretch
+    `[end - slide, end)` that is new in its window.
     """
 
     ranges: Ints
@@ -42,7 +42,7 @@ class WindowArrays:
 
     @property
     def landmark_queries(self) -> Ints:
-        """Those that have one, by place."""
+        """The places of the queries that have a landmark."""
         return np.flatnonzero(self.every_landmark != NO_LANDMARK)
 
     @property
@@ -54,7 +54,7 @@ class WindowArrays:
 class Lanes:
     """Rows to answer: lane `query · groups + group` holds rows `bounds[lane] : bounds[lane + 1]`, windows ascending.
 
-    Row i covers cells `lo[i] : hi[i]`; `tail[i]`, where there are marks, is the mark whose running value completes it.
+    Row i covers cells `lo[i] : hi[i]`; with marks, `tail[i]` is the mark whose running value completes it.
     In rows `runs[0] : runs[1]`, `runs[2] : runs[3]` and so on, each within a lane, every window lies one cell further
     than the one before it. Only long runs are noted, and only where they are known; elsewhere windows may do so too.
     """
@@ -79,9 +79,9 @@ def locate(
     marks: tuple[Ints, Ints, Positions],
     span: tuple[Ints, Ints] | None = None,
 ) -> Lanes:
-    """Lanes of every (query, group), for windows that end in `(after, until]`; either is one tick, or one a query.
+    """The lanes of every (query, group), for windows that end in `(after, until]`, each one tick or one per query.
 
-    `span` narrows both by group.
+    `span` narrows both bounds per group.
     `marks` = (starts of the marked cells, their group bounds, the cell each lies in); three empty arrays without marks.
     """
     queries, groups = len(windows), len(group_bounds) - 1
@@ -102,14 +102,14 @@ def locate(
     rows = int(bounds[-1])
     window_start, lo, hi = new_array(rows, np.int64), new_array(rows, np.int32), new_array(rows, np.int32)
     tail = new_array(rows if len(marks[0]) else 0, np.int32)
-    runs = new_array(rows // LONG_RUN * 2, np.int64)  # as many as there can be
+    runs = new_array(rows // LONG_RUN * 2, np.int64)  # the largest possible number
     noted = _walk(*arguments, False, bounds, window_start, lo, hi, tail, runs)
     return Lanes(bounds, window_start, lo, hi, tail, runs[:noted])
 
 
 @compiled
 def _even_until(starts, group_bounds):  # type: ignore[no-untyped-def]
-    """For each cell the last one of its group up to which cells are evenly spaced; both count from the first group."""
+    """For each cell, the last one of its group up to which cells are evenly spaced; both count from the first group."""
     base = group_bounds[0]
     until = np.empty(group_bounds[-1] - base, np.int32)
     for group in range(len(group_bounds) - 1):
@@ -122,7 +122,7 @@ def _even_until(starts, group_bounds):  # type: ignore[no-untyped-def]
 
 @compiled
 def _even_steps(starts, even, base, position, end, target, slide):  # type: ignore[no-untyped-def]
-    """For how many more rows an edge moves the same number of cells, and how many; `target` moves `slide` a row."""
+    """For how many more rows an edge moves by the same number of cells, and by how many; `target` moves by `slide`."""
     if position == end:
         return np.int64(2**62), np.int64(0)
     ahead = starts[position] - target
@@ -140,7 +140,7 @@ def _even_steps(starts, even, base, position, end, target, slide):  # type: igno
 
 @compiled
 def _write_run(opens, slide, left, left_cells, right, right_cells, window_start, lo, hi):  # type: ignore[no-untyped-def]
-    """Rows in arithmetic progression; three loops, because each alone compiles to vector code."""
+    """Writes rows in arithmetic progression, in three loops because each of them compiles to vector code."""
     for i in range(len(window_start)):
         window_start[i] = opens + i * slide
     for i in range(len(lo)):
@@ -155,7 +155,7 @@ def _walk_cells(  # type: ignore[no-untyped-def]
     ranges, slides, offsets, landmarks, after, until, group_after, group_until,
     counting, lanes, window_start, lo, hi, tail, runs,
 ):  # fmt: skip
-    """Rows of each lane when counting; otherwise every row, and the runs. Returns how much of `runs` is filled."""
+    """Counts the rows of each lane, or writes every row and the runs. Returns how much of `runs` is filled."""
     groups = len(group_bounds) - 1
     noted = np.int64(0)
     even = _even_until(starts, group_bounds)
@@ -187,10 +187,10 @@ def _walk_cells(  # type: ignore[no-untyped-def]
 def _walk_lane(  # type: ignore[no-untyped-def]
     starts, even, base, begin, end, length, slide, offset, index, last, counting, row, window_start, lo, hi, runs, noted
 ):  # fmt: skip
-    """Rows of one lane, a run at a time where cells are evenly spaced; returns the row after them, and `noted`."""
+    """The rows of one lane, a run at a time where cells are evenly spaced; returns the row after them, and `noted`."""
     left = right = np.int64(begin)
     left_step = right_step = np.int64(1)
-    alone = np.int64(0)  # rows to go one by one, after a run that came to nothing
+    alone = np.int64(0)  # rows to take one by one, after an attempt at a run has failed
     while index <= last:
         opens = index * slide + offset
         moved = seek(starts, left, end, opens, left_step)
@@ -203,7 +203,7 @@ def _walk_lane(  # type: ignore[no-untyped-def]
         right_step = moved - right
         right = moved
         if left == right:
-            # Nothing in this window: on to the first one that reaches the next cell.
+            # This window is empty: continue with the first one that reaches the next cell.
             index = max(index + 1, (starts[left] - offset - length) // slide + 1)
             continue
         more = np.int64(0)
@@ -236,7 +236,7 @@ def _walk_marks(  # type: ignore[no-untyped-def]
     ranges, slides, offsets, landmarks, after, until, group_after, group_until,
     counting, lanes, window_start, lo, hi, tail, runs,
 ):  # fmt: skip
-    # The window's last cell may be cut by its end: whole cells up to it, then that cell's running value at the end.
+    # The end of the window may cut its last cell: take whole cells up to it, then that cell's running value at the end.
     groups = len(group_bounds) - 1
     for query in range(len(ranges)):
         length, slide, offset = ranges[query], slides[query], offsets[query]
@@ -278,7 +278,7 @@ def _walk_marks(  # type: ignore[no-untyped-def]
 
 
 def sliding_lanes(cells: int, lengths: list[int]) -> Lanes:
-    """A window of each length that ends at every cell."""
+    """Lanes with a window of each length that ends at every cell."""
     ends = np.arange(1, cells + 1)
     runs = [(i * cells + length - 1, (i + 1) * cells) for i, length in enumerate(lengths) if length < cells]
     return Lanes(

@@ -29,6 +29,6 @@ def running_values(cells, runs, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def append_tails(out, marks, tail, first, last):  # type: ignore[no-untyped-def]
-    """Complete rows `first : last` with the running value of the cell their window ends in."""
+    """Completes rows `first : last` with the running value of the cell in which their window ends."""
     for row in range(first, last):
         store(out, row, combine(load(out, row), load(marks, tail[row])))

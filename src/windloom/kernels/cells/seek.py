@@ -1,4 +1,4 @@
-"""Moving along sorted slice starts: to the next one at or past a tick, and end by end from a landmark."""
+"""Moves along sorted slice starts: to the next one at or after a tick, and from end to end from a landmark."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from windloom.kernels.compiling.compiled import compiled
 
-#: In the place of a landmark: the windows of the query begin a range before they end.
+#: Stands for no landmark: the windows of the query begin one range before they end.
 NO_LANDMARK = -(2**63)
 
 
 @compiled
 def seek(starts, position, end, target, guess):  # type: ignore[no-untyped-def]
-    """First index from `position` on whose start is at or past `target`; `guess` is how far it was last time."""
+    """The first index from `position` on whose start is at or after `target`; `guess` is the distance of last time."""
     if position >= end or starts[position] >= target:
         return position
     near = position + guess
@@ -44,9 +44,9 @@ def walk_landmark(  # type: ignore[no-untyped-def]
     starts, begin, end, fine_starts, fine_begin, fine_end, mark_cell, slide, offset, landmark, earliest, last,
     counting, row, window_start, lo, hi, tail,
 ):  # fmt: skip
-    """Rows of one lane whose windows all begin at the landmark: one for every end behind its first cell.
+    """The rows of one lane whose windows all begin at the landmark: one for every end after its first cell.
 
-    Where there are marks, the fine cells are the marked ones; else the cells themselves.
+    With marks, the fine cells are the marked ones; otherwise they are the cells themselves.
     """
     first = seek(fine_starts, fine_begin, fine_end, landmark, 1)
     if first >= fine_end:

@@ -1,4 +1,4 @@
-"""One place that says how kernels are compiled."""
+"""How kernels are compiled."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from numba.core.caching import FunctionCache
 
 from windloom.kernels.compiling.operations import COUNTING
 
-#: Classes of columns whose kernels live as long as the process: what they compute is not told by their names.
+#: Classes of columns whose kernels are not kept beyond the process: their names do not tell what they compute.
 _PASSING: set[type[Any]] = set()
 
 
 def never_keep(columns: type[Any]) -> None:
-    """Code that is compiled for these columns is not kept on disk, nor looked for there.
+    """Code for these columns is neither kept on disk nor looked for there.
 
-    The cache knows a kernel by the file it stands in and by the types of its arguments. An operation that a user
-    defines is part of neither, so code for another definition of the same name would be taken for this one's.
+    The cache identifies a kernel by its file and the types of its arguments. An operation that a user
+    defines is part of neither, so the cache would return code for another definition with the same name.
     """
     _PASSING.add(columns)
 
 
 class _Cache(FunctionCache):
-    """Numba's own, but for signatures with columns that pass."""
+    """Numba's own cache, except for signatures with columns that are never kept."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         return None if _passes(sig) else super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
@@ -42,13 +42,13 @@ def _passes(signature: Any) -> bool:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile to machine code, keep the code on disk if that is possible, release the interpreter lock while it runs.
+    """Compiles to machine code, keeps the code on disk if possible, and releases the interpreter lock while it runs.
 
     `error_model="numpy"` and no `fastmath`: divisions do not raise, and compensated sums keep their meaning.
     """
     made: Any = numba.njit(nogil=True, error_model="numpy")(function)
     if not COUNTING:
-        with suppress(RuntimeError):  # no folder can be written to: every process compiles for itself
+        with suppress(RuntimeError):  # no folder is writable: every process compiles for itself
             made._cache = _Cache(function)  # type: ignore[no-untyped-call]
     found: Callable[..., Any] = made
     return found

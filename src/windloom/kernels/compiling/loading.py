@@ -1,7 +1,7 @@
-"""Compiled kernels are noted when they have been used, so that a later process can load them before it needs them.
+"""Notes which compiled kernels were used, so that a later process can load them before it needs them.
 
-Numba keeps machine code on disk, and loads a kernel when it is first called. That takes tens of milliseconds each, and
-a process has the time while it waits for Spark's JVM to start.
+Numba keeps machine code on disk, and loads a kernel when it is first called. That takes tens of milliseconds per
+kernel, and a process has the time while it waits for Spark's JVM to start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Compiled = tuple[str, str, Any]
 
 
 def compiled_kernels() -> set[Compiled]:
-    """Every kernel of the modules that are imported, once per signature that this process has compiled or loaded."""
+    """Every kernel of the imported modules, once per signature that this process has compiled or loaded."""
     return {
         (function.__module__, function.__name__, signature)
         for function, kernel in _kernels()
@@ -36,14 +36,14 @@ def compiled_kernels() -> set[Compiled]:
 
 
 def compilations() -> int:
-    """How many kernels this process had to compile, because they were not on disk."""
+    """How many kernels this process had to compile because they were not on disk."""
     return sum(sum(kernel.stats.cache_misses.values()) for _, kernel in _kernels())
 
 
 def kept_in() -> list[str]:
-    """The folders in which Numba keeps the code: those of the sources, NUMBA_CACHE_DIR, or the user's cache.
+    """The folders in which Numba keeps code: those of the sources, NUMBA_CACHE_DIR, or the user's cache.
 
-    None where no folder can be written to.
+    There are none if no folder is writable.
     """
     return sorted({str(path) for _, kernel in _kernels() if (path := kernel.stats.cache_path) is not None})
 
@@ -62,7 +62,7 @@ def write_note(kernels: Iterable[Compiled]) -> None:
 
 
 def _outlives_process(kernel: Compiled) -> bool:
-    """Can another process know its types? Those of an aggregate that a user has defined are made anew in each."""
+    """Can another process know its types? Those of a user-defined aggregate are made anew in each process."""
     try:
         pickle.dumps(kernel)
     except (pickle.PicklingError, AttributeError):
@@ -71,7 +71,7 @@ def _outlives_process(kernel: Compiled) -> bool:
 
 
 def load_noted() -> int:
-    """Load the kernels that are noted and whose modules are imported; how many that were."""
+    """Loads the noted kernels whose modules are imported; returns how many."""
     path = note_path()
     if not path.is_file():
         return 0
@@ -87,7 +87,7 @@ def load_noted() -> int:
 
 
 def load_in_background() -> threading.Thread:
-    """Begin to load what is noted. A failure is of no account: a kernel that is not loaded is when it is called."""
+    """Starts to load the noted kernels. A failure does no harm: a kernel is loaded when it is called at the latest."""
 
     def load() -> None:
         try:
@@ -95,14 +95,14 @@ def load_in_background() -> threading.Thread:
         except Exception:
             return
 
-    # Nothing is imported there: two threads that import modules of one package can wait for each other.
+    # The thread imports nothing: two threads that import modules of one package can deadlock.
     thread = threading.Thread(target=load, name="windloom-kernels", daemon=True)
     thread.start()
     return thread
 
 
 def _kernels() -> list[tuple[Any, Any]]:
-    """Kernels, and the Python functions they were made of."""
+    """The kernels, with the Python functions they were made from."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("windloom.")]
     found = {id(one): one for module in modules for one in list(vars(module).values()) if isinstance(one, Dispatcher)}
     return [(kernel.py_func, kernel) for kernel in found.values()]

@@ -1,7 +1,7 @@
-"""Arrays for results, in memory that is used again.
+"""Arrays for results, in memory that is reused.
 
-What NumPy frees goes back to the system, and the next large array gets it again page by page, which costs several
-times as much as filling it. Arrow's pool keeps freed memory for a while.
+NumPy returns freed memory to the system, and the next large array obtains it again page by page, which takes several
+times as long as filling it. Arrow's pool keeps freed memory for a while.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Counting operations and reading clocks inside compiled loops; compiled away unless they are asked for.
+"""Counts operations and reads clocks inside compiled loops; compiled away unless requested.
 
 `WINDLOOM_COUNT_OPERATIONS=1`, read when this module is imported, makes every `combine` and `remove` add one to a
-counter. Without it no kernel holds a trace of counting. Counting code knows the address of this process's counter, so
-it is never kept on disk: caches of the two builds cannot mix.
+counter. Without it no kernel counts anything. Counting code contains the address of this process's counter, so
+it is never kept on disk, and the caches of the two builds cannot mix.
 
 A kernel that answers window after window calls `mark(stamps, row)` after each answer. `stamps` is None in all but
 measurements, and Numba then compiles nothing for the call; given an array, `stamps[row]` becomes the number of
@@ -37,7 +37,7 @@ def counted_operations() -> int:
 
 
 def compiled_in(build: Callable[..., Any]) -> Any:
-    """An instruction for compiled code; its typing context is Numba's to pass."""
+    """An instruction for compiled code; Numba passes its typing context."""
     return intrinsic(build)
 
 

@@ -1,8 +1,8 @@
-"""Families, the combine operations compiled: one named tuple of columns each, so every kernel is written once.
+"""Families: named tuples of columns with compiled operations, so that every kernel is written once.
 
-A family's columns travel as a named tuple of arrays, one of its values as the same tuple of scalars. Numba sees a
-type of its own for each family and picks the right `combine` when it compiles a kernel; nothing is dispatched while
-the kernel runs. A new family is a named tuple and a call of `declare`, wherever the card that needs it stands.
+The columns of a family are a named tuple of arrays, one of its values is the same tuple of scalars. Numba sees a
+separate type for each family and picks the right `combine` when it compiles a kernel; nothing is dispatched while
+the kernel runs. A new family is a named tuple and a call of `declare`, in the file of the card that needs it.
 """
 
 # Overloads return implementations whose parameter names Numba checks; the bodies are not Python-callable helpers.
@@ -44,21 +44,21 @@ class Moments(NamedTuple):
     square: Any  # sum of squared deviations from the mean
 
 
-#: Columns of some family: a named tuple of arrays.
+#: The columns of some family: a named tuple of arrays.
 Columns = Any
 
-#: Cells that `beats_batch` asks at once.
+#: Cells that `beats_batch` tests at once.
 BATCH = WIDTH
 
-#: Identity of MAX_INT. A real value may equal it; whether a window held any value is counted beside it.
+#: Identity of MAX_INT. A real value may equal it; a count beside it tells whether a window held any value.
 LOWEST = int(np.iinfo(np.int64).min)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family:
-    """A way to combine values. `usual` is the technique that is taken unless another one is predicted to be faster.
+    """A way to combine values. `usual` is the technique that is used unless another one is predicted to be faster.
 
-    `costs_like` names a family whose measured constants stand in for its own, where it has none.
+    `costs_like` names a family whose measured constants are used if it has none of its own.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Family:
 
     @property
     def is_list(self) -> bool:
-        """A cell holds a list, and not a value in each of a few columns."""
+        """Whether a cell holds a list instead of one value in each of a few columns."""
         return Needs.LISTS in self.has
 
     def of(self, *columns: Any) -> Columns:
@@ -106,7 +106,7 @@ def declare(
     remove: Callable[..., Any] | None = None,
     same: Callable[..., Any] | None = None,
 ) -> Family:
-    """Make kernels know a family: its operations, functions of `left` and `right`, are compiled into them."""
+    """Makes a family known to kernels: its operations, functions of `left` and `right`, are compiled into them."""
     value = family.columns(*(kind(one) for kind, one in zip(family.kinds, neutral, strict=True)))
     _OPERATIONS[family.columns] = _Operation(combine, value, remove, same)
     return family
@@ -119,7 +119,7 @@ def ship(
     remove: Callable[..., Any] | None = None,
     same: Callable[..., Any] | None = None,
 ) -> Family:
-    """Declare a family that is known by its name wherever windloom runs; snapshots name it."""
+    """Declares a family that is known by its name wherever Windloom runs; snapshots name it."""
     FAMILIES[family.name] = declare(family, combine, neutral, remove, same)
     return family
 
@@ -131,9 +131,9 @@ def _listed(name: str) -> Family:
 
 
 def _add_pairs(left: Any, right: Any) -> Any:
-    # Knuth's error-free sum of the high halves; what it loses gathers in the low half. The halves are not set straight
-    # each time: a chain of additions would wait for that seven times as long as for the high halves alone, and an error
-    # of n · 2^-105 of Σ|x| after n of them needs no better. Whoever reads a pair adds its halves up.
+    # Knuth's error-free sum of the high halves; the low half collects what it loses. The halves are not renormalised
+    # each time: a chain of additions would take seven times as long as for the high halves alone, and an error
+    # of n · 2^-105 of Σ|x| after n additions is small enough. Whoever reads a pair adds up its halves.
     high = left.high + right.high
     moved = high - left.high
     error = (left.high - (high - moved)) + (right.high - moved)
@@ -166,7 +166,8 @@ ADD_INT = ship(
     (0,),
     remove=lambda left, right: AddInt(left.value - right.value),
 )
-#: Double-double pairs. Subtracting floats loses what a passing spike has absorbed: only who watches for that may do it.
+#: Double-double pairs. Subtraction loses what a huge value has absorbed, so only code that checks for that may
+#: subtract.
 ADD_FLOAT = ship(
     Family("add_float", AddFloat, (np.float64, np.float64), _BOTH | Needs.NEARLY_INVERTIBLE, "block_decomposition"),
     _add_pairs,
@@ -195,7 +196,7 @@ def empty_like(columns: Columns, length: int) -> Columns:
 
 
 def can_remove(columns: Columns) -> bool:
-    """Is there `remove` for these columns?"""
+    """Do these columns have `remove`?"""
     return _OPERATIONS[type(columns)].remove is not None
 
 
@@ -218,12 +219,12 @@ def remove(left: Any, right: Any) -> Any:
 
 
 def same(left: Any, right: Any) -> Any:
-    """Of selective families: is it the same value?"""
+    """For selective families: are the values the same?"""
     raise NotImplementedError("compiled code only")
 
 
 def beats_batch(value: Any, columns: Any, first: Any) -> Any:
-    """Of selective families: does the value stay if combined with any of `BATCH` cells from `first` on?"""
+    """For selective families: does the value stay if combined with any of the `BATCH` cells from `first` on?"""
     raise NotImplementedError("compiled code only")
 
 
@@ -245,7 +246,7 @@ def _operation(numba_type: Any) -> _Operation | None:
 
 
 def in_batches(columns: Any) -> bool:
-    """While a kernel is compiled: is there `beats_batch` for these columns?"""
+    """While a kernel is compiled: do these columns have `beats_batch`?"""
     return _kind(columns) is MaxInt and columns[0].layout == "C"
 
 
@@ -327,7 +328,7 @@ def _like(columns: Any, length: Any) -> Callable[..., Any] | None:
 
 
 def _with_array(kind: type[np.generic], others: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Compiled: new arrays of a length as a tuple, one before those of `others`."""
+    """Compiled: a tuple of new arrays of a length, one more than in `others`."""
     made: Callable[..., Any]
     if others is None:
         made = numba.njit(lambda length: (np.empty(length, kind),))

@@ -1,4 +1,4 @@
-"""Instructions that read and write one value of a family, whatever columns it has."""
+"""Instructions that read and write one value of any family."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windloom.kernels.compiling.operations import compiled_in
 
 
 def _pointer(context: Any, builder: Any, kind: Any, columns: Any, place: int, index: Any) -> Any:
-    """Where a value lies. Indices are never negative: that spares every access the test for counting from the end."""
+    """The address of a value. Indices are never negative, so no access tests for counting from the end."""
     array = context.make_array(kind)(context, builder, builder.extract_value(columns, place))
     return get_item_pointer(context, builder, kind, array, [index], wraparound=False)  # type: ignore[no-untyped-call]
 
@@ -35,7 +35,7 @@ def values_at(typing_context: Any, columns: Any, index: Any) -> Any:
 
 @compiled_in
 def put_at(typing_context: Any, columns: Any, index: Any, item: Any) -> Any:
-    """The value at an index becomes `item`."""
+    """Stores `item` at an index."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         for place, kind in enumerate(columns):

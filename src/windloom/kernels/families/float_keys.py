@@ -1,16 +1,16 @@
-"""Doubles as 64-bit integers of the same order, and back."""
+"""Doubles as 64-bit integers in the same order, and back."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: The one key that does not differ from its neighbour's in Spark's order: that of 0.0 is the next.
+#: The key of -0.0, which equals 0.0 in Spark's order; the key of 0.0 is the next one.
 KEY_OF_MINUS_ZERO = -1
 
 
 def float_keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Doubles as integers of the same order.
+    """Doubles as integers in the same order.
 
     >>> float_keys(np.array([-1.5, -0.0, 0.0, 2.0, np.inf, np.nan])).argsort().tolist()
     [0, 1, 2, 3, 4, 5]

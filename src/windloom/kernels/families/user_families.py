@@ -1,8 +1,8 @@
-"""Families that users define: their Python functions compiled into the same kernels as the families that ship.
+"""Families that users define: their Python functions are compiled into the same kernels as the families that ship.
 
-A user's value is a scalar or a named tuple. Inside kernels it is a class of the aggregate's own, with the same fields:
-two aggregates may use one class of values and combine them differently. Code is compiled once per process and kept
-nowhere else (see `never_keep`).
+A user's value is a scalar or a named tuple. Inside kernels each aggregate has its own class with the same fields:
+two aggregates may use one class of values and combine them differently. Code is compiled once per process and not kept
+on disk (see `never_keep`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from windloom.kernels.families.algebra import Family, combine, declare, load, st
 from windloom.model.aggregate import Needs, UserDefined
 from windloom.model.types import DataType, TypeKind
 
-#: What lifts an argument to a value of the columns' class, and what lowers one.
+#: The functions that lift an argument to a value of the columns' class, and lower a value.
 _LIFTS: dict[type[Any], Callable[..., Any]] = {}
 _LOWERS: dict[type[Any], Callable[..., Any]] = {}
 
@@ -38,13 +38,13 @@ def number_kind(kind: DataType) -> type[np.generic]:
 
 
 def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A user's function as machine code, with the rules of our kernels: divisions do not raise."""
+    """A user's function as machine code, by the rules of our kernels: divisions do not raise."""
     made: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy")(function)
     return made
 
 
 def user_family(own: UserDefined) -> Family:
-    """The family of a user's aggregate, known to kernels from now on; threads that ask at once get the same one."""
+    """The family of a user's aggregate, declared to kernels; threads that ask at the same time get the same one."""
     with _LOCK:
         return _made(own)
 
@@ -72,7 +72,7 @@ def _made(own: UserDefined) -> Family:
 
 
 def _inside(columns: type[Any], kinds: tuple[type[np.generic], ...]) -> Callable[..., Any]:
-    """Compiled: a user's value as one of the columns' class, every field of its type."""
+    """Compiled: a user's value as one of the columns' class, with every field cast to its type."""
     if len(kinds) == 1:
         return _alone(columns, kinds[0])
     fields = None
@@ -82,7 +82,7 @@ def _inside(columns: type[Any], kinds: tuple[type[np.generic], ...]) -> Callable
 
 
 def _alone(columns: type[Any], kind: type[np.generic]) -> Callable[..., Any]:
-    """The one field of a value: a scalar is its own, a named tuple of one is taken apart."""
+    """The only field of a value, which is a scalar or a named tuple of one."""
 
     def take(value: Any) -> Any:
         raise NotImplementedError("compiled code only")
@@ -103,7 +103,7 @@ def _with_field(place: int, kind: type[np.generic], others: Callable[..., Any] |
 
 
 def _outside(value_class: type[Any] | None) -> Callable[..., Any]:
-    """Compiled: a value of the columns' class as the user's functions take it."""
+    """Compiled: a value of the columns' class in the form that the user's functions take."""
     if value_class is None:
         return compile_function(lambda value: value[0])
     return compile_function(lambda value: value_class(*value))
@@ -152,9 +152,9 @@ def _lower_of(value: Any) -> Callable[..., Any] | None:
 
 @compiled
 def update(cells, rows, every, arguments, out):  # type: ignore[no-untyped-def]
-    """Take tuples in: `out[cells[i]]` is combined with `arguments[i]`, lifted, for every chosen tuple i in this order.
+    """Takes in tuples: `out[cells[i]]` is combined with `arguments[i]`, lifted, for every chosen tuple i in this order.
 
-    As of `weave.updates`: `rows` names the chosen tuples; with `every`, all of them are. `out` holds neutral values, or
+    As in `weave.updates`, `rows` names the chosen tuples; with `every`, all are chosen. `out` holds neutral values, or
     what was taken in before.
     """
     for k in range(len(cells) if every else len(rows)):

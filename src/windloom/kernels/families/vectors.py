@@ -1,6 +1,6 @@
-"""Instructions over sixteen neighbours of a contiguous column that Numba's compiler does not find by itself.
+"""Instructions over sixteen neighbours of a contiguous column, which Numba's compiler does not find by itself.
 
-They are LLVM's own vectors, wider than any register: every processor gets the instructions it has.
+They are LLVM's own vectors, wider than any register, so that every processor gets the instructions it has.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def any_above(typing_context: Any, column: Any, first: Any, limit: Any) -> Any:
 def stream_sixteen(typing_context: Any, source: Any, first: Any, target: Any, place: Any) -> Any:
     """`target[place : place + WIDTH]` = `source[first : first + WIDTH]`, past the caches.
 
-    The target's place lies at the begin of a cache line. An ordinary store first reads the line it is about to fill;
-    where results outgrow the caches, that is half of all traffic.
+    The target begins at a cache line. An ordinary store first reads the line that it is about to fill;
+    for results larger than the caches, that is half of all traffic.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -60,7 +60,7 @@ def stream_sixteen(typing_context: Any, source: Any, first: Any, target: Any, pl
 
 @compiled_in
 def end_streams(typing_context: Any) -> Any:
-    """Streamed values are visible to other threads from here on."""
+    """Makes streamed values visible to other threads."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.fence("seq_cst")

@@ -1,4 +1,4 @@
-"""Cells that hold lists: their columns, what can be asked of them, and merging them.
+"""Cells that hold lists: their columns, the questions they answer, and how they are merged.
 
 Cell i holds entries `bounds[i] : bounds[i + 1]`, in ascending order of code, no code twice. A code is the rank of a
 value among all values held, so that codes are ordered as values are; `counts` says how often the value occurs.
@@ -27,7 +27,7 @@ class Lists(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """To be answered: how many codes a window holds."""
+    """A question: how many codes does a window hold?"""
 
     codes: int  # of all cells: one more than the largest code
     found: Ints
@@ -35,7 +35,7 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """To be answered: the codes on both sides of the place `share · (total - 1)` among a window's values in order."""
+    """A question: which codes are on both sides of the place `share · (total - 1)` among a window's ordered values?"""
 
     codes: int
     share: float
@@ -46,7 +46,7 @@ class Ranked:
 
 @dataclass(slots=True)
 class Top:
-    """To be answered: the k codes that occur most often, and how often; of equals the smaller code goes first."""
+    """A question: which k codes occur most often, and how often? Among equals the smaller code comes first."""
 
     codes: int
     k: int
@@ -55,7 +55,7 @@ class Top:
 
 @dataclass(slots=True)
 class Frequent:
-    """To be answered: codes that surely occur more than `threshold` times, which is found too (Algorithm 6)."""
+    """A question: which codes certainly occur more than `threshold` times, and what is that threshold (Algorithm 6)?"""
 
     codes: int
     k: int
@@ -67,20 +67,20 @@ class Frequent:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """To be answered: about how many values were hashed into registers, which codes are here, and ranks counts."""
+    """A question: about how many values were hashed? Codes are registers here, and counts are ranks."""
 
     codes: int
     found: Ints
 
 
-#: What can be asked of lists.
+#: The questions that lists answer.
 Question = Distinct | Ranked | Top | Frequent | Registered
 
 
 def merge_lists(cells: Lists, codes: int, order: Ints, runs: Ints, *, largest: bool = False) -> Lists:
-    """Cells `order[runs[r] : runs[r + 1]]` as one, for every r: equal codes are one entry, with the sum of counts.
+    """Merges cells `order[runs[r] : runs[r + 1]]` for every r: equal codes become one entry, with the sum of counts.
 
-    With `largest`, with the largest count instead.
+    With `largest`, the entry has the largest count instead.
     """
     entries = int(cells.bounds[-1])
     merged = Lists(np.zeros(len(runs), np.int64), np.empty(entries, np.int32), np.empty(entries, np.int64))
@@ -139,10 +139,10 @@ def _merge(bounds, codes, counts, universe, order, runs, largest, to_bounds, to_
 
 
 def reduce_lists(cells: Lists, most: int) -> Lists:
-    """Where a cell has more than twice so many entries: less than that many, all counts less by what the next had.
+    """Reduces cells with more than twice `most` entries to at most that many, less the count of the next one.
 
-    A value that is taken away, and every one that is left, was counted in as many others, each by as much: what counts
-    lose in all reductions together is at most the number of all values over `most + 1` (Misra and Gries).
+    Every reduction takes the same amount from more than `most` values, so what counts
+    lose in all reductions together is at most the number of all values divided by `most + 1` (Misra and Gries).
     """
     if not len(cells.bounds) or int(np.diff(cells.bounds).max(initial=0)) <= 2 * most:
         return cells

@@ -1,15 +1,16 @@
-"""Frequent items: values that surely occur more often than a threshold, from top-k lists of a window's sub-windows.
+"""Frequent items: values that certainly occur more often than a threshold, from top-k lists of sub-windows.
 
-| time    | O(entries of a sub-window) once a query, O(k) a sub-window that enters or leaves, O(counters) a window |
-| space   | k entries a sub-window, a counter for each value                                                       |
+| time    | O(entries of a sub-window) once per query, O(k) per sub-window that enters or leaves,                  |
+|         | O(counters) per window                                                                                 |
+| space   | k entries per sub-window, a counter for each value                                                     |
 | needs   | lists                                                                                                  |
 | queries | each its own: sub-windows are the query's                                                              |
 | source  | Algorithm 6 (source E, chapter 6)                                                                      |
 
-A sub-window is what lies between two neighbouring edges of the query's own windows: for a range of n slides, a slide.
-Of each only the k most frequent values count, and δ adds up how often the k-th occurs: a value that is in none of these
-lists occurs at most δ times in the window. What the lists say of a value is never too much, so that a value with more
-than δ in the lists occurs more than δ times: no false positives. There may be false negatives.
+A sub-window lies between two neighbouring edges of the query's own windows: for a range of n slides, it is a slide.
+Only the k most frequent values of each count, and δ is the sum of how often the k-th one occurs: a value in none of
+these lists occurs at most δ times in the window. The lists never overstate a value, so a value with more than δ in the
+lists occurs more than δ times: no false positives. There may be false negatives.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def _summaries(cells, starts, begin, end, window, k, held, places, present):  # 
 
 @compiled
 def _next_edge(tick, slide, offset, length):  # type: ignore[no-untyped-def]
-    """The first start or end of a window behind the tick."""
+    """The first start or end of a window after the tick."""
     start = tick - (tick - offset) % slide + slide
     stop = tick - (tick - offset - length) % slide + slide
     return min(start, stop)

@@ -1,14 +1,14 @@
-"""Last seen: how many different values a window holds, for all queries in one pass over the cells.
+"""Last seen: how many distinct values a window holds, for all queries in one pass over the cells.
 
-| time    | O(log cells) an entry and O(log cells) a window, whatever the number of queries |
+| time    | O(log cells) per entry and per window, whatever the number of queries           |
 | space   | a position for each value, a counter for each cell of one group                 |
 | needs   | lists                                                                           |
 | queries | many: rows of all lanes of a group are answered in order of their right edges   |
-| source  | ours; the running form of source E §2.3.4 would visit every entry once a query  |
+| source  | ours; the running form of source E §2.3.4 visits every entry once per query     |
 
-Cells enter from left to right, and each value remembers the last cell that held it. A window `[lo, hi)` that ends
-where the pass has come to holds a value exactly if the value was last seen at `lo` or later. How many values were last
-seen in which cell is kept in a Fenwick tree.
+Cells enter from left to right, and for each value the last cell that held it is kept. A window `[lo, hi)` that ends
+where the pass stands holds a value exactly if the value was last seen at `lo` or later. A Fenwick tree keeps how many
+values were last seen in which cell.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def count_last_seen(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, o
 
 
 def recount_distinct(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Distinct) -> None:
-    """The slow truth: every entry of every window, every time."""
+    """The slow reference: every entry of every window, every time."""
     _recount(
         cells.bounds,
         cells.codes,
@@ -68,7 +68,7 @@ def _evaluate(bounds, codes, group_bounds, lane_bounds, lo, hi, queries, univers
         size = group_bounds[group + 1] - begin
         tree[: size + 1] = 0
         seen = np.int64(0)
-        # Cells before the first window of all are never asked for.
+        # Cells before the first window are never needed.
         right = begin + size
         for i in range(count):
             right = min(right, np.int64(lo[order[i]]))
@@ -99,7 +99,7 @@ def _add(tree, size, place, change):  # type: ignore[no-untyped-def]
 
 @compiled
 def _sum(tree, place):  # type: ignore[no-untyped-def]
-    """Of the first `place` counters."""
+    """The sum of the first `place` counters."""
     total = np.int64(0)
     while place > 0:
         total += tree[place]

@@ -1,6 +1,6 @@
 """Most frequent: the k values that occur most often in a window, from running counts.
 
-| time    | O(1) an entry that enters or leaves, O(values in the window) a window          |
+| time    | O(1) per entry that enters or leaves, O(values in the window) per window       |
 | space   | a counter and a place for each value                                           |
 | needs   | lists                                                                          |
 | queries | each its own                                                                   |
@@ -99,7 +99,7 @@ def room_for(codes, counts, written, more):  # type: ignore[no-untyped-def]
 
 @compiled
 def _is_less(code, count, other_code, other_count):  # type: ignore[no-untyped-def]
-    """Does it occur less often; of two that occur as often, the smaller value goes first."""
+    """Does it occur less often? Among values that occur equally often, the smaller one comes first."""
     return count < other_count or (count == other_count and code > other_code)
 
 
@@ -128,7 +128,7 @@ def best_of(held, present, best_codes, best_counts):  # type: ignore[no-untyped-
 
 @compiled
 def _sink(codes, counts, root, size):  # type: ignore[no-untyped-def]
-    """Restore the heap below `root`: no entry is less than the one above it."""
+    """Restores the heap below `root`: no entry is less than the one above it."""
     while True:
         least = root
         for child in range(2 * root + 1, min(2 * root + 3, size)):

@@ -1,6 +1,6 @@
-"""Spark's `hash()` of group keys, so that the driver, executors and Spark itself agree on the shard of a group.
+"""Spark's `hash()` of group keys, so that driver, executors and Spark itself agree on the shard of a group.
 
-MurmurHash3 of 32 bits with seed 42, column after column; NULL leaves the hash as it was. Spark takes the bytes behind
+MurmurHash3 of 32 bits with seed 42, column after column; NULL leaves the hash unchanged. Spark takes the bytes after
 the last whole word one by one, which the published algorithm does not.
 """
 
@@ -50,7 +50,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 def _words_of(column: pa.Array) -> tuple[NDArray[np.int64], bool]:
-    """Values as integers, and whether these take 64 bits."""
+    """Values as integers, and whether they take 64 bits."""
     kind = column.type
     if pa.types.is_decimal(kind):
         scaled = [0 if one is None else int(one.scaleb(kind.scale)) for one in column.to_pylist()]

@@ -1,13 +1,13 @@
 """Order statistics: the values at given ranks of a window, from running counts with sums above them.
 
-| time    | O(log₆₄ values) an entry that enters or leaves, O(64 · log₆₄ values) a window      |
+| time    | O(log₆₄ values) per entry that enters or leaves, O(64 · log₆₄ values) per window   |
 | space   | a counter for each value, and one for every 64, 4,096, … of them                   |
 | needs   | lists                                                                              |
 | queries | each its own                                                                       |
 | source  | QUANTILE from frequency counts (source E §2.3.4); the 64-way sums are ours         |
 
-A Fenwick tree would change log₂ counters for every entry and read as few for every window. Entries outnumber windows,
-so changes must be cheap: a counter has 64 below it, which a question reads one by one, side by side in memory.
+A Fenwick tree would change log₂ counters per entry and read as many per window. Entries outnumber windows,
+so changes must be cheap: a counter has 64 below it, adjacent in memory, which a question reads one by one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _evaluate(  # type: ignore[no-untyped-def]
 
 @compiled
 def _change(codes, counts, sign, sums, levels):  # type: ignore[no-untyped-def]
-    """Add entries to the sums, or take them away; returns by how much the total changes."""
+    """Adds entries to the sums, or subtracts them; returns by how much the total changes."""
     change = np.int64(0)
     for i in range(len(codes)):
         count = sign * counts[i]

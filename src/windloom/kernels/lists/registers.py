@@ -1,14 +1,14 @@
-"""Registers: how many different values a window holds, nearly, from the largest ranks of their hashes.
+"""Registers: about how many distinct values a window holds, from the largest ranks of their hashes.
 
-| time    | O(1) an entry that enters or leaves, O(ranks) a window                                    |
+| time    | O(1) per entry that enters or leaves, O(ranks) per window                                 |
 | space   | registers × ranks counters of cells                                                       |
 | needs   | lists                                                                                     |
 | queries | each its own                                                                              |
 | source  | HyperLogLog (Flajolet et al. 2007), estimated as Ertl does (2017); the counters are ours  |
 
-A register's value over a window is the largest of its ranks in the window's cells. Largest cannot be taken back, so for
-each register and rank the cells that have it are counted, and a bit for each rank says that some cell has. How many
-registers have which value is all that the estimate needs; with integers throughout, it cannot drift.
+The value of a register over a window is its largest rank in the window's cells. A maximum cannot be undone, so for
+each register and rank the cells that have it are counted, and a bit per rank says whether any cell has it. How many
+registers have which value is all that the estimate needs; since all of these are integers, it cannot drift.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _change(codes, ranks, change, cells_with, present, having):  # type: ignore[
 
 @compiled
 def _largest(bits):  # type: ignore[no-untyped-def]
-    """The highest bit, 0 if there is none: rank 0 does not occur."""
+    """The highest bit, or 0 if there is none, since rank 0 does not occur."""
     place = 0
     for shift in (32, 16, 8, 4, 2, 1):
         if bits >> np.uint64(shift):

@@ -1,13 +1,13 @@
-"""Running counts: how often each value occurs in the window, kept up while cells enter and leave it.
+"""Running counts: how often each value occurs in the window, updated as cells enter and leave it.
 
-| time    | O(entries that enter or leave) a window, then what the question asks for      |
+| time    | O(entries that enter or leave) per window, plus the cost of the question      |
 | space   | a counter for each value                                                      |
 | needs   | lists                                                                         |
 | queries | each its own; COUNT(DISTINCT x) all at once, see `last_seen`                  |
 | source  | running and interval synopses with frequency counts (source E §2.3.4, §6.1)   |
 
-Adding and subtracting whole numbers is exact, so a lane goes on for ever without a rest. Between rounds nothing is kept
-but the cells: a running synopsis of the whole stream would hold values that never come again (source E).
+Adding and subtracting whole numbers is exact, so a lane never drifts. Between rounds nothing is kept
+but the cells: a running synopsis of the whole stream would hold values that never occur again (source E).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RunningCounts:
 
 
 def recount(cells: Lists, group_bounds: Any, lanes: Any, queries: Any, out: Question) -> None:
-    """What `recalculate` does where cells hold lists: every window is counted from nothing."""
+    """What `recalculate` does where cells hold lists: it counts every window from nothing."""
     if isinstance(out, Distinct):
         recount_distinct(cells, group_bounds, lanes, queries, out)
     else:

@@ -1,12 +1,13 @@
 """B-Int: dyadic base intervals of every length; a window is the fewest of them that cover it, from left to right.
 
-| time    | one operation a cell once, up to 2·log2(window) a window  |
-| space   | two values a cell, of one group at a time                 |
+| time    | one operation per cell once, up to 2·log2(window) per     |
+|         | window                                                    |
+| space   | two values per cell, of one group at a time               |
 | needs   | associative                                               |
 | queries | many, all ranges from the same intervals                  |
 | source  | Base Intervals (Arasu and Widom; source C)                |
 
-An interval is worked out once, when its last cell is there. In a round all cells are there at once, so the levels are
+An interval is computed once, when its last cell is there. In a round all cells are there at once, so the levels are
 filled one after another; the ring of the paper, which only saves memory between arrivals, is not needed.
 """
 
@@ -58,7 +59,7 @@ def _evaluate(cells, group_bounds, bounds, lo, hi, queries, out, stamps):  # typ
 
 @compiled
 def _build(cells, begin, length, span, intervals, bases):  # type: ignore[no-untyped-def]
-    """Interval i of level l, at `intervals[bases[l] + i]`, covers cells `i·2^l : (i + 1)·2^l`; none beyond `span`."""
+    """Interval i of level l, at `intervals[bases[l] + i]`, covers cells `i·2^l : (i + 1)·2^l`; none exceeds `span`."""
     for i in range(length):
         store(intervals, i, load(cells, begin + i))
     level = 0

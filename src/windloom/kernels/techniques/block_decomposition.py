@@ -1,15 +1,15 @@
-"""Block decomposition: van Herk–Gil–Werman, for few queries in blocks of their span, for many at all lengths at once.
+"""Block decomposition (van Herk–Gil–Werman): few queries in blocks of their span, many at all lengths at once.
 
-| time    | a query: 2 operations a cell, one a window; many: O(log span) a cell once, one a window |
-| space   | a query: one value a cell of a window; many: log span values a cell, of one group at a time |
+| time    | few queries: 2 operations per cell, 1 per window, each; many: O(log span) per cell once, 1 per window |
+| space   | few queries: one value per cell of a window; many: log span values per cell, of one group at a time |
 | needs   | associative                                                             |
 | queries | many, all ranges from the same blocks                                   |
 | source  | van Herk; Gil and Werman; here for windows of varying cell counts       |
 
 Cut the cells into blocks of 2, 4, 8, …; in each block keep the running value from its middle leftwards and
 rightwards. Two different positions are on the two sides of the middle of exactly one block, that of their highest
-differing bit, so a window is one left value combined with one right value. Nothing is ever subtracted: huge values
-leave no trace in windows they are not part of.
+differing bit, so a window is one left value combined with one right value. Nothing is ever subtracted, so huge values
+leave no trace in windows that do not hold them.
 
 While queries are few, each is cheaper in blocks of its own, as in the originals: borders one window apart, so that a
 window lies across at most one, with running values from each border leftwards and rightwards. Block after block, with
@@ -48,7 +48,7 @@ def _highest_bit(number):  # type: ignore[no-untyped-def]
 
 @compiled
 def _build(cells, begin, length, span, blocks):  # type: ignore[no-untyped-def]
-    """Fill level `l` at `blocks[l·length + i]`; values farther than `span` from a middle are never asked for."""
+    """Fills level `l` at `blocks[l·length + i]`; values farther than `span` from a middle are never needed."""
     level = 0
     half = 1
     while half < length:

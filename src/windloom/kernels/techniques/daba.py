@@ -1,7 +1,7 @@
-"""DABA: TwoStacks with the flip done a little at every insertion and eviction, so that no slide is slow.
+"""DABA: TwoStacks with the flip spread over all insertions and evictions, so that no slide is slow.
 
-| time    | O(1) at worst: 2 operations an eviction, 3 an insertion, 1 an answer        |
-| space   | one value a cell of the window                                              |
+| time    | O(1) at worst: 2 operations per eviction, 3 per insertion, 1 per answer     |
+| space   | one value per cell of the window                                            |
 | needs   | associative                                                                 |
 | queries | many, each on its own                                                       |
 | source  | De-Amortized Bankers Aggregator (source C); here in its Lite form           |
@@ -63,14 +63,15 @@ def _walk(cells, first_row, last_row, lo, hi, runs, queue, out, stamps):  # type
                     store(queue, e & mask, item)
                     e += 1
                     back = combine(back, item)
-                # The paper's fixup, after every eviction and insertion. In place: a call would cost more than its work.
+                # The paper's fixup, after every eviction and insertion. It is inlined: a call would cost more than its
+                # work.
                 if f == b:
                     # At most one cell is left, and it is its own value.
                     l = r = a = b = e  # noqa: E741
                     back = identity(cells)
                     continue
                 if l == b:
-                    # Flip: the back becomes part of the front, its values still to be worked out, one a call.
+                    # Flip: the back becomes part of the front; its values are computed later, one per call.
                     l = f  # noqa: E741
                     r = b
                     a = b = e
@@ -95,7 +96,8 @@ def _walk(cells, first_row, last_row, lo, hi, runs, queue, out, stamps):  # type
             row += 1
             if not steady or b == e or b - f < 2:
                 continue
-            # While windows move on cell by cell, long runs of slides do the same: all repair, or all only shift.
+            # While windows move on cell by cell, long runs of slides do the same: all of them repair, or all only
+            # shift.
             if l < r and a < b:
                 count = min(stop - row, (r - l) // 2)
                 back = _repair(cells, queue, mask, f, l, a, e, middle, back, row, count, out, stamps)

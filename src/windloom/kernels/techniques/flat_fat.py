@@ -1,7 +1,9 @@
 """FlatFAT: a binary tree in an array over a ring of cells; an arriving cell renews the nodes above it.
 
-| time    | log2(ring) operations a cell once, up to 2·log2(ring) a window   |
-| space   | two values a cell of the longest window, rounded to a power of 2 |
+| time    | log2(ring) operations per cell once, up to 2·log2(ring) per      |
+|         | window                                                           |
+| space   | two values per cell of the longest window, rounded up to a power |
+|         | of 2                                                             |
 | needs   | associative                                                      |
 | queries | many, all ranges from the same tree                              |
 | source  | Flat Fixed-sized Aggregator (source C)                           |
@@ -70,7 +72,7 @@ def _answer(cells, tree, size, first, last):  # type: ignore[no-untyped-def]
     right = ((last - 1) & (size - 1)) + 1
     if left < right:
         return _cover(cells, tree, size, left, right)
-    # The window passes the end of the ring: its older part is at the end, its newer part at the beginning.
+    # The window crosses the end of the ring: its older part is at the end, its newer part at the beginning.
     return combine(_cover(cells, tree, size, left, size), _cover(cells, tree, size, 0, right))
 
 

@@ -1,7 +1,8 @@
-"""FlatFIT: every cell knows a value and how far it reaches; answering follows the jumps and lengthens them.
+"""FlatFIT: every cell has a value and how far it reaches; answering follows these jumps and lengthens them.
 
-| time    | 3 operations a window amortised, O(window) at a window reset       |
-| space   | a value, a jump and a place on the stack a cell of the longest window |
+| time    | 3 operations per window amortised, O(window) at a window reset     |
+| space   | a value, a jump and a place on the stack per cell of the longest   |
+|         | window                                                             |
 | needs   | associative                                                        |
 | queries | many, all ranges from the same jumps                               |
 | source  | Flat and Fast Index Traverser (source C)                           |

@@ -1,7 +1,7 @@
 """Prefix ring: running totals over all cells; a window is the difference of two of them.
 
-| time    | O(1) a cell once, O(1) a window for any number of queries   |
-| space   | one total a cell                                            |
+| time    | O(1) per cell once, O(1) per window for any number of queries |
+| space   | one total per cell                                          |
 | needs   | associative, invertible; or nearly invertible (floats)      |
 | queries | many, all ranges from the same totals                       |
 | source  | ours, for rounds in which many slices close at once         |
@@ -24,7 +24,7 @@ from windloom.kernels.families.vectors import LINE, WIDTH, end_streams, stream_s
 from windloom.kernels.techniques import prefix_ring_float
 from windloom.model.aggregate import Needs
 
-#: Rows whose answers fill more than a processor's last cache; they are stored past it, so many at a time.
+#: From this many rows on, answers exceed the processor's last cache and are stored past it, this many at a time.
 FAR_ROWS = 1 << 22
 NEAR_ROWS = 512
 
@@ -89,7 +89,7 @@ def _subtract(totals, first, row, last_row, lo, hi, runs, near, out):  # type: i
 
 @compiled
 def _stream(totals, left, right, row, count, near, out):  # type: ignore[no-untyped-def]
-    """Answer the first of `count` steady rows, gathered near and then stored past the caches; returns how many."""
+    """Answers the first of `count` steady rows, collected nearby and stored past the caches; returns how many."""
     done = np.int64(-(np.int64(out[0].ctypes.data) // out[0].itemsize + row) % (LINE // out[0].itemsize))
     for i in range(done):
         store(out, row + i, remove(load(totals, right + i), load(totals, left + i)))

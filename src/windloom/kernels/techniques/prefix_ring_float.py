@@ -1,9 +1,9 @@
 """Prefix ring for floats: double-double totals, and for every difference a certificate that it is right.
 
-Beside each total runs a bound of the error it has gathered. A difference is taken only if twice that bound, and what
-the subtraction itself adds, is below 2^-60 of the difference: then it is the exact sum but for the rounding of the
+Each total has a bound of the error it has accumulated. A difference is used only if twice that bound, and what
+the subtraction itself adds, is below 2^-60 of the difference: then it is the exact sum, up to the rounding of the
 answer. Otherwise (a huge value has passed, an infinity or NaN, values that cancel) the lane is answered by TwoStacks,
-which never subtracts. Totals begin anew with each group, so that one group's values spoil no other's.
+which never subtracts. Totals start again with each group, so that the values of one group do not affect others.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from windloom.kernels.compiling.memory import new_array
 from windloom.kernels.families.algebra import ADD_FLOAT, AddFloat, combine, load, store
 from windloom.kernels.techniques.two_stacks import walk_lane
 
-#: Of one double-double addition, relative to its largest operand: 2^-103 (Joldes, Muller and Popescu), with room.
+#: The error of one double-double addition, relative to its largest operand: 2^-103 (Joldes, Muller, Popescu), with a
+#: margin.
 _ERROR = 2.0**-100
 
-#: How small the error must be beside the answer.
+#: How small the error must be relative to the answer.
 _CERTAIN = 2.0**-60
 
 
 @compiled
 def _add(left, right):  # type: ignore[no-untyped-def]
-    """Double-double addition: as `combine`, but the halves are set straight, which the bound of its error needs."""
+    """Double-double addition as in `combine`, but renormalised, which the bound of its error needs."""
     total = combine(left, right)
     high = total.high + total.low
     return AddFloat(high, total.low - (high - total.high)) if np.isfinite(high) else AddFloat(high, 0.0)
@@ -81,7 +82,7 @@ def _add_up(cells, begin, length, totals, errors, filled):  # type: ignore[no-un
 
 @compiled
 def _subtract(first_row, last_row, lo, hi, begin, totals, errors, filled, out):  # type: ignore[no-untyped-def]
-    """Answer a lane by differences; False as soon as one cannot be certified."""
+    """Answers a lane by differences; returns False as soon as one cannot be certified."""
     for row in range(first_row, last_row):
         left, right = lo[row] - begin, hi[row] - begin
         before = load(totals, left)

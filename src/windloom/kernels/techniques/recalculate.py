@@ -1,12 +1,12 @@
-"""Recalculate: combine every cell of the window, every time.
+"""Recalculate: combines every cell of the window, every time.
 
-| time    | O(cells in the window) a window             |
+| time    | O(cells in the window) per window           |
 | space   | none beyond the cells                       |
 | needs   | associative, or lists                       |
 | queries | many                                        |
 | source  | Panes, naive final aggregation (source C)   |
 
-The slow truth that every other technique is tested against.
+The slow reference that every other technique is tested against.
 """
 
 from __future__ import annotations

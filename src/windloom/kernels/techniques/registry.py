@@ -1,4 +1,4 @@
-"""The final-aggregation techniques by name; a new one is one file and one line here."""
+"""The techniques of final aggregation by name; a new one is one file and one line here."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from windloom.model.aggregate import Needs
 
 
 class Technique(Protocol):
-    """Answers many windows over sorted cells; of the rows of `out`, those of `queries` are written."""
+    """Answers many windows over sorted cells; writes those rows of `out` that belong to `queries`."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def needs(self) -> tuple[Needs, ...]:
-        """Alternatives: the technique answers an operation that has all properties of one of them."""
+        """Alternatives: the technique applies to an operation that has all properties of one of them."""
         ...
 
     def evaluate(self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any) -> None: ...
 
 
 class SteppingTechnique(Technique, Protocol):
-    """Answers window after window, and can note a stamp (see `operations`) after each."""
+    """Answers window after window, and can record a stamp (see `operations`) after each."""
 
     def evaluate(
         self, cells: Any, group_bounds: Any, lanes: Any, queries: Any, out: Any, stamps: Any = None
@@ -53,12 +53,12 @@ TECHNIQUES: dict[str, Technique] = {
 
 
 def permits(technique: Technique, family: Family) -> bool:
-    """Has the family all properties of one of the technique's alternatives?"""
+    """Does the family have all properties of one of the technique's alternatives?"""
     return any(needs in family.has for needs in technique.needs)
 
 
 def allowed(family: Family) -> list[str]:
-    """Names of the techniques a family's properties permit."""
+    """The names of the techniques that the properties of a family permit."""
     return [name for name, technique in TECHNIQUES.items() if permits(technique, family)]
 
 
@@ -73,7 +73,7 @@ def find_technique(name: str) -> Technique:
 
 
 def choose_technique(family: Family, forced: str = "auto") -> str:
-    """The technique for a family: the forced one if its needs are met, else a refusal that says why."""
+    """The technique for a family: its usual one, or the forced one; that is refused, with a reason, if it cannot be."""
     if forced == "auto":
         return family.usual
     technique = find_technique(forced)

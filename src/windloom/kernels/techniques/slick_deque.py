@@ -1,12 +1,13 @@
-"""SlickDeque: running values where the operation can be inverted, a monotone deque where it selects.
+"""SlickDeque: running values if the operation can be inverted, a monotone deque if it selects.
 
-| time    | (Inv) 2 a cell and distinct range; (Non-Inv) below 2 a cell, amortised, then a step or two an answer |
-| space   | (Inv) one value a distinct range; (Non-Inv) the deque                                             |
+| time    | (Inv) 2 per cell and distinct range; (Non-Inv) below 2 per cell, amortised, then one or two steps per |
+|         | answer                                                                                            |
+| space   | (Inv) one value per distinct range; (Non-Inv) the deque                                           |
 | needs   | associative, and invertible or selective                                                          |
 | queries | many                                                                                              |
 | source  | SlickDeque (source C)                                                                             |
 
-One name for both, as in the paper: which of the two runs follows from the operation.
+Both have one name, as in the paper; the operation decides which of the two runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SlickDeque (Inv): a running value for each distinct range, shared by the queries that have it.
 
 Queries of a tree whose windows cover the same cells (they differ in what else they ask) are answered from one running
-value; any others have one each. A distinct range costs exactly two operations a cell: combine the arriving one,
+value; all others have one each. A distinct range costs exactly two operations per cell: combine the arriving one,
 remove the expiring one.
 """
 
@@ -34,7 +34,7 @@ def evaluate(cells, group_bounds, bounds, lo, hi, runs, queries, out, stamps):  
 
 @compiled
 def _equal_windows(groups, bounds, lo, hi, one, other):  # type: ignore[no-untyped-def]
-    """Do two queries cover the same cells, window for window? Almost always a row in the middle tells."""
+    """Do two queries cover the same cells, window for window? A row in the middle almost always decides."""
     first, last = bounds[one * groups], bounds[(one + 1) * groups]
     shift = bounds[other * groups] - first
     if bounds[(other + 1) * groups] - last != shift:

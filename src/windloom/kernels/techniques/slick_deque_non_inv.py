@@ -1,8 +1,8 @@
 """SlickDeque (Non-Inv): the cells that can still win, in a deque; all ranges that end here in one traversal.
 
-A new cell drives out of the tail every cell it beats for good; where there is one query, cells no later window reaches
+A new cell drives every cell that it beats out of the tail; with one query, cells that no later window reaches
 leave at the head. The answer of a window is the first cell of the deque inside it, so the windows of all queries that
-end at one edge, from the longest to the shortest, are answered in one passage from head to tail. The passage gallops:
+end at one edge, from the longest to the shortest, are answered in one pass from head to tail. The pass gallops:
 a deque grown long by falling input is not walked cell by cell.
 """
 
@@ -48,7 +48,7 @@ def evaluate(cells, group_bounds, bounds, lo, hi, runs, queries, out, stamps):  
 
 @compiled
 def _start_chains(groups, group, group_bounds, bounds, lo, hi, queries, head_of, tail_of, after, row_of):  # type: ignore[no-untyped-def]
-    """Every query into the chain of its first window's edge, the longest windows first."""
+    """Puts every query into the chain of its first window's edge, the longest windows first."""
     begin = group_bounds[group]
     head_of[: group_bounds[group + 1] - begin + 1] = -1
     lengths = np.zeros(len(queries), np.int64)
@@ -76,7 +76,7 @@ def _append(edge, query, head_of, tail_of, after):  # type: ignore[no-untyped-de
 
 @compiled
 def _evaluate_one(cells, groups, bounds, lo, hi, runs, queries, out, stamps):  # type: ignore[no-untyped-def]
-    """A single query: the answer is always at the head, and the deque fits a ring as long as the longest window."""
+    """For one query: the answer is always at the head, and the deque fits into a ring as long as the longest window."""
     size = ring_size(longest_run(groups, bounds, lo, hi, queries) + 1)
     positions = np.empty(size, np.int64)
     values = like(cells, size)
@@ -91,7 +91,7 @@ def _walk_one(cells, first_row, last_row, lo, hi, runs, positions, values, ahead
     head = tail = right = np.int64(0)
     row = first_row
     look = first_look(runs, row)
-    pause, rest = row, np.int64(BATCH)  # no batch before this row; how long the next pause is
+    pause, rest = row, np.int64(BATCH)  # no batch before this row; the length of the next pause
     while row < last_row:
         stop, steady, look = next_stretch(lo, hi, runs, row, last_row, look)
         while row < stop:
@@ -102,7 +102,7 @@ def _walk_one(cells, first_row, last_row, lo, hi, runs, positions, values, ahead
                 )
                 right += done
                 row += done
-                # Rising input brings a new best in every batch: try again ever more rarely.
+                # Rising input brings a new best in every batch: try batches less and less often.
                 rest = np.int64(BATCH) if done else min(2 * rest, np.int64(1024))
                 pause = row + rest
                 continue
@@ -129,13 +129,14 @@ def _walk_one(cells, first_row, last_row, lo, hi, runs, positions, values, ahead
 
 @compiled
 def _slide(cells, first, right, row, last_row, head, tail, positions, values, ahead, out, stamps):  # type: ignore[no-untyped-def]
-    """Answer rows whose windows each lie one cell further, a batch at a time; returns how many, and the deque's ends.
+    """Answers rows whose windows each lie one cell further, a batch at a time; returns how many, and the deque's ends.
 
-    How many cells a new one drives out is a coin's throw, and a wrong guess of the processor costs more than all else.
-    So the batch enters as one: the best of it drives out, once, and of its own cells only those enter that nothing
-    later in the batch beats. Should the batch hold the best of a window, it stops: prefixes of it would be answers.
+    How many cells a new one drives out is random, and a mispredicted branch costs more than everything else.
+    So the batch enters as one: its best cell drives out others, once, and only those of its cells enter that nothing
+    later in the batch beats. If the batch holds the best of a window, the function stops, because prefixes would be
+    answers.
     """
-    mask = np.uint64(len(positions) - 1)  # unsigned indices: no test for counting from the end
+    mask = np.uint64(len(positions) - 1)  # unsigned indices need no test for counting from the end
     done = np.int64(0)
     while row + done + BATCH <= last_row:
         begin, end = first + done, right + done
@@ -149,7 +150,7 @@ def _slide(cells, first, right, row, last_row, head, tail, positions, values, ah
             place -= 1
         if place == head or positions[np.uint64(place - 1) & mask] < begin + BATCH - 1:
             break
-        # The head expires rarely: asked once a batch.
+        # The head expires rarely, so this is tested once per batch.
         if positions[np.uint64(head) & mask] >= begin + BATCH - 1:
             answer = load(values, np.uint64(head) & mask)
             for i in range(BATCH):
@@ -177,9 +178,9 @@ def _walk(  # type: ignore[no-untyped-def]
     cells, groups, group, group_bounds, bounds, lo, hi, queries,
     head_of, tail_of, after, row_of, positions, values, out, stamps,
 ):  # fmt: skip
-    """Edge by edge, and at each edge the queries of its chain; each goes on to the chain where its next window ends.
+    """Answers edge by edge, at each the queries of its chain, which then join the chain where their next window ends.
 
-    Only the tail of the deque changes, so it is a plain array, and a place in it stays good from edge to edge.
+    Only the tail of the deque changes, so it is a plain array, and a place in it stays valid from edge to edge.
     """
     begin = np.int64(group_bounds[group])
     tail = np.int64(0)
@@ -215,7 +216,7 @@ def _walk(  # type: ignore[no-untyped-def]
 
 @compiled
 def _place(positions, near, tail, first):  # type: ignore[no-untyped-def]
-    """The first place of the deque with a cell at or past `first`; it is at `near` or after it, as a rule."""
+    """The first place of the deque with a cell at or after `first`; usually it is at `near` or after it."""
     if near > 0 and positions[near - 1] >= first:
         near = np.int64(0)
     return near if positions[near] >= first else _gallop(positions, near, tail, first)
@@ -223,7 +224,7 @@ def _place(positions, near, tail, first):  # type: ignore[no-untyped-def]
 
 @compiled
 def _gallop(positions, place, tail, first):  # type: ignore[no-untyped-def]
-    """The first place of the deque after `place`, whose cell is before `first`, with a cell at or past it."""
+    """The first place of the deque after `place` with a cell at or after `first`; the cell at `place` is before it."""
     step = 1
     low = place
     high = place + 1

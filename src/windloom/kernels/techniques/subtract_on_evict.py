@@ -1,12 +1,12 @@
-"""Subtract-on-Evict: one running value a lane; a cell is combined when it enters and removed when it leaves.
+"""Subtract-on-Evict: one running value per lane; a cell is combined when it enters and removed when it leaves.
 
-| time    | 2 operations a cell and query, at worst too       |
+| time    | 2 operations per cell and query, also at worst    |
 | space   | one value                                         |
 | needs   | associative, invertible                           |
 | queries | many, each on its own                             |
 | source  | Panes (Inv), R-Int, Subtract-on-Evict (source C)  |
 
-Floats are refused: a passing spike would leave its rounding behind in every later window.
+Floats are refused: a huge value would leave its rounding error in every later window.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def walk_lane(cells, first_row, last_row, lo, hi, runs, out, stamps):  # type: i
         while row < stop:
             first, last = np.int64(lo[row]), np.int64(hi[row])
             if first >= right:
-                # The last window is gone as a whole: nothing to take out cell by cell.
+                # The last window has left completely: there is nothing to remove cell by cell.
                 left = right = first
                 total = identity(cells)
             while right < last:
@@ -71,7 +71,7 @@ def walk_lane(cells, first_row, last_row, lo, hi, runs, out, stamps):  # type: i
 
 @compiled
 def _slide(cells, left, right, total, first_row, last_row, out, stamps):  # type: ignore[no-untyped-def]
-    """Answer rows whose windows each lie one cell further; returns the last answer."""
+    """Answers rows whose windows each lie one cell further; returns the last answer."""
     for i in range(last_row - first_row):
         total = remove(combine(total, load(cells, right + i)), load(cells, left + i))
         store(out, first_row + i, total)

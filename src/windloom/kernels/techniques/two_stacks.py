@@ -1,12 +1,13 @@
-"""TwoStacks: a queue of two stacks, the front with values up to its end, the back with one running value.
+"""TwoStacks: a queue made of two stacks; the front holds values up to its end, the back one running value.
 
-| time    | 3 operations a cell and query amortised, O(window) when the back is flipped onto the front |
-| space   | one value a cell of the window                                                            |
+| time    | 3 operations per cell and query amortised, O(window) when the back is flipped onto the    |
+|         | front                                                                                     |
+| space   | one value per cell of the window                                                          |
 | needs   | associative                                                                               |
 | queries | many, each on its own                                                                     |
 | source  | TwoStacks (source C); the back as one value is its Lite form                              |
 
-The back keeps no stack of its own: the cells are still where they were, and a flip reads them there.
+The back needs no stack: the cells are still where they were, and a flip reads them there.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def walk_lane(cells, first_row, last_row, lo, hi, runs, front, out, stamps):  # 
 
 @compiled
 def slide(cells, right, back, front, place, row, count, out, stamps):  # type: ignore[no-untyped-def]
-    """Answer `count` rows whose windows each lie one cell further; returns what the back has become."""
+    """Answers `count` rows whose windows each lie one cell further; returns the new back."""
     for i in range(count):
         back = combine(back, load(cells, right + i))
         store(out, row + i, combine(load(front, place + i), back))

@@ -1,11 +1,11 @@
-"""Flips and slides of TwoStacks for operations that select: where the value so far wins, in vector code.
+"""Flips and slides of TwoStacks for selective operations: in vector code where the value so far wins.
 
-A cell that the value so far beats changes nothing, and of random cells hardly one in a hundred is not beaten. So cells
-are asked in batches whether any of them wins. For as long as none does, a flip fills places with the value it has, and
-a slide has one back for all rows. The front only falls: up to some row, which is searched for, its values are the
-answers, and from there on the back is. That takes no more operations than going cell by cell, and mostly fewer.
+A cell that the value so far beats changes nothing, and among random cells hardly one in a hundred is not beaten. So
+cells are tested in batches for a winner. As long as there is none, a flip fills places with the value it has, and a
+slide has one back for all rows. The front only falls: up to some row, which a search finds, its values are the answers,
+and from there on the back is. That takes at most as many operations as going cell by cell, and usually fewer.
 
-Rising cells (in a flip, falling ones) win in every batch: then batches are tried ever more rarely.
+Rising cells (in a flip, falling ones) win in every batch; then batches are tried less and less often.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.compiling.operations import mark
 from windloom.kernels.families.algebra import BATCH, beats_batch, combine, in_batches, load, same, store
 
-#: From how many cells on this pays: in short windows too many cells win.
+#: Batches pay from this many cells on: in short windows too many cells win.
 LONG = 256
 
-#: Cells that go one by one at most before a batch is tried again.
+#: At most this many cells are taken one by one before a batch is tried again.
 REST = 1024
 
 
 # Names for compiled code only, where other operations compile to nothing.
 def batches(cells: Any) -> bool:
-    """Can these cells be asked in batches?"""
+    """Can these cells be tested in batches?"""
     raise NotImplementedError("compiled code only")
 
 
 def slide_in_batches(
     cells: Any, right: Any, back: Any, front: Any, place: Any, row: Any, count: Any, out: Any, stamps: Any
 ) -> Any:
-    """Answer `count` rows whose windows each lie one cell further; returns what the back has become."""
+    """Answers `count` rows whose windows each lie one cell further; returns the new back."""
     raise NotImplementedError("compiled code only")
 
 
@@ -73,10 +73,10 @@ def _flip_in_batches(cells: Any, first: Any, right: Any, front: Any) -> Callable
 def _slide(cells, right, back, front, place, row, count, out, stamps):  # type: ignore[no-untyped-def]
     done = np.int64(0)
     rest = np.int64(BATCH)
-    overtaken = False  # by the back: the front will answer no more
+    overtaken = False  # by the back: the front gives no more answers
     while done < count:
         held = done
-        # After a winner, a batch's last cell is asked first: where cells rise, that settles it.
+        # After a winner, the last cell of a batch is tested first: where cells rise, that decides.
         doubt = True
         while held + BATCH <= count:
             if doubt and not same(combine(back, load(cells, right + held + BATCH - 1)), back):

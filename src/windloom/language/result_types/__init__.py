@@ -1,7 +1,7 @@
-"""Types of expressions by our own rules, so that a plan seldom needs Spark to be made.
+"""The types of expressions by our own rules, so that making a plan seldom needs Spark.
 
-A rule is here only if it says what Spark's analyzer says in every session: with ANSI mode on and off, whether decimal
-operations may lose digits or not. What no rule covers has no type here, and Spark is asked.
+A rule is here only if it gives what Spark's analyzer gives in every session: with ANSI mode on and off, whether decimal
+operations may lose digits or not. For what no rule covers, Spark is asked.
 """
 
 from windloom.language.result_types.expressions import expression_type

@@ -1,4 +1,4 @@
-"""Which types Spark converts into which by itself, and which it can cast: where all sessions agree."""
+"""Which types Spark converts implicitly into which, and which it can cast, where all sessions agree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windloom.model import DataType, TypeKind
 NUMBERS = frozenset({TypeKind.INTEGER, TypeKind.FLOAT, TypeKind.DECIMAL})
 TIMES = frozenset({TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ})
 STRING = frozenset({TypeKind.STRING})
-#: Types that are nothing but a plain value.
+#: Types without nested parts.
 PLAIN = NUMBERS | TIMES | STRING | {TypeKind.BOOLEAN, TypeKind.BINARY}
 
 _INSTANTS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NTZ, TypeKind.DATE)  # the wider before the narrower
@@ -34,7 +34,7 @@ def can_cast(source: DataType, target: DataType) -> bool:
 
 
 def are_comparable(left: DataType, right: DataType) -> bool:
-    """Does Spark compare the two, whatever it converts them to."""
+    """Does Spark compare the two, whatever it converts them to?"""
     one, other = left.kind, right.kind
     if one not in PLAIN | {TypeKind.NULL} or other not in PLAIN | {TypeKind.NULL}:
         return False
@@ -43,18 +43,18 @@ def are_comparable(left: DataType, right: DataType) -> bool:
     for kinds in (NUMBERS, TIMES):
         if {one, other} <= kinds:
             return True
-    # Beside a string, a value is compared as a string or as what it is; both ways are open to all but binaries.
+    # A value and a string are compared as strings or by the value's type; both work for everything except binaries.
     return TypeKind.STRING in (one, other) and TypeKind.BINARY not in (one, other)
 
 
 def are_alike(kinds: Iterable[DataType]) -> bool:
-    """Are all of one sort, numbers or times or the same type: many of these can be compared at once."""
+    """Are all of one sort (numbers, times or the same type), so that many of them can be compared at once?"""
     found = {kind.kind for kind in kinds} - {TypeKind.NULL}
     return found <= NUMBERS or found <= TIMES or (len(found) == 1 and found <= PLAIN)
 
 
 def common_type(kinds: Iterable[DataType]) -> DataType | None:
-    """The type of a value that is one of several, as in CASE; pair by pair from the left, as Spark finds it."""
+    """The type of a value that is one of several, as in CASE; like Spark, pair by pair from the left."""
     found, *rest = kinds
     for kind in rest:
         both = _common(found, kind)

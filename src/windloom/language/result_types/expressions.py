@@ -1,4 +1,4 @@
-"""The type of an expression that stands as text, by the rules."""
+"""The type of an expression given as text, by the rules."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from windloom.model import DataType, Expression, Stream
 
 
 def expression_type(expression: Expression, columns: Mapping[str, DataType]) -> DataType | None:
-    """The type of an expression over these columns; None where only Spark knows it, or whether it is one.
+    """The type of an expression over these columns; None if only Spark knows it, or whether it is valid.
 
     >>> columns = {"price": DataType.parse("decimal(10,2)"), "volume": DataType.parse("int")}
     >>> str(expression_type(Expression("coalesce(price * volume, 0)"), columns))
     'decimal(21,2)'
     """
     source = Source(f"SELECT {expression.sql}", "an expression")
-    names = Names(Stream("", columns), frozenset(), frozenset())
+    names = Names(Stream("", columns), (), frozenset())
     try:
         tree = parse_select(fold_literals(tokenize(source), source), source)
         return type_of(tree.expressions[0], names) if len(tree.expressions) == 1 else None
-    except (QueryError, RecursionError):  # deeper than can be looked into
+    except (QueryError, RecursionError):  # nested too deeply to analyse
         return None

@@ -8,7 +8,7 @@ from windloom.language.result_types.conversions import NUMBERS, PLAIN, TIMES, ar
 from windloom.language.result_types.numbers import whole_type
 from windloom.model import DataType, TypeKind
 
-#: The type of a call, from the types of its arguments; None if the function does not surely take them.
+#: The type of a call, from the types of its arguments; None if the function does not certainly accept them.
 Rule = Callable[[Sequence[DataType]], DataType | None]
 _Takes = Callable[[DataType], bool]
 
@@ -19,7 +19,7 @@ def _of(*kinds: TypeKind) -> _Takes:
 
 
 def _int(kind: DataType) -> bool:
-    """A BIGINT is not converted to INT in every place."""
+    """A BIGINT is not converted to INT everywhere."""
     return kind.kind is TypeKind.INTEGER and kind.bits <= 32
 
 
@@ -30,7 +30,7 @@ _instant_or_text = _of(TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.STRING)
 
 
 def _returning(name: str, *takes: _Takes, optional: int = 0, repeated: _Takes | None = None) -> Rule:
-    """A rule of arguments of which the last `optional` may be left out, and which `repeated` ones may follow."""
+    """A rule for arguments of which the last `optional` may be left out, and which `repeated` ones may follow."""
     returned = DataType.parse(name)
 
     def rule(arguments: Sequence[DataType]) -> DataType | None:
@@ -60,7 +60,7 @@ def _one_of(least: int, most: int | None = None) -> Rule:
 
 
 def _greatest(arguments: Sequence[DataType]) -> DataType | None:
-    # Without a value to order there is none: NULL alone is left to Spark.
+    # NULL alone has no type here, and is left to Spark.
     known = len(arguments) > 1 and any(each.kind is not TypeKind.NULL for each in arguments)
     return common_type(arguments) if known else None
 

@@ -1,4 +1,4 @@
-"""Types of arithmetic on numbers: Spark's widening of integers, and its digits of decimals."""
+"""The types of arithmetic on numbers: how Spark widens integers, and the digits of its decimals."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from windloom.model import DataType, TypeKind
 
 BIGINT, DOUBLE = (DataType.parse(name) for name in ("bigint", "double"))
 
-#: Digits that Spark gives an integer type when it meets a decimal.
+#: The digits that Spark gives an integer type combined with a decimal.
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _MOST_DIGITS = 38
-#: Digits behind the point that a quotient of decimals has at least.
+#: The least number of digits after the point of a quotient of decimals.
 _LEAST_QUOTIENT_SCALE = 6
 
 
 def decimal_type(precision: int, scale: int) -> DataType | None:
-    """A decimal type; None where it would have too many digits: what is cut off then depends on the session."""
+    """A decimal type; None if it would have too many digits, because the session decides what is cut off then."""
     if not 0 < precision <= _MOST_DIGITS:
         return None
     return DataType.parse(f"decimal({precision},{scale})")
@@ -32,7 +32,7 @@ def arithmetic_type(operator: str, left: DataType, right: DataType) -> DataType 
     if TypeKind.FLOAT in kinds:
         if operator == "/" or DOUBLE in (left, right) or TypeKind.DECIMAL in kinds:
             return DOUBLE
-        return left if left == right else None  # a FLOAT beside an integer is a double in ANSI mode only
+        return left if left == right else None  # a FLOAT combined with an integer is a double in ANSI mode only
     return _decimal_arithmetic(operator, as_decimal(left), as_decimal(right))
 
 
@@ -46,7 +46,7 @@ def wider_integer(left: DataType, right: DataType) -> DataType:
 
 
 def wider_number(left: DataType, right: DataType) -> DataType | None:
-    """The type that values of both are converted to where one of them is chosen, as in CASE and COALESCE."""
+    """The type to which both are converted where one of them is chosen, as in CASE and COALESCE."""
     kinds = {left.kind, right.kind}
     if left == right:
         return left

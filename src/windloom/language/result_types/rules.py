@@ -1,4 +1,4 @@
-"""The rule of each node of a syntax tree: what type it has, given the types of what it is made of."""
+"""The rule for each node of a syntax tree: its type, given the types of its parts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LITERAL_TIMES = {
     "DATE": (re.compile(r"DATE '(\d{4}-\d\d-\d\d)'"), DataType.parse("date")),
     "TIMESTAMP": (re.compile(r"TIMESTAMP '(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)'"), DataType.parse("timestamp")),
 }
-#: Spark writes and reads these as they are; a cast to CHAR or VARCHAR is a string, or is not, as the session says.
+#: Spark writes and reads these as they are; whether a cast to CHAR or VARCHAR is a string depends on the session.
 _CAST_TARGET = re.compile(
     r"tinyint|smallint|int|bigint|float|double|string|boolean|binary|date|timestamp|timestamp_ntz"
     r"|decimal(\(\d+(, ?\d+)?\))?",
@@ -43,13 +43,13 @@ _CAST_TARGET = re.compile(
 
 
 def type_of(node: exp.Expr, names: Names) -> DataType | None:
-    """The type of an expression on the tuples of a stream; None if it, or that Spark accepts it, is not known."""
+    """The type of an expression on the tuples of a stream; None if it is unknown, or whether Spark accepts it."""
     rule = _RULES.get(type(node))
     return None if rule is None else rule(node, names)
 
 
 def cast_target(node: exp.Expr) -> DataType | None:
-    """The type that a cast gives, if Spark accepts it; None for anything else."""
+    """The type of a cast, if Spark accepts it; None for anything else."""
     if not isinstance(node, exp.Cast):
         return None
     text = node.args["to"].sql("spark")
@@ -75,7 +75,7 @@ def _column(node: exp.Expr, names: Names) -> DataType | None:
 def _literal(node: exp.Expr, names: Names) -> DataType | None:
     text = str(node.this)
     if isinstance(node, exp.Literal) and node.is_string:
-        # Written in double quotes, or with escapes, it is what the session makes of it.
+        # In double quotes, or with escapes, its meaning depends on the session.
         return _STRING if text.startswith("'") and "\\" not in text else None
     pattern, kind = _LITERAL_TIMES.get(text.split(" ")[0], (None, None))
     if pattern is None or kind is None:
@@ -121,9 +121,9 @@ def _of_operator(operator: str, left: exp.Expr, right: exp.Expr, names: Names) -
 
 
 def _digits_written(node: exp.Expr) -> DataType | None:
-    """Beside a decimal an integer literal has the digits it is written with, and not those of its type.
+    """Combined with a decimal, an integer literal has the digits it is written with, and not those of its type.
 
-    A TINYINT is not among the literals that Spark does this for.
+    Spark does not do this for TINYINT literals.
     """
     while isinstance(node, exp.Paren):
         node = node.this
@@ -169,7 +169,7 @@ def _can_compare(left: exp.Expr, right: exp.Expr, names: Names) -> bool:
 
 
 def _logical(node: exp.Expr, names: Names) -> DataType | None:
-    """Chains lean to the left and can be long, so they are walked in a loop."""
+    """Chains lean to the left and can be long, so a loop follows them instead of recursion."""
     left: exp.Expr = node
     while isinstance(left, exp.And | exp.Or):
         if not _is_condition(left.expression, names):
@@ -221,7 +221,7 @@ def _case(node: exp.Expr, names: Names) -> DataType | None:
     for branch in branches:
         if chosen is not None and not _can_compare(chosen, branch.this, names):
             return None
-        # Unlike WHERE and if(), WHEN does not take NULL for a condition.
+        # Unlike WHERE and if(), WHEN does not accept NULL as a condition.
         if chosen is None and type_of(branch.this, names) != _BOOLEAN:
             return None
     values = [branch.args["true"] for branch in branches]
@@ -275,7 +275,7 @@ def _call(name: str, arguments: Sequence[exp.Expr], names: Names) -> DataType | 
 
 
 def _types(nodes: Sequence[exp.Expr], names: Names) -> list[DataType] | None:
-    """All types, if all are known, and plain."""
+    """All types, if all are known and have no nested parts."""
     kinds = []
     for node in nodes:
         kind = type_of(node, names)

@@ -3,7 +3,8 @@
 from windloom.model.windows.landmark import LandmarkWindow
 from windloom.model.windows.registry import KINDS
 from windloom.model.windows.rows import RowsWindow
+from windloom.model.windows.session import SessionWindow
 from windloom.model.windows.time import TimeWindow
 from windloom.model.windows.window import MAX_TICKS, Window
 
-__all__ = ["KINDS", "MAX_TICKS", "LandmarkWindow", "RowsWindow", "TimeWindow", "Window"]
+__all__ = ["KINDS", "MAX_TICKS", "LandmarkWindow", "RowsWindow", "SessionWindow", "TimeWindow", "Window"]

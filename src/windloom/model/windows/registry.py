@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from windloom.model.windows.landmark import LandmarkWindow
 from windloom.model.windows.rows import RowsWindow
+from windloom.model.windows.session import SessionWindow
 from windloom.model.windows.time import TimeWindow
 from windloom.model.windows.window import Window
 
-KINDS: dict[str, type[Window]] = {one.kind: one for one in (TimeWindow, LandmarkWindow, RowsWindow)}
+KINDS: dict[str, type[Window]] = {one.kind: one for one in (TimeWindow, LandmarkWindow, RowsWindow, SessionWindow)}

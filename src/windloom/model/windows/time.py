@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windloom.model.figures import number, share, short_duration
 from windloom.model.time import format_duration
 from windloom.model.windows.window import Window
-from windloom.model.words import number, share, short_duration
 
 
 @dataclass(frozen=True, slots=True)

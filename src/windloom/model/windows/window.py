@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from windloom.errors import WindloomError
+from windloom.model.aggregate import Component
 from windloom.model.expression import Expression
+from windloom.model.figures import short_duration
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, format_instant
 from windloom.model.types import DataType
-from windloom.model.words import short_duration
 
 #: Longest range, slide or offset accepted (about 10,000 years): keeps window arithmetic inside 64 bits.
 MAX_TICKS = 2**58
@@ -36,6 +37,8 @@ class Window(ABC):
     is_of_positions: ClassVar[bool] = False
     #: Slices stay as they are cut for as long as a window needs them: what is told by slice can be asked of it.
     keeps_slices: ClassVar[bool] = True
+    #: Its cells are slices, cut at edges that are known beforehand.
+    is_sliced: ClassVar[bool] = True
     #: The cells of a coarse grouping can be made from those of a finer one.
     rolls_up: ClassVar[bool] = True
 
@@ -112,6 +115,11 @@ class Window(ABC):
         return None
 
     @property
+    def components(self) -> tuple[Component, ...]:
+        """What its sets keep beside COUNT(*) and what queries ask for."""
+        return ()
+
+    @property
     def native_obstacle(self) -> str | None:
         """Why Spark's own aggregation cannot make its partials, of a query: `has windows of rows`."""
         return None
@@ -184,6 +192,11 @@ class Window(ABC):
     def slices_text(self, slices: str) -> str:
         """How many slices a window has, as a phrase without its subject."""
         return f"spans {slices}"
+
+    @property
+    def cells_text(self) -> str:
+        """What the cells of its sets are, where they are not slices."""
+        return ""
 
     @property
     def passed_text(self) -> str:

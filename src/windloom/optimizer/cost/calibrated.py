@@ -1,7 +1,7 @@
-"""The calibrated cost: seconds of work for every second of event time, as this runtime spends them on this machine.
+"""The calibrated cost: seconds of work per second of event time, as this runtime spends them on this machine.
 
-A set is scanned once, on the union of its trees' edges (TriWeave's way), so scanning, bringing partials over and
-sorting them costs the same however its queries form trees. What a tree costs by itself is merging the set's cells to
+A set is scanned once, on the union of its trees' edges (as in TriWeave), so scanning, fetching partials and
+sorting them costs the same however its queries form trees. The cost of a tree itself is merging the set's cells into
 slices of its own, unless it has all edges of the set. Then come finding windows, the techniques, and writing answers.
 """
 
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Equal kinds of components: what a share of the queries asks to be combined, and by which techniques it may be."""
+    """Components of one kind: how many, the share of the queries that ask for them, and the techniques that apply."""
 
     family: Family
     parts: int  # combined independently of each other
@@ -35,7 +35,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class CalibratedCost:
-    """Of one set; every tree takes the technique that is cheapest for it."""
+    """The costs of one set; every tree uses the technique that is cheapest for it."""
 
     constants: Constants
     statistics: Statistics
@@ -58,23 +58,23 @@ class CalibratedCost:
         return cost
 
     def own_cost(self, edges_per_second: Floats) -> Floats:
-        """What a tree costs before it answers anything: its charge for itself."""
+        """What a tree costs before it answers anything."""
         cells = self.statistics.cells_per_second(np.array([self.set_edges_per_second]))[0]
         merging = cells * (self.constants.seconds("coarsen") + self.columns * self.constants.seconds("coarsen_column"))
         is_coarser = edges_per_second < self.set_edges_per_second * (1 - 1e-9)
-        # With marks, cells are merged twice: to edges and marks, and from there to edges.
+        # With marks, cells are merged twice: first to edges and marks, then to edges.
         times = is_coarser.astype(np.float64) + (1.0 if self.has_marks else 0.0)
         return np.asarray(times * merging + self.constants.seconds("tree") / self.statistics.round_seconds)
 
     def answer_cost(self, work: Work, values: Floats | float) -> Floats:
-        """Finding windows and writing answers."""
+        """The cost of finding windows and writing answers."""
         terms = answer_terms(work, values, self.statistics)
         return np.asarray(sum(amount * self.constants.seconds(name) for name, amount in terms.items()))
 
 
 def answer_terms(work: Work, values: Floats | float, statistics: Statistics) -> dict[str, Floats]:
-    """A second of event time; `values` are the columns of an answer."""
-    # Where a window does not move evenly it is searched for, the longer the more cells it moves by.
+    """Per second of event time; `values` are the columns of an answer."""
+    # A window that does not move evenly is searched for, which takes longer the more cells it moves by.
     moves = np.log2(1 + work.cells * work.queries / np.maximum(work.rows, 1e-300))
     return {
         "row": work.rows,
@@ -88,7 +88,7 @@ def answer_terms(work: Work, values: Floats | float, statistics: Statistics) -> 
 
 
 def technique_cost(constants: Constants, technique: str, family: Family, work: Work) -> Floats:
-    """Seconds a second to combine one part of one component by a technique (its cost name)."""
+    """Seconds per second to combine one part of one component by a technique (given by its cost name)."""
     name = measured_name(constants, technique, family)
     evenly, unevenly = constants.of(technique, name), constants.of(technique, uneven(name))
     total = np.zeros_like(work.rows)
@@ -99,18 +99,18 @@ def technique_cost(constants: Constants, technique: str, family: Family, work: W
 
 
 def measured_name(constants: Constants, technique: str, family: Family) -> str:
-    """The family whose constants a family goes by: its own, or that which its card names where it was not measured."""
+    """The family whose constants apply: the family itself or, if it was not measured, the one that its card names."""
     is_known = family.costs_like is None or family.name in constants.techniques.get(technique, {})
     return family.name if is_known else str(family.costs_like)
 
 
 def uneven(family: str) -> str:
-    """By what the constants of windows that do not move evenly are known."""
+    """The name of the constants for windows that do not move evenly."""
     return f"{family} uneven"
 
 
 def known_techniques(constants: Constants, names: list[str], family: Family) -> list[str]:
-    """Those of the cost names that the constants and the terms know."""
+    """The cost names that have constants and terms."""
 
     def is_known(technique: str) -> bool:
         name = measured_name(constants, technique, family)
@@ -121,7 +121,7 @@ def known_techniques(constants: Constants, names: list[str], family: Family) -> 
 
 @dataclass(frozen=True, slots=True)
 class Scanning:
-    """Seconds a second that a set costs before any tree: the same for every way to share."""
+    """Seconds per second that a set costs before any tree; the same for every way to share."""
 
     scan: float  # tuples read, sliced and aggregated
     partials: float  # partials shuffled and brought over from the JVM
@@ -153,7 +153,7 @@ def scanning_cost(
 
 
 def compared_classes(slice_id: SliceId) -> int:
-    """Remainders beyond the first that a slice id takes of every tuple."""
+    """The number of remainders beyond the first that a slice id computes per tuple."""
     match slice_id:
         case GreatestSlice(classes=classes):
             return len(classes) - 1
@@ -163,5 +163,5 @@ def compared_classes(slice_id: SliceId) -> int:
 
 
 def columns_of(components: tuple[PlannedComponent, ...]) -> int:
-    """Columns that the cells of a set have."""
+    """The number of columns of the cells of a set."""
     return sum(one.card.parts(one) * len(one.family.kinds) for one in components)

@@ -11,14 +11,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from platformdirs import user_config_path
+
 from windloom.errors import WindloomError
 
-#: The number grows when constants change their meaning.
+#: The number is increased when constants change their meaning.
 FORMAT = "windloom-costs/2"
-#: Environment variable with the path of the constants to use.
+#: The environment variable that holds the path of the constants to use.
 VARIABLE = "WINDLOOM_COSTS"
 
-#: Nanoseconds of what every plan does, whatever its techniques.
+#: What every plan does, whatever its techniques, in nanoseconds.
 RUNTIME = (
     "job",  # one Spark job, before it has done anything
     "tuple",  # scanned, sliced and aggregated
@@ -31,7 +33,7 @@ RUNTIME = (
     "woven_column",  # for each column of it, brought over from the JVM and read
     "woven_update",  # for each column of cells that it is folded into
     "woven_list",  # for each list that it is counted in
-    "woven_cell",  # for each column of a cell that is made so
+    "woven_cell",  # for each column of a cell that is made this way
     "read",  # a partial put in its place among the cells
     "read_key",  # its group found by key
     "read_column",
@@ -39,9 +41,9 @@ RUNTIME = (
     "coarsen_column",
     "row",  # an answer: its window found, its time and group written
     "row_value",  # a value of it
-    "row_uneven",  # more for finding its window where that does not move evenly
+    "row_uneven",  # added for finding a window that does not move evenly
     "row_move",  # and for each doubling of the cells it moves by
-    "row_unequal",  # more for finding its window where slices are unequally long
+    "row_unequal",  # added for finding a window where slices are of unequal length
     "lane",  # a query in a group, before it has answered anything
     "query",  # a column of a query, before it has answered anything
     "tree",  # a tree, before it has answered anything
@@ -60,14 +62,14 @@ class Constants:
 
     def seconds(self, name: str) -> float:
         found = self.runtime.get(name)
-        if found is None:  # measured by a Windloom that did not know it yet
+        if found is None:  # measured by a version of Windloom that did not have it yet
             found = shipped_constants().runtime[name]
         return found * 1e-9
 
     def of(self, technique: str, family: str) -> Mapping[str, float]:
         found = self.techniques.get(technique, {}).get(family)
         if found is None and self.source != "shipped":
-            # Measured by a Windloom that did not know them yet.
+            # Measured by a version of Windloom that did not have them yet.
             found = shipped_constants().techniques.get(technique, {}).get(family)
         if found is None:
             raise WindloomError(
@@ -78,7 +80,7 @@ class Constants:
         return found
 
     def scaled(self, factor: float) -> Constants:
-        """Everything so many times as long: what passes by a million positions, a second of event time."""
+        """All constants multiplied: windows of rows count positions, a million of which stand for one second."""
         if factor == 1.0:
             return self
 
@@ -106,12 +108,11 @@ def constants_path() -> Path:
     """Where `windloom calibrate` keeps this user's constants."""
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE])
-    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(base) / "windloom" / "costs.json"
+    return user_config_path("windloom", appauthor=False) / "costs.json"
 
 
 def load_constants() -> Constants:
-    """Those of the environment variable, else this user's, else those that ship."""
+    """The constants that the environment variable names, or else this user's, or else those that ship."""
     path = constants_path()
     if not os.environ.get(VARIABLE) and not path.exists():
         return shipped_constants()
@@ -138,7 +139,7 @@ def shipped_constants() -> Constants:
     return read_constants(text, "shipped")
 
 
-_AGAIN = "make them anew with `windloom calibrate`, or remove the file to use those that ship"
+_AGAIN = "measure them again with `windloom calibrate`, or remove the file to use those that ship"
 
 
 def read_constants(text: str, source: str) -> Constants:
@@ -148,13 +149,13 @@ def read_constants(text: str, source: str) -> Constants:
     try:
         found: Any = json.loads(text)
     except ValueError as error:
-        raise damaged(f"they are no JSON: {error}") from None
+        raise damaged(f"they are not JSON: {error}") from None
     if not isinstance(found, dict) or not str(found.get("format", "")).startswith("windloom-costs/"):
         raise damaged("they do not begin with a format of windloom-costs")
     if found["format"] != FORMAT:
         raise WindloomError(
-            f"the cost constants '{source}' are of another version of windloom",
-            f"they are {found['format']}, this one reads {FORMAT}",
+            f"the cost constants '{source}' belong to another version of windloom",
+            f"their format is {found['format']}, this version reads {FORMAT}",
             _AGAIN,
         )
     runtime: Any = found.get("runtime")

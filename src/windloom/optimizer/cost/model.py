@@ -1,4 +1,4 @@
-"""What a cost model is: the one thing that sharing strategies know of costs."""
+"""The cost model: all that sharing strategies know about costs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windloom.optimizer.cost.omega import Load
 
 
 class CostModel(Protocol):
-    """Costs of trees, in one unit; a plan costs what its trees cost."""
+    """Costs of trees, in one unit; the cost of a plan is the sum over its trees."""
 
     @property
     def name(self) -> str:
@@ -22,4 +22,4 @@ class CostModel(Protocol):
         """`operations per second`, or `seconds per second`, of event time."""
 
     def tree_cost(self, load: Load, edges_per_second: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Cost of each tree of `load`, the charge a tree has for itself (λ in the papers) included."""
+        """The cost of each tree of `load`, including the charge for being a tree (λ in the papers)."""

@@ -1,4 +1,4 @@
-"""Ω: final-aggregation operations at every edge of a tree, for each technique.
+"""Ω: the operations of final aggregation per edge of a tree, for each technique.
 
 P is the number of partials of a range: the range times the edges per second. Q counts the tree's queries.
 
@@ -11,11 +11,12 @@ P is the number of partials of a range: the range times the edges per second. Q 
 | slick_deque, inverse  | 2 · distinct ranges                               | source C, Eq. 6                          |
 | slick_deque, deque    | 2 − 2/Pmax + Q + Σ_{i ≤ Pmax} 1/i!                | source C, Eq. 7                          |
 | subtract_on_evict     | 2·Q                                               | source C, table 2: SlickDeque unshared   |
-| two_stacks            | 2·Q + answers an edge                             | 3 of table 2, of which one an answer     |
-| daba                  | 4·Q + answers an edge                             | 5 of table 2, of which one an answer     |
-| prefix_ring           | 1 + answers an edge                               | ours: one addition, one subtraction an   |
-|                       |                                                   | answer                                   |
-| block_decomposition   | log2(partials of longest range) + answers an edge | ours: one combine a level, one an answer |
+| two_stacks            | 2·Q + answers per edge                            | 3 of table 2, one of them per answer     |
+| daba                  | 4·Q + answers per edge                            | 5 of table 2, one of them per answer     |
+| prefix_ring           | 1 + answers per edge                              | ours: one addition, and one subtraction  |
+|                       |                                                   | per answer                               |
+| block_decomposition   | log2(partials of longest range) + answers per     | ours: one combination per level, and one |
+|                       | edge                                              | per answer                               |
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ EXACT_PAIRS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What Ω needs to know of the queries of one or many trees (arrays of one entry a tree)."""
+    """What Ω needs to know about the queries of one or many trees (arrays with one entry per tree)."""
 
     overlap: Floats  # Σ range/slide
     answers_per_second: Floats  # Σ 1/slide
     longest_seconds: Floats  # of the ranges
     queries: Floats  # how many
     log_seconds: Floats  # Σ log2 range
-    distinct: NDArray[np.uint64]  # a row of bits a tree: which of the distinct ranges it has
+    distinct: NDArray[np.uint64]  # a row of bits per tree: which of the distinct ranges it has
     seconds: Floats  # the distinct ranges, ascending
-    having: Floats  # a row a tree: how many queries have each; no columns where that is too many numbers
+    having: Floats  # a row per tree: how many queries have each; no columns if that would be too many numbers
 
     @classmethod
     def of(cls, trees: Iterable[Iterable[Window]]) -> Load:
@@ -131,7 +132,7 @@ class Load:
 
 
 def cost_name(technique: str, family: Family) -> str:
-    """The technique as Ω tells it apart: SlickDeque costs differently on the two kinds of operations.
+    """The name of the technique in Ω, which distinguishes the two forms of SlickDeque.
 
     >>> from windloom.kernels.families.algebra import MAX_INT
     >>> cost_name("slick_deque", MAX_INT)
@@ -181,7 +182,7 @@ def _omega_of(technique: str, load: Load, edges_per_second: Floats) -> Floats:
 
 
 def _tree_operations(load: Load, edges_per_second: Floats) -> Floats:
-    """Eq. 4. A range of one partial is read, at no operation."""
+    """Eq. 4. A range of one partial takes no operation."""
     if not load.having.shape[1]:
         return np.asarray(load.log_seconds + load.queries * (np.log2(edges_per_second) + 1))
     partials = np.maximum(2.0, load.seconds[None, :] * edges_per_second[:, None])
@@ -190,7 +191,7 @@ def _tree_operations(load: Load, edges_per_second: Floats) -> Floats:
     return np.asarray((load.having * each).sum(axis=1))
 
 
-#: Σ 1/i! for i = 1 … : after a dozen terms nothing is added.
+#: Σ 1/i! for i = 1 …; terms after the first dozen add nothing.
 _INVERSE_FACTORIALS = np.cumsum([1 / factorial(i) for i in range(1, 19)])
 
 

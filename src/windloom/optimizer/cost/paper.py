@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windloom.optimizer.cost.omega import Load, omega
+from windloom.model.query import Query
+from windloom.optimizer.cost.omega import Load, cost_name, omega
+from windloom.plan.costs import PaperCosts, PaperTree
+from windloom.plan.physical import PartialSet, Plan, PlannedComponent, Tree
+from windloom.slicing.edges import EdgeSet, common_edges
+from windloom.slicing.registry import Slicing, find_slicing
 
 
 @dataclass(frozen=True, slots=True)
 class PaperCost:
     """λ + E·Ω, with Ω of all the techniques (as Ω names them) that answer the queries.
 
-    A tree that is handed partials takes `tree_charge` of them a second instead of all λ events.
+    A tree that is given partials reads `tree_charge` of them per second instead of all λ events.
     """
 
     techniques: tuple[str, ...]
@@ -26,3 +32,40 @@ class PaperCost:
     def tree_cost(self, load: Load, edges_per_second: NDArray[np.float64]) -> NDArray[np.float64]:
         charge = self.events_per_second if self.tree_charge is None else self.tree_charge
         return charge + edges_per_second * omega(self.techniques, load, edges_per_second)
+
+
+def paper_costs(plan: Plan) -> PaperCosts:
+    """What the papers would say of a plan, which may have been chosen by another cost."""
+    slicing = find_slicing(plan.slicing)
+    trees = {
+        (partial_set.number, tree.number): _tree(partial_set, tree, slicing)
+        for partial_set in plan.sets
+        for tree in partial_set.trees
+    }
+    return PaperCosts(
+        sum(len(partial_set.trees) * plan.events_per_second(partial_set) for partial_set in plan.sets), trees
+    )
+
+
+def _tree(partial_set: PartialSet, tree: Tree, slicing: Slicing) -> PaperTree:
+    queries = [planned.query for planned in tree.queries]
+    names = costed_techniques(partial_set.components, tree.techniques, queries)
+    load = Load.of([[query.window for query in queries]])
+    operations = float(omega(names, load, np.array([tree.edges_per_second]))[0])
+    return PaperTree(partial_set.statistics.pace * tree.edges_per_second, operations, weaveability_of(tree, slicing))
+
+
+def weaveability_of(tree: Tree, slicing: Slicing) -> float:
+    """Common edges of a tree's queries, as a share of all their edges (Weave Share, Eq. 4)."""
+    windows = [planned.query.window for planned in tree.queries]
+    edges = {window: EdgeSet.of(slicing.edges(window)) for window in set(windows)}
+    return common_edges([edges[window] for window in windows], tree.edges)
+
+
+def costed_techniques(
+    components: Iterable[PlannedComponent], techniques: Iterable[str], queries: Sequence[Query]
+) -> tuple[str, ...]:
+    """Cost names of the techniques that answer something; of all where none does: COUNT(*) is kept in any case."""
+    pairs = list(zip(components, techniques, strict=True))
+    asked = [(part, name) for part, name in pairs if any(part.component in query.components for query in queries)]
+    return tuple(cost_name(name, part.family) for part, name in asked or pairs)

@@ -1,10 +1,10 @@
-"""Work: what answering the queries of a tree asks of a technique, and the terms each technique's time is made of.
+"""Work: what the queries of a tree ask of a technique, and the terms that make up the time of each technique.
 
-Compiled code takes windows that move evenly, by as many cells as the one before, many at a time. So every technique has
-two sets of constants: for windows that move evenly, and for those that do not, as slices are empty now and then. Slices
-that are all full but unequally long move windows evenly enough; only finding the windows takes longer there.
+Compiled code handles windows that move evenly (each by as many cells as the one before) many at a time. So every
+technique has two sets of constants: for windows that move evenly, and for those that do not because some slices are
+empty. Slices that are all full but of unequal length move windows evenly enough; only finding the windows takes longer.
 
-Ω counts operations; time also goes into reading cells, sorting answers and jumping through memory. So a technique has
+Ω counts operations, but reading cells, sorting answers and jumping through memory take time too. So a technique has
 a few terms, quantities that follow from its algorithm, and a constant in nanoseconds for each of them, which
 `windloom calibrate` measures.
 
@@ -12,8 +12,8 @@ a few terms, quantities that follow from its algorithm, and a constant in nanose
 |----------------------|-----------------------------------------------------------------------------|
 | recalculate          | cells covered by answers; answers                                           |
 | prefix_ring          | cells; answers                                                              |
-| block_decomposition  | few queries: cells a query; answers. Many: cells · log2(longest); answers   |
-| subtract_on_evict, two_stacks, daba, slick_deque_inv, running_counts | cells a query; answers     |
+| block_decomposition  | few queries: cells per query; answers. Many: cells · log2(longest); answers |
+| subtract_on_evict, two_stacks, daba, slick_deque_inv, running_counts | cells per query; answers   |
 | slick_deque_non_inv  | cells; answers; for several queries more of both, as answers are sorted, and |
 |                      | jumps between answers that are far apart                                    |
 | flat_fit             | the same                                                                    |
@@ -35,7 +35,7 @@ from windloom.optimizer.cost.omega import Load
 from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
 
-#: Rows (times, positions, values: some 40 bytes) that a second-level cache holds; rows of a block (see `rounds`).
+#: Rows (times, positions, values: about 40 bytes) that fit into a second-level cache; rows of a block (see `rounds`).
 CACHED_ROWS = 1 << 15
 BLOCK_ROWS = 1 << 20
 #: Neighbouring slices that must all hold a tuple for a window to move evenly.
@@ -47,10 +47,10 @@ Terms = dict[str, Floats]
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the queries of trees ask for, whatever their slices: arrays of one entry a tree."""
+    """What the queries of trees ask for, whatever their slices: arrays with one entry per tree."""
 
     queries: Floats
-    rows: Floats  # answers a second, over all groups
+    rows: Floats  # answers per second, over all groups
     overlap: Floats  # Σ range/slide: windows that a cell lies in
     longest_seconds: Floats
     log_rows: Floats  # Σ over those answers of log2 of the seconds that one covers
@@ -62,7 +62,7 @@ class Demand:
         for tree in trees:
             ticks = np.array([(one.range_ticks, one.slide_ticks) for one in tree], np.float64).reshape(-1, 2)
             ranges, slides = ticks[:, 0] / TICKS_PER_SECOND, ticks[:, 1] / TICKS_PER_SECOND
-            # A round also answers windows that reach past its ends; windows that hold nothing have no answer.
+            # A round also answers windows that extend past its ends; empty windows have no answer.
             rows = statistics.groups * (1 + ranges / statistics.round_seconds) / slides
             rows = rows * -np.expm1(-ranges * statistics.events_per_second / statistics.groups)
             logs = np.log2(ranges / (1 + ranges / statistics.round_seconds))
@@ -72,8 +72,8 @@ class Demand:
 
     @classmethod
     def of_load(cls, load: Load, statistics: Statistics, answered: float) -> Demand:
-        """Nearly the same, of what a sharing strategy keeps of its trees; `answered` is the share of windows that
-        hold something, of all queries together, so that what trees answer adds up to the same in every plan."""
+        """Nearly the same, from what a sharing strategy keeps of its trees; `answered` is the share of windows that
+        hold something, over all queries together, so that the answers of all trees have the same sum in every plan."""
         rows = statistics.groups * (load.answers_per_second + load.overlap / statistics.round_seconds) * answered
         logs = rows * load.log_seconds / np.maximum(load.queries, 1.0)  # strategies also ask about empty trees
         return cls(load.queries, rows, load.overlap, load.longest_seconds, logs)
@@ -81,7 +81,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Per second of event time, over all groups: arrays of one entry a tree."""
+    """Work per second of event time, over all groups: arrays with one entry per tree."""
 
     queries: Floats
     cells: Floats
@@ -91,8 +91,8 @@ class Work:
     longest: Floats  # cells of the longest window
     group_cells: Floats  # cells of one group in one round
     group_rows: Floats  # answers of one group in one round
-    uneven: Floats  # share of answers whose window moves by other numbers of cells, as slices are empty by chance
-    unequal: Floats  # share of answers where slices are full but unequally long
+    uneven: Floats  # share of answers whose windows move unevenly, because some slices are empty
+    unequal: Floats  # share of answers where slices are full but of unequal length
 
     @classmethod
     def of(
@@ -172,7 +172,7 @@ def _sorting(work: Work) -> Terms:
 
 
 def _beyond_cache(group_rows: Floats) -> Floats:
-    """Doublings of the rows of a group beyond those that a processor keeps near while it jumps between them.
+    """The number of doublings of a group's rows beyond those that stay in the processor's cache during jumps.
 
     A block holds no more than a million rows, so it ends there.
     """

@@ -1,7 +1,7 @@
-"""Which intake a stream gets, by predicted cost.
+"""Chooses the intake of a stream by predicted cost.
 
-One native `groupBy` is the cheapest way to few partials of one grouping; of unlike sets it makes more partials than the
-tuples were, and generated code for each. Then tuples are projected and woven.
+One native `groupBy` is the cheapest way to a few partials of one grouping. For unlike sets it makes more partials than
+there are tuples, with generated code for each. Then it is cheaper to project tuples and weave them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windloom.optimizer.intake.woven import woven_scan
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import NativeScan, Scan
 
-#: How tuples become cells: by predicted cost, by compiled kernels, or by Spark's own aggregation.
+#: How tuples become cells: chosen by predicted cost, by compiled kernels, or by Spark's own aggregation.
 INTAKES = ("auto", "woven", "native")
 
 
@@ -39,7 +39,7 @@ def choose_scans(
     constants: Constants,
     given: Mapping[str, str] | None = None,
 ) -> tuple[Scan, ...]:
-    """Scans that feed all sets of which a tuple can be part. `given` are recorded choices, by stream."""
+    """The scans that feed all sets that can have tuples. `given` are recorded choices, by stream."""
     found: list[Scan] = []
     for stream in streams:
         own = [one for one in sets if one.stream == stream.name and is_fed(one)]
@@ -60,7 +60,7 @@ def choose_scans(
 
 
 def intakes_of(plan: Plan) -> dict[str, str]:
-    """The choice for every stream, as it is recorded."""
+    """The choice for every stream, for the record."""
     return {
         scan.stream: "native" if isinstance(scan, NativeScan) else "woven"
         for scan in reversed(plan.scans)

@@ -1,4 +1,4 @@
-"""What a scan is predicted to cost, up to the cells of the sets it feeds."""
+"""The predicted cost of a scan, up to the cells of the sets that it feeds."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from windloom.plan.scans import Fed, NativeScan, Scan, WovenScan, WovenSet
 from windloom.plan.statistics import Statistics
 from windloom.slicing.identify import PaneSlice
 
-#: Seconds to evaluate a predicate on a tuple. No constant of `calibrate`: it depends on the predicate.
+#: Seconds to evaluate a predicate on a tuple. Not measured by `calibrate`, since it depends on the predicate.
 PREDICATE_SECONDS = 4e-9
-#: Share of the tuples that a predicate is taken to let through where nobody has measured it.
+#: The share of tuples that a predicate is assumed to let through if that was not measured.
 SELECTIVITY = 0.5
-#: More signatures than any stream has tuples: keeps products finite.
+#: More signatures than any stream has tuples; keeps products finite.
 MOST_SIGNATURES = 1e12
 
 _PARTS = ("scan", "partials", "merge")
-#: Of a set that no tuple can be part of.
+#: The cost of a set that no tuple can be part of.
 NOTHING = Scanning(0.0, 0.0, 0.0)
 
 
 def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[Fed | WovenSet, Scanning]]:
-    """What a scan costs, divided among the sets it feeds in proportion to what each of them would cost alone."""
+    """The cost of a scan, divided among the sets it feeds in proportion to what each would cost alone."""
     sets = [plan.sets[fed.number] for fed in scan.feeds]
     if not sets:  # it only watches for late tuples
         return
@@ -59,7 +59,7 @@ def _part(whole: float, alone: Sequence[float], position: int) -> float:
 def native_cost(
     constants: Constants, scan: NativeScan, sets: Sequence[PartialSet], events_per_second: float
 ) -> Scanning:
-    """Seconds for every second of event time; `events_per_second` are those of the stream."""
+    """Seconds per second of event time; `events_per_second` is the rate of the stream."""
     seconds, signature = constants.seconds, scan.signature
     fields, keys = sum(len(part.fields) for part in scan.components), len(scan.key_types)
     a_tuple = seconds("tuple") + fields * seconds("tuple_field") + keys * seconds("tuple_key")
@@ -80,7 +80,7 @@ def native_cost(
 
 
 def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet], events_per_second: float) -> Scanning:
-    """The same for tuples that are projected, brought over and woven."""
+    """The same for tuples that are projected, fetched and woven."""
     seconds = constants.seconds
     kept = _kept(scan, sets, events_per_second)
     columns = 1 + scan.signature.words + len(scan.columns)
@@ -100,7 +100,7 @@ def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet]
 
 
 def _kept(scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> float:
-    """Tuples that some set wants."""
+    """The tuples that some set wants."""
     if scan.signature.sees_all or len(sets) == 1:
         return events_per_second
     return events_per_second * (1 - (1 - SELECTIVITY) ** len({one.predicate for one in sets}))
@@ -127,7 +127,7 @@ def _partials(scan: NativeScan, events_per_second: float, groups: float) -> floa
 
 
 def groups_of(scan: NativeScan, sets: Sequence[PartialSet]) -> float:
-    """Distinct groups of a scan, as if sets that have its columns between them were independent of each other."""
+    """The number of distinct groups of a scan, assuming that the groupings of its sets are independent."""
     left, groups = set(scan.group_by), 1.0
     for one in sorted(sets, key=lambda one: (-len(one.group_by), one.statistics.groups)):
         if left & set(one.group_by):

@@ -13,12 +13,12 @@ from windloom.plan.scans import Fed, NativeScan, Signature
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import choose_slice_id
 
-#: Conditions of filters, beyond those that sets have, that become bits of a signature: each may double the partials.
+#: At most this many conditions of filters become bits of a signature: each may double the partials.
 MOST_FILTER_BITS = 3
 
 
 def native_scan(number: int, sets: Sequence[PartialSet], why: str = "") -> NativeScan:
-    """`sets` are of one stream, their slices of time, and all their components have native partials."""
+    """`sets` belong to one stream, have slices of time, and all their components have native partials."""
     signed = sign(sets)
     filters = _filter_bits(sets, signed.bits)
     bits = {**signed.bits, **{sql: len(signed.bits) + i for i, sql in enumerate(sorted(filters))}}
@@ -53,16 +53,16 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "") -> Nativ
 
 
 def _filter_bits(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[str, Expression]:
-    """Conditions of filters that become bits, by SQL: few of them, or none."""
+    """The conditions of filters that become bits, by SQL; none if there are too many."""
     found = {part.component.where for one in sets for part in one.components if _may_be_bit(one, part)}
     new = {where.sql: where for where in found if where is not None and where.sql not in signed}
     return new if len(new) <= MOST_FILTER_BITS else {}
 
 
 def _may_be_bit(one: PartialSet, part: PlannedComponent) -> bool:
-    """What is computed may fail for tuples that nobody wants; reading a column cannot.
+    """Computing an expression may fail for tuples that no query wants; reading a column cannot.
 
-    So the filter must be of columns that are read as they are, unless the set wants every tuple.
+    So the filter must only read columns, unless the set wants every tuple.
     """
     component = part.component
     read = [each for each in (component.argument, component.by) if each is not None]

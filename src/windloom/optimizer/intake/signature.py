@@ -1,4 +1,4 @@
-"""The signature of a scan: which conditions become bits, and what is asked of every tuple before that."""
+"""The signature of a scan: which conditions become bits, and which condition is pushed down to the source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windloom.plan.physical import PartialSet
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """Predicates of sets as bits. `pushed` is what all of them imply; what it says already takes no bit."""
+    """The predicates of sets as bits. `pushed` is what all of them imply; a predicate equal to it needs no bit."""
 
     pushed: Expression | None
     bits: dict[str, int]  # by SQL of the predicate
@@ -20,7 +20,7 @@ class Signed:
     only_signed: bool
 
     def bit(self, one: PartialSet) -> int | None:
-        """None: the set wants every tuple that the pushed condition lets through."""
+        """The bit of a set; None if the set wants every tuple that the pushed condition lets through."""
         return None if one.predicate is None else self.bits.get(one.predicate.sql)
 
 
@@ -30,7 +30,7 @@ def is_fed(one: PartialSet) -> bool:
 
 
 def sign(sets: Sequence[PartialSet], *, pushes: bool = True) -> Signed:
-    """Without `pushes`, no tuple is left out."""
+    """The signature of a scan for the sets; without `pushes`, no tuple is left out."""
     wheres: list[Predicate | None] = list(dict.fromkeys(one.predicate for one in sets))
     given = [where for where in wheres if where is not None]
     pushed = None

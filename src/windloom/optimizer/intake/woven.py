@@ -15,12 +15,12 @@ from windloom.weave.tuples import TICK, Bits
 
 
 def woven_scan(number: int, sets: Sequence[PartialSet], watched: Sequence[PartialSet] = (), why: str = "") -> WovenScan:
-    """`sets` are of one stream, and their slices of one kind: of time, or of positions counted in the same way.
+    """`sets` belong to one stream, and have slices of one kind: of time, or of positions counted in the same way.
 
-    `watched` are sets that it does not feed, and whose late tuples it tells.
+    `watched` are sets that the scan does not feed, but whose late tuples it reports.
     """
     counted_by = sets[0].counted_by if sets else None
-    # Where tuples are counted, all of them are, whether a query wants them or not.
+    # Positions count all tuples, whether a query wants them or not.
     signed = sign([*sets, *watched], pushes=counted_by is None)
     predicates = list(signed.predicates)
     filters = _filter_bits(sets, signed, predicates)
@@ -41,9 +41,9 @@ def woven_scan(number: int, sets: Sequence[PartialSet], watched: Sequence[Partia
 
 
 def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Expression]) -> dict[str, int]:
-    """The bit of every FILTER's condition; new ones are put behind the predicates of sets.
+    """The bit of the condition of every FILTER; new ones follow the predicates of sets.
 
-    A condition is evaluated only for tuples that a query with it wants: elsewhere it may fail.
+    A condition is evaluated only for tuples that a query with it wants; for others it may fail.
     """
     found = dict(signed.bits)
     users: dict[str, tuple[Expression, set[int | None]]] = {}
@@ -56,7 +56,7 @@ def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Ex
         if sql in found:
             continue
         where, wanted = users[sql]
-        condition = f"CAST({sql} AS BOOLEAN)"  # a bare NULL is of no type, and needs one to be a condition
+        condition = f"CAST({sql} AS BOOLEAN)"  # a bare NULL has no type, and needs one to be a condition
         if None not in wanted and where.column is None:
             guards = [f"({predicates[bit].sql})" for bit in sorted(bit for bit in wanted if bit is not None)]
             condition = f"CASE WHEN {' OR '.join(guards)} THEN {condition} END"
@@ -66,7 +66,7 @@ def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Ex
 
 
 class _Columns:
-    """Every distinct column once, with the bits of those who read it."""
+    """Every distinct column once, with the bits of the queries that read it."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -74,7 +74,7 @@ class _Columns:
         self._is_plain: list[bool] = []
 
     def place(self, expression: Expression, bits: tuple[int | None, ...], sql: str | None = None) -> int:
-        """Where the column is; `sql` is what is projected in place of the expression."""
+        """The place of the column; `sql` is projected instead of the expression."""
         place = self._places.setdefault(expression.sql if sql is None else sql, len(self._places))
         if place == len(self._readers):
             self._readers.append(set())
@@ -88,7 +88,7 @@ class _Columns:
 
 
 def _guards(readers: set[Bits], is_plain: bool) -> tuple[Bits, ...] | None:
-    """Reading a column cannot fail; what somebody wants of every tuple is evaluated for every tuple."""
+    """The conditions under which to evaluate; none for a column, which cannot fail, or if all tuples are wanted."""
     return None if is_plain or () in readers else tuple(sorted(readers))
 
 
@@ -99,7 +99,7 @@ def _set(one: PartialSet, signed: Signed, filters: Mapping[str, int], columns: _
 
 
 def _with_finer(feeds: Sequence[WovenSet], sets: Mapping[int, PartialSet]) -> tuple[WovenSet, ...]:
-    """Each set with those whose cells can be rolled up to its own, of which none is rolled up itself."""
+    """Each set with the sets whose cells can be rolled up to its own; none of those is rolled up itself."""
     by_bit: dict[int | None, list[WovenSet]] = {}
     for fed in feeds:
         by_bit.setdefault(fed.bit, []).append(fed)

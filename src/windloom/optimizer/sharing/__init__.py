@@ -1,1 +1,1 @@
-"""Sharing: which queries form a tree; one file a strategy."""
+"""Sharing: which queries form a tree; one file per strategy."""

@@ -86,7 +86,7 @@ class TableForest:
 
 
 def choose_counter(sets: Sequence[EdgeSet]) -> EdgeCounter:
-    """The quickest method that is exact, else the drawn one."""
+    """The quickest exact method, or else the drawn one."""
     if len(sets) <= TABLE_SETS:
         return Table(sets)
     marks = whole_marks(sets)

@@ -16,7 +16,7 @@ from windloom.slicing.edges import EdgeClass
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Edges sampled, from all classes together and at least from each.
+#: Edges sampled: from all classes together, and at least from each class.
 SAMPLED = 2_048
 SHORTEST_RUN = 16
 
@@ -38,7 +38,7 @@ class EdgeSample:
 
     @classmethod
     def of(cls, classes: Collection[EdgeClass]) -> EdgeSample:
-        """Of a union of classes: an edge that an earlier class has too weighs nothing."""
+        """A sample of a union of classes; an edge that an earlier class has too weighs nothing."""
         ordered = sorted(classes)
         periods = np.array([one.period for one in ordered], np.int64)
         residues = np.array([one.residue for one in ordered], np.int64)
@@ -49,7 +49,7 @@ class EdgeSample:
         return cls(periods, residues, begins, lengths, weights)
 
     def missing(self, trees: Sequence[Ints], also: int | None = None) -> Floats:
-        """Edges per second of the sample that each tree lacks; with `also`, that it and that tree lack.
+        """Edges per second of the sample that each tree lacks; with `also`, those that both it and that tree lack.
 
         Trees are given as `class_rows` of their classes.
         """

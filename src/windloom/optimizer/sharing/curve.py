@@ -20,13 +20,13 @@ class PlanCurve:
         self._last = (0, 0.0)
 
     def add(self, queries: int, cost: float) -> None:
-        """A full plan of so many queries cost so much."""
+        """Records the cost of a full plan of this many queries."""
         if queries != self._last[0]:
             self._before = self._last
         self._last = (queries, cost)
 
     def expected(self, queries: int) -> float:
-        """What a full plan of so many queries would cost, never less than nothing."""
+        """The expected cost of a full plan of this many queries, never negative."""
         (n0, c0), (n1, c1) = self._before, self._last
         if n1 == n0:
             return c1

@@ -1,6 +1,6 @@
 """Exhaustive: the cheapest of all partitions, for few windows.
 
-The best plan of a set of bundles is the best tree for the first of them with the best plan of the rest: all subsets of
+The best plan of a set of bundles is a tree for the first of them with the best plan of the rest: all subsets of
 all subsets, 3^n trees, instead of all partitions.
 """
 
@@ -30,7 +30,7 @@ class Exhaustive:
 
 
 def cheapest_partition(problem: SharingProblem) -> Groups:
-    """Of the bundles, which must be few."""
+    """The cheapest partition of the bundles, which must be few."""
     bundles = len(problem.bundles)
     subsets = [[i for i in range(bundles) if subset >> i & 1] for subset in range(1, 1 << bundles)]
     rates = Table(problem.bundle_edges).rates(subsets)
@@ -45,7 +45,7 @@ def cheapest_partition(problem: SharingProblem) -> Groups:
 
 @compiled
 def _best_trees(costs: NDArray[np.float64]) -> NDArray[np.int64]:
-    """For every set of bundles the tree that its lowest bundle has in its cheapest plan."""
+    """For every set of bundles, the tree of its lowest bundle in its cheapest plan."""
     best, trees = np.zeros(len(costs)), np.zeros(len(costs), np.int64)
     for whole in range(1, len(costs)):
         lowest = whole & -whole

@@ -1,7 +1,7 @@
-"""The greedy merge of Weave Share (figure 2): the two trees that save most, until no merger saves anything.
+"""The greedy merge of Weave Share (figure 2): merges the two trees that save most, until no merger saves anything.
 
-Gains of all pairs are kept. A merger changes the gains of one tree only: one row, counted anew. Of every row the best
-gain is remembered as a bound, and looked up again only when it comes to the top and is out of date.
+The gains of all pairs are kept. A merger changes the gains of one tree only: one row, counted anew. The best gain of
+every row is remembered as a bound, and computed again only when it is the highest and out of date.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def merge_trees(problem: SharingProblem, groups: Groups) -> Groups:
 
 
 class Merging:
-    """Trees under merger: who is alive, and what each costs."""
+    """Trees while they are merged: which still exist, and what each costs."""
 
     def __init__(self, problem: SharingProblem, groups: Groups) -> None:
         self._model = problem.model
@@ -35,7 +35,7 @@ class Merging:
 
     @property
     def no_gain(self) -> float:
-        """Savings up to this are rounding."""
+        """Savings up to this are rounding errors."""
         return TOLERANCE * float(self.costs[self.alive].sum())
 
     def gains_of(self, tree: int) -> Floats:
@@ -60,7 +60,7 @@ class Merging:
 
 
 class Gains:
-    """What every pair of trees would save, and for every tree a bound of its best."""
+    """What every pair of trees would save, and for every tree a bound of its best saving."""
 
     def __init__(self, merging: Merging) -> None:
         self._merging = merging

@@ -32,7 +32,7 @@ from windloom.slicing.registry import Slicing
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Queries that changed trees: the number of the tree before and after, None where there is none."""
+    """Queries that changed trees: the number of the tree before and after, None if there is none."""
 
     moved: Mapping[int, tuple[int | None, int | None]]
     cost: float
@@ -42,15 +42,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class FullPlan:
-    """A full plan of the queries there were when it was begun."""
+    """A full plan of the queries that existed when it was begun."""
 
     queries: tuple[int, ...]
     trees: Trees  # positions in `queries`
 
 
 class IncrementalPlan:
-    """Queries by number, trees by number. With `in_background`, a full plan is only asked for (`wants_full_plan`):
-    the caller makes it with `full_plan`, elsewhere if it likes, and hands it to `adopt` between two rounds.
+    """Queries by number, trees by number. With `in_background`, a full plan is only requested (`wants_full_plan`):
+    the caller makes it with `full_plan`, in another thread if it likes, and hands it to `adopt` between two rounds.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class IncrementalPlan:
             raise WindloomError(
                 f"the tolerance of an incremental plan cannot be {epsilon:g}",
                 "it is the share by which the plan may cost more than a full one is expected to",
-                "give a number from 0 (always plan anew) up, or infinity (never)",
+                "give 0 (always make a full plan), a positive number, or infinity (never)",
             )
         self._slicing, self._model, self._epsilon = slicing, model, epsilon
         self._choose, self._in_background = choose or WeaveShare().choose, in_background
@@ -92,7 +92,7 @@ class IncrementalPlan:
         choose: Callable[[SharingProblem], Trees] | None = None,
         in_background: bool = False,
     ) -> IncrementalPlan:
-        """Go on from a full plan; queries keep their positions as numbers."""
+        """Continues from a full plan; the numbers of queries are their positions."""
         made = cls(problem.slicing, problem.model, epsilon, choose, in_background)
         made._windows = dict(enumerate(problem.windows))
         made._next_query = len(problem.windows)
@@ -124,7 +124,7 @@ class IncrementalPlan:
         return self._curve.expected(len(self._windows))
 
     def add(self, window: Window) -> Change:
-        """A new query; its number is the next one."""
+        """Adds a query; its number is the next one."""
         before = self._tree_numbers()
         query, self._next_query = self._next_query, self._next_query + 1
         self._windows[query] = window
@@ -137,7 +137,7 @@ class IncrementalPlan:
         return self._settle(before)
 
     def remove(self, query: int) -> Change:
-        """A query goes; a tree without queries goes with it."""
+        """Removes a query; a tree that has lost its last query is removed too."""
         if query not in self._windows:
             raise WindloomError(
                 f"the plan has no query {query}", f"it has {len(self._windows)}", "remove a query that was added"
@@ -167,7 +167,7 @@ class IncrementalPlan:
         return FullPlan(queries, self._choose(self._problem(queries)))
 
     def adopt(self, plan: FullPlan) -> Change:
-        """Put a full plan in place, with the queries that came and without those that went since it was begun."""
+        """Adopts a full plan, with the queries that were added and without those removed since it was begun."""
         before = self._tree_numbers()
         came = {query: self._windows[query] for query in self._windows if query not in set(plan.queries)}
         kept = [[plan.queries[i] for i in tree if plan.queries[i] in self._windows] for tree in plan.trees]
@@ -214,7 +214,7 @@ class IncrementalPlan:
         return self._load
 
     def _merge_from(self, tree: int) -> None:
-        """Merge the tree with the one that saves most, and go on with the two of them, while that saves."""
+        """Merges the tree with the one that saves most, and continues with the result, while that saves."""
         while len(self._members) > 1:
             load = self._loads()
             costs = self._model.tree_cost(load, self._rates)
@@ -226,7 +226,7 @@ class IncrementalPlan:
             tree = self._merge(tree, best)
 
     def _merge(self, one: int, other: int) -> int:
-        """The larger tree takes the smaller one in, so that few queries move; its place is returned."""
+        """Merges the smaller tree into the larger one, so that few queries move, and returns its place."""
         small, large = sorted((one, other), key=lambda tree: (len(self._members[tree]), tree))
         sample = EdgeSample.of(self._classes[small])
         share = self._rates[small] / max(float(sample.weights.sum()), 1e-300)
@@ -267,7 +267,7 @@ class IncrementalPlan:
         self._load = self._cost = None
 
     def _settle(self, before: dict[int, int]) -> Change:
-        """Is the plan still good enough? Else a full one."""
+        """Makes or requests a full plan if this one is no longer good enough."""
         if not self._windows or math.isinf(self._epsilon):
             return self._change(before, replanned=False)
         is_worse = self.cost > self.expected * (1 + self._epsilon)

@@ -1,4 +1,4 @@
-"""Insert-then-Weave (source A, section 6): queries one by one into the tree they save most with, then trees merged."""
+"""Insert-then-Weave (source A, section 6): puts queries one by one where they save most, then merges trees."""
 
 from __future__ import annotations
 

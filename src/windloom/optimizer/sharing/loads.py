@@ -1,4 +1,4 @@
-"""Loads of many trees at once, from columns of distinct windows: no loop over queries."""
+"""The loads of many trees at once, from columns of distinct windows, without a loop over queries."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class WindowColumns:
         )
 
     def load(self, trees: Sequence[Sequence[int] | Ints], exact: bool | None = None) -> Load:
-        """The load of each tree, given as places of windows.
+        """The load of each tree; trees are given as places of windows.
 
-        `exact` says whether queries are counted range by range, which Eq. 4 uses; candidates that are compared must
-        agree in it, so who compares decides once.
+        `exact` says whether queries are counted range by range, as Eq. 4 needs. All candidates that are compared must
+        agree in it.
         """
         members = np.concatenate([np.asarray(tree, np.int64) for tree in trees])
         tree = np.repeat(np.arange(len(trees)), [len(one) for one in trees])

@@ -1,4 +1,4 @@
-"""Local Search (source A, section 6): from No Share, always the best move of one query, a bounded number of times."""
+"""Local Search (source A, section 6): from No Share, makes the best move of one query, a bounded number of times."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from windloom.optimizer.sharing.greedy import merge_trees
 from windloom.optimizer.sharing.moves import Moving
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 
-#: Moves for every merger of Weave Share on the same queries: LS-NS 10x, the best of the paper's.
+#: Moves per merger of Weave Share on the same queries: the paper's LS-NS 10x, its best variant.
 MOVES_A_MERGER = 10
 
 

@@ -1,4 +1,4 @@
-"""Edge counting on marks: positions that stand for edges, each with a weight, and for every bundle those it has.
+"""Edge counting on marks: weighted positions that stand for edges, listed for every bundle.
 
 Where the composite slide is short, the marks are all of its edges, and counts are exact: the bit set of the Weave
 Share paper, kept sparse. Where it is too long to enumerate, edges are drawn from every bundle, as many from a rare one
@@ -23,10 +23,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Places = NDArray[np.int32]
 
-#: Composite slides up to this many panes are marked whole, while all marks together stay below MOST_MARKS.
+#: Composite slides up to this many panes are marked completely, while all marks together stay below MOST_MARKS.
 WHOLE_PANES = 1 << 22
 MOST_MARKS = 1 << 23
-#: Edges drawn from all bundles together, and the fewest and most from one.
+#: Edges drawn from all bundles together, and the least and greatest number from one.
 DRAWN_MARKS = 1 << 18
 FEWEST_DRAWN, MOST_DRAWN = 64, 1_024
 
@@ -58,7 +58,7 @@ class Marks:
         return self.forest(trees).rates
 
     def toggled(self, tree: Sequence[int]) -> tuple[float, Floats]:
-        """Edges per second of the tree; and of it with each bundle it lacks, and without each it has."""
+        """Edges per second of the tree; and of the tree with each bundle it lacks, and without each it has."""
         has = np.zeros(self.bundles, np.bool_)
         has[list(tree)] = True
         added, whole = _toggle(has, self.places, self.bounds, self.weights)
@@ -68,7 +68,7 @@ class Marks:
 
 
 class MarkedForest:
-    """Trees of bundles that are merged; each has a list of its own marks in one pool."""
+    """Trees of bundles while they are merged; each has a list of its marks in one pool."""
 
     def __init__(self, marks: Marks, trees: Sequence[Sequence[int]]) -> None:
         self._marks = marks
@@ -90,7 +90,7 @@ class MarkedForest:
 
     @property
     def rates(self) -> Floats:
-        """Edges per second of each tree; of one that was merged into another, nothing of meaning."""
+        """Edges per second of each tree; meaningless for a tree that was merged into another."""
         return np.asarray(self._weights * self._marks.scale + self._rest)
 
     def unions(self, tree: int) -> Floats:
@@ -102,7 +102,7 @@ class MarkedForest:
         return np.asarray(both if self._marks.exact else np.maximum(both, np.maximum(rates, rates[tree])))
 
     def merge(self, left: int, right: int) -> None:
-        """Make `left` the union of the two; `right` is empty from now on."""
+        """Makes `left` the union of the two and `right` empty."""
         united = _unite(self._list(left), self._list(right), self._bits)
         self._lengths[left] = self._lengths[right] = 0
         if self._used + len(united) > len(self._pool):
@@ -129,7 +129,7 @@ class MarkedForest:
 
 
 def whole_marks(sets: Sequence[EdgeSet]) -> Marks | None:
-    """Every edge of one composite slide, or None where that is too long."""
+    """Every edge of one composite slide, or None if that is too long."""
     whole = EdgeSet(tuple(sorted({one for edges in sets for one in edges.classes})))
     pane = whole.pane
     every = whole.composite_slide // pane.period
@@ -175,7 +175,7 @@ def _list_of(marks: Marks, bundle: int) -> Places:
 
 @compiled
 def _common(tree: int, pool: Places, begins: Ints, lengths: Ints, bits: NDArray[np.uint64], weights: Floats) -> Floats:
-    """Weight of the marks that `tree` has in common with each tree."""
+    """The weight of the marks that `tree` has in common with each tree."""
     one = np.uint64(1)
     own = pool[begins[tree] : begins[tree] + lengths[tree]]
     for place in own:
@@ -212,7 +212,7 @@ def _unite(left: Places, right: Places, bits: NDArray[np.uint64]) -> Places:
 
 @compiled
 def _toggle(has: NDArray[np.bool_], places: Places, bounds: Ints, weights: Floats) -> tuple[Floats, float]:
-    """What each bundle adds to the weight of the marked tree, or takes from it; and that weight."""
+    """How much each bundle adds to the weight of the marked tree, or takes from it, and that weight."""
     held = np.zeros(len(weights), np.int32)
     whole = 0.0
     for bundle in range(len(has)):

@@ -1,4 +1,4 @@
-"""Trees under moves: what every bundle would save by going to every other tree, or to one of its own.
+"""Moves between trees: what every bundle would save by moving to another tree, or to one of its own.
 
 A move changes two trees; only these are counted anew, against all bundles at once.
 """
@@ -28,7 +28,7 @@ class Move:
 
 
 class Moving:
-    """`home[b]` is the tree of bundle b; a tree without bundles is there to be moved to, and costs nothing."""
+    """`home[b]` is the tree of bundle b; there is always an empty tree to move to, which costs nothing."""
 
     def __init__(self, problem: SharingProblem, groups: Groups) -> None:
         self._problem = problem
@@ -54,7 +54,7 @@ class Moving:
         return float(self._costs.sum())
 
     def best(self, allowed: NDArray[np.bool_] | None = None) -> Move | None:
-        """The move that saves most, of the bundles allowed to move; it may save less than nothing."""
+        """The move that saves most, among the bundles allowed to move; the saving may be negative."""
         gains = (self._costs[self.home] - self._without)[:, None] + self._costs[None, :] - self._with
         gains[np.arange(len(self.home)), self.home] = -np.inf
         if allowed is not None:
@@ -84,7 +84,7 @@ class Moving:
         self._members, self.home, self._costs, self._with, self._without = kept
 
     def descend(self, most: int) -> int:
-        """Moves while they save anything, the best first; how many there were."""
+        """Makes moves while they save anything, the best first; returns how many it made."""
         for done in range(most):
             move = self.best()
             if move is None or move.gain <= TOLERANCE * self.cost:
@@ -105,7 +105,7 @@ class Moving:
         load = self._problem.load([members], self._counts_ranges)
         self._costs[tree] = self._problem.model.tree_cost(load, np.array([rate]))[0]
         if len(members) == 1:
-            rates[members] = rate  # nothing would be left, and costs nothing
+            rates[members] = rate  # the tree would be empty, and costs nothing
         toggled = self._problem.model.tree_cost(_toggled(load, self._alone, inside), rates)
         self._with[:, tree] = toggled
         self._without[members] = toggled[members] if len(members) > 1 else 0.0
@@ -145,7 +145,7 @@ def _ranges(whole: NDArray[np.uint64], each: NDArray[np.uint64], inside: NDArray
 
 
 def improvements(moving: Moving, length: int) -> Iterator[float]:
-    """Chains of moves (Kernighan and Lin): each bundle at most once, the best move next even where it costs.
+    """Chains of moves (Kernighan and Lin): each bundle at most once, the best move next even if it costs something.
 
     A chain ends where its sum was best, and is given up when it has not been better for `length` moves. Swaps, and
     groups that leave a tree together, are chains.

@@ -1,4 +1,4 @@
-"""No Share: every query its own tree (the baseline of all sources)."""
+"""No Share: every query is its own tree (the baseline of all sources)."""
 
 from __future__ import annotations
 

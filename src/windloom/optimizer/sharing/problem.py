@@ -1,4 +1,4 @@
-"""What a sharing strategy decides on: queries in bundles that stay together, and what trees of them cost."""
+"""The problem that a sharing strategy solves: queries in bundles that stay together, and the costs of trees."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from windloom.slicing.registry import Slicing
 
 #: A partition of the queries, by position; each inner tuple is a tree.
 Trees = tuple[tuple[int, ...], ...]
-#: The same of bundles.
+#: A partition of the bundles.
 Groups = list[list[int]]
 
-#: Up to this many distinct windows, a window is a bundle of its own unless equal edges make it part of one for free.
+#: Up to this many distinct windows, a window is a bundle of its own unless bundling equal edges is free.
 FEW_WINDOWS = 512
-#: Bytes that a plan may take to be found.
+#: The memory that a search may take, in bytes.
 MEMORY_LIMIT = 4 << 30
 
 
@@ -58,16 +58,16 @@ class SharingProblem:
 
     @cached_property
     def edge_sets(self) -> tuple[EdgeSet, ...]:
-        """Of the distinct windows."""
+        """The edges of the distinct windows."""
         return tuple(EdgeSet.of(self.slicing.edges(window)) for window in self.distinct[0])
 
     @cached_property
     def bundles(self) -> tuple[tuple[int, ...], ...]:
-        """Distinct windows that stay together, by place: those of equal edges, or each alone.
+        """Distinct windows that stay together, by place: those with equal edges, or each alone.
 
-        Equal windows together cost least in any case. Windows of equal edges do where costs add up: then a plan that
-        keeps them apart is no cheaper than one that moves them to the tree of fewer edges, and merging them saves as
-        much as a merger can save, so that the greedy merge begins with them anyway. Where costs do not add up, they
+        Equal windows cost least together in any case. So do windows with equal edges where costs add up: then a plan
+        that keeps them apart is no cheaper than one that moves them to the tree of fewer edges, and merging them saves
+        as much as a merger can save, so that the greedy merge begins with them anyway. Where costs do not add up, they
         are bundled only if windows are many.
         """
         members: dict[EdgeSet, list[int]] = {}
@@ -106,12 +106,12 @@ class SharingProblem:
         return choose_counter(self.bundle_edges)
 
     def load(self, groups: Sequence[Sequence[int]], exact: bool | None = None) -> Load:
-        """Of trees of bundles."""
+        """The load of trees of bundles."""
         bundles = [np.array(bundle, np.int64) for bundle in self.bundles]
         return self.columns.load([np.concatenate([bundles[i] for i in group]) for group in groups], exact)
 
     def trees(self, groups: Iterable[Iterable[int]]) -> Trees:
-        """Trees of queries, of trees of bundles."""
+        """The trees of queries that correspond to trees of bundles."""
         tree_of_window = np.empty(len(self.distinct[0]), np.int64)
         count = 0
         for number, group in enumerate(groups):
@@ -124,7 +124,7 @@ class SharingProblem:
         return tuple(sorted(tuple(part.tolist()) for part in np.split(order, bounds)))
 
     def bundles_of(self, trees: Trees) -> Groups:
-        """The bundles that have a query in each tree; one that the trees pull apart is in several."""
+        """The bundles that have a query in each tree; a bundle that the trees divide is in several."""
         bundle_of_window = np.empty(len(self.distinct[0]), np.int64)
         for number, bundle in enumerate(self.bundles):
             bundle_of_window[list(bundle)] = number
@@ -132,14 +132,14 @@ class SharingProblem:
         return [np.unique(bundle_of[list(tree)]).tolist() for tree in trees]
 
     def cost(self, trees: Trees) -> float:
-        """Of a plan, in the model's unit (Weave Share, Eq. 3)."""
+        """The cost of a plan, in the unit of the model (Weave Share, Eq. 3)."""
         return self.once + float(self.tree_costs(trees).sum())
 
     def tree_cost(self, tree: Iterable[int]) -> float:
         return float(self.tree_costs([tuple(tree)])[0])
 
     def tree_costs(self, trees: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-        """Of each tree by itself, edges counted as well as they can be."""
+        """The cost of each tree, with its edges counted as exactly as possible."""
         return np.array([self._tree_cost(tuple(sorted(self._window_counts(tree).items()))) for tree in trees])
 
     def _window_counts(self, tree: Sequence[int]) -> Counter[int]:
@@ -166,20 +166,20 @@ class SharingProblem:
 
     @cached_property
     def every_edge(self) -> EdgeSet:
-        """Of all queries together."""
+        """The edges of all queries together."""
         return self.union(self.bundle_edges)
 
     def one_scan(self) -> SharingProblem:
-        """The same with the stream read once, its partials handed to the trees (TriWeave, source C, section 3.1.1).
+        """The problem if the stream is read once and its partials are handed to the trees (TriWeave, source C, 3.1.1).
 
-        A tree then takes every partial of the union of all edges, where it took every event. Only the papers' model
-        reads the stream once a tree; others are taken as they are.
+        A tree then reads every partial of the union of all edges instead of every event. Only the papers' model
+        reads the stream once per tree; problems with other models stay as they are.
         """
         if not isinstance(self.model, PaperCost):
             return self
         model = replace(self.model, tree_charge=self.every_edge.edges_per_second)
         made = replace(self, model=model, once=self.model.events_per_second)
-        # Another charge a tree changes neither the bundles nor their edges.
+        # Another charge per tree changes neither the bundles nor their edges.
         made.__dict__.update(
             distinct=self.distinct,
             columns=self.columns,
@@ -190,12 +190,12 @@ class SharingProblem:
         return made
 
     def require_memory(self, tables: int = 1) -> None:
-        """Before anything is searched: may so many tables with an entry for all pairs of bundles be made?"""
+        """Refuses a search whose tables, with an entry for each pair of bundles, would take too much memory."""
         bundles = len(self.bundles)
         needed = 8 * tables * bundles * bundles + 8 * bundles * (len(self.columns.ranges) // 64 + 8) * 3
         if needed > self.memory_limit:
             raise WindloomError(
-                f"a plan of {bundles:,} windows with edges of their own takes {needed >> 20:,} MiB to be found",
-                f"{self.memory_limit >> 20:,} MiB are allowed: what all pairs of windows save is kept",
-                "allow more memory, or take the strategy 'shared' or 'insert_then_weave'",
+                f"a plan of {bundles:,} windows with edges of their own takes {needed >> 20:,} MiB to find",
+                f"{self.memory_limit >> 20:,} MiB are allowed, and the search keeps what every pair of windows saves",
+                "allow more memory, or use the strategy 'shared' or 'insert_then_weave'",
             )

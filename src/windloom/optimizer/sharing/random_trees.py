@@ -17,7 +17,7 @@ class RandomTrees:
         rng = random.Random(self._seed)
         most = rng.randint(1, len(problem.windows))
         trees: dict[int, list[int]] = {}
-        # Drawn in order of the windows: the order in which queries came does not matter.
+        # In order of the windows, so that the order of the queries does not matter.
         for query in sorted(range(len(problem.windows)), key=problem.windows.__getitem__):
             trees.setdefault(rng.randrange(most), []).append(query)
         return tuple(sorted(tuple(sorted(tree)) for tree in trees.values()))

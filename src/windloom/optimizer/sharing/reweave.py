@@ -1,7 +1,7 @@
 """Reweave, ours: Weave Share, then moves, chains of moves and mergers while they save; exhaustive for few windows.
 
-Weave Share never takes a merger back. Here a bundle may leave its tree once better company has grown elsewhere, and a
-whole group may leave by a chain of moves that pays only at its end.
+Weave Share never undoes a merger. Here a bundle may leave its tree for a better one that has formed later, and a
+whole group may leave by a chain of moves that pays off only at its end.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from windloom.optimizer.sharing.problem import Groups, SharingProblem, Trees
 from windloom.optimizer.sharing.weave_share import WeaveShare
 from windloom.slicing.algebra import TABLE_SETS
 
-#: Rounds of moves, chains and mergers; moves of a chain that may pass without being better than before.
+#: Rounds of moves, chains and mergers; moves that a chain may make without improvement.
 ROUNDS = 8
 CHAIN = 12
-#: Work of one start: bundles times trees times moves; beyond, a search ends early, at the same place every time.
+#: Work of one start: bundles times trees times moves. Beyond it a search ends early, always at the same place.
 WORK = 40_000_000
 
 
@@ -28,11 +28,11 @@ class Reweave:
             return problem.trees(cheapest_partition(problem))
         woven = WeaveShare().choose(problem)
         moved = problem.trees(refined(problem, problem.bundles_of(woven)))
-        return min((woven, moved), key=problem.cost)  # on equal costs what Weave Share found
+        return min((woven, moved), key=problem.cost)  # if costs are equal, what Weave Share found
 
 
 def refined(problem: SharingProblem, groups: Groups) -> Groups:
-    """The trees after moves, chains and mergers, while they save anything."""
+    """The trees after moves, chains and mergers, repeated while they save anything."""
     for _ in range(ROUNDS):
         before = _cost(problem, groups)
         moving = Moving(problem, groups)

@@ -1,7 +1,7 @@
 """TriWeave (Guirguis et al. 2012, as in source C, section 3.1.1): Weave Share where the stream is read once.
 
-The stream is aggregated once, on the union of all edges, and its partials are handed to the trees. A tree costs what
-it takes to read those partials, E of all queries, where a tree of Weave Share costs λ; λ is paid once.
+The stream is aggregated once, on the union of all edges, and its partials are handed to the trees. The charge of a tree
+is the rate of those partials, E of all queries, instead of λ as in Weave Share; λ is charged once.
 """
 
 from __future__ import annotations

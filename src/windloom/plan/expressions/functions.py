@@ -9,14 +9,14 @@ from windloom.plan.expressions.kinds import MOST_DIGITS, common, comparable, dec
 from windloom.plan.expressions.node import Node, NotKnownError, constant, converted, unchanged
 from windloom.plan.expressions.operators import BOOLEAN, arithmetic, case, comparison, is_null, numeric, takes, truth
 
-#: 10 to higher powers is no floating-point number any more, and the result would be rounded twice.
+#: Higher powers of 10 are not exact as floating-point numbers, and the result would be rounded twice.
 _MOST_ROUNDED = 22
 #: Spark rounds a decimal of more digits when it changes the sign.
 _MOST_NEGATED = 34
 
 
 def _same(name: str, operands: Sequence[Node]) -> Node:
-    """Of one number, and of its type."""
+    """A function of one number that has its type."""
     takes(f"{name}()", operands, 1)
     numeric(f"{name}()", operands)
     if name != "positive" and operands[0].kind.precision > _MOST_NEGATED:

@@ -1,4 +1,4 @@
-"""Types of results: Spark's rules in ANSI mode, for the types that can be evaluated without it."""
+"""The types of results: Spark's rules in ANSI mode, for the types that can be evaluated without Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windloom.plan.expressions.node import Node, NotKnownError
 MOST_DIGITS = 38
 #: Digits after the point that Spark keeps when a result would have more than 38 digits.
 _KEPT_SCALE = 6
-#: Digits that Spark gives an integer type beside decimals.
+#: The digits that Spark gives an integer type combined with a decimal.
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 #: Types whose values are compared alike here and in Spark.
@@ -23,7 +23,7 @@ def decimal(precision: int, scale: int) -> DataType:
 
 
 def as_decimal(node: Node) -> DataType:
-    """The decimal type that an operand of arithmetic has beside a decimal: of a literal, just its digits."""
+    """The decimal type of an operand combined with a decimal; a literal has just its own digits."""
     if node.kind.kind is TypeKind.INTEGER and node.is_constant:
         return decimal(len(str(abs(node.value))), 0)
     return _decimal_for(node.kind)
@@ -34,7 +34,7 @@ def _decimal_for(kind: DataType) -> DataType:
 
 
 def bounded(precision: int, scale: int) -> DataType:
-    """A decimal type that fits 38 digits, by giving up digits after the point as Spark does."""
+    """A decimal type with at most 38 digits; like Spark, it gives up digits after the point."""
     if precision <= MOST_DIGITS:
         return decimal(precision, scale)
     whole = precision - scale
@@ -54,7 +54,7 @@ def arithmetic_decimal(op: str, left: DataType, right: DataType) -> DataType:
 
 
 def common(kinds: Sequence[DataType]) -> DataType:
-    """The type to which Spark converts values that must be of one type."""
+    """The type to which Spark converts values that must have one type."""
     return reduce(_wider, kinds)
 
 

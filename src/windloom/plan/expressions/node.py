@@ -11,7 +11,7 @@ from windloom.model.types import DataType, TypeKind
 
 
 class NotKnownError(Exception):
-    """Only Spark knows what an expression gives; the text says which part of it, for people."""
+    """Only Spark knows the result of an expression; the text describes which part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def constant(value: Any, kind: DataType) -> Node:
 
 
 def converted(node: Node, kind: DataType) -> Node:
-    """The same value as another type; constants are converted here where that is exact, or rounded as Spark does."""
+    """The same value in another type; constants are converted here if that is exact, or rounded like Spark."""
     if node.kind == kind:
         return node
     if node.is_constant and node.value is None:
@@ -51,7 +51,7 @@ def converted(node: Node, kind: DataType) -> Node:
 
 
 def unchanged(node: Node) -> Node:
-    """The same value; but a literal in a function is none any more, and Spark gives literals types of their own."""
+    """The same value, but no longer a literal, because Spark gives literals special types."""
     return Node("cast", node.kind, (node,)) if node.is_constant else node
 
 

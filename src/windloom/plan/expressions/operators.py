@@ -1,4 +1,4 @@
-"""Operators: their operands converted to the types that Spark computes with, and the type of their result."""
+"""Operators: converts their operands to the types with which Spark computes, and tells the type of their result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from windloom.plan.expressions.kinds import arithmetic_decimal, as_decimal, comm
 from windloom.plan.expressions.node import Node, NotKnownError, converted
 
 BOOLEAN = DataType.parse("boolean")
-#: As many listed values as Spark compares one by one; it looks for more in a hash table.
+#: Spark compares up to this many listed values one by one, and looks up longer lists in a hash table.
 _LISTED = 10
 
 
@@ -57,7 +57,7 @@ def logic(op: str, operands: Sequence[Node]) -> Node:
 
 
 def truth(op: str, node: Node) -> Node:
-    """A condition; NULL is one."""
+    """A condition, which may be NULL."""
     if node.kind.kind is TypeKind.NULL:
         return converted(node, BOOLEAN)
     if node.kind != BOOLEAN:
@@ -69,7 +69,8 @@ def in_list(op: str, operands: Sequence[Node]) -> Node:
     kind = comparable([one.kind for one in operands])
     value, *listed = (converted(one, kind) for one in operands)
     if kind.kind is TypeKind.FLOAT and not all(one.is_constant and one.value for one in listed):
-        # Spark's hash table tells 0.0 from -0.0, its comparison does not, and which it takes depends on the list.
+        # Spark's hash table distinguishes 0.0 from -0.0, its comparison does not, and the list determines which it
+        # uses.
         raise NotKnownError("IN of floating-point numbers that may be zero or NaN")
     if len(listed) > _LISTED and not all(one.is_constant for one in listed):
         raise NotKnownError(f"IN a list of more than {_LISTED} expressions")
@@ -83,12 +84,12 @@ def is_null(op: str, operands: Sequence[Node]) -> Node:
 
 
 def case(op: str, operands: Sequence[Node]) -> Node:
-    """A condition and a value in turn, and the value when none holds."""
+    """Conditions and values in turn, and the value if no condition holds."""
     conditions, values = operands[:-1:2], [*operands[1::2], operands[-1]]
     kind = common([one.kind for one in values])
     parts: list[Node] = []
     for condition, value in zip(conditions, values, strict=False):
-        if condition.kind != BOOLEAN:  # not even NULL, for Spark
+        if condition.kind != BOOLEAN:  # in Spark, not even NULL is allowed
             raise NotKnownError(f"CASE WHEN {condition.kind}")
         parts += [condition, converted(value, kind)]
     return Node("case", kind, (*parts, converted(values[-1], kind)))

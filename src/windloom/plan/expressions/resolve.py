@@ -1,4 +1,4 @@
-"""Trees of expressions to nodes with types: what can be evaluated without Spark, and why the rest cannot."""
+"""Turns trees of expressions into typed nodes: what can be evaluated without Spark, and why the rest cannot."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SMALL_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class ResolvedShape:
-    """Output columns behind the window, and the condition for rows to be reported."""
+    """The output columns after the window, and the condition for rows to be reported."""
 
     select: tuple[tuple[str, Node], ...]
     having: Node | None
 
 
 def resolve(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
-    """The expression with types; raises NotKnownError where only Spark can tell what it gives."""
+    """The expression with types; raises NotKnownError if only Spark knows its result."""
     match tree:
         case Read(column=column):
             return Node("read", columns[column], value=column)
@@ -45,7 +45,7 @@ def resolve(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
 
 
 def _cast(node: Node, kind: DataType) -> Node:
-    """Only between numbers; of decimals, where no digit passes through a floating-point number in Spark."""
+    """Casts between numbers only; for decimals, only where Spark does not convert through a floating-point number."""
     own = node.kind
     if own == kind:
         return unchanged(node)
@@ -60,7 +60,7 @@ def _is_known_cast(own: DataType, kind: DataType) -> bool:
     if own.kind is TypeKind.FLOAT:
         return kind.kind is not TypeKind.DECIMAL
     if kind.name == "float":
-        return False  # Spark leaves it out where the result becomes a double
+        return False  # Spark leaves it out if the result becomes a double
     if own.kind is TypeKind.DECIMAL and kind.kind is TypeKind.INTEGER:
         return kind.name == "bigint" or own.precision <= _SMALL_DIGITS
     return True
@@ -68,7 +68,7 @@ def _is_known_cast(own: DataType, kind: DataType) -> bool:
 
 @lru_cache(maxsize=4_096)
 def resolve_shape(shape: Shape) -> ResolvedShape | str:
-    """All that is evaluated over the step's columns; else which part of it needs Spark."""
+    """Everything that is evaluated over the columns of the step, or the part of it that needs Spark."""
     columns = dict(shape.groups + shape.columns)
     selected = shape.select or tuple((name, Expression.of_placeholder(name)) for name in columns)
     select, place = [], ""
@@ -84,7 +84,7 @@ def resolve_shape(shape: Shape) -> ResolvedShape | str:
 
 
 def knows_outputs(query: Query, groups: Sequence[DataType], aggregates: Sequence[DataType]) -> bool:
-    """Are all expressions over groupings and aggregates of these types known; Spark accepts them then."""
+    """Are all expressions over groupings and aggregates of these types known, so that Spark accepts them?"""
     columns = {f"__g{i}": kind for i, kind in enumerate(groups)}
     columns |= {f"__a{i}": kind for i, kind in enumerate(aggregates)}
     try:
@@ -99,6 +99,6 @@ def knows_outputs(query: Query, groups: Sequence[DataType], aggregates: Sequence
 
 
 def why_spark(shape: Shape) -> str | None:
-    """What of a shape's expressions only Spark can evaluate; None if nothing."""
+    """The part of a shape's expressions that only Spark can evaluate; None if there is none."""
     found = resolve_shape(shape)
     return found if isinstance(found, str) else None

@@ -1,7 +1,7 @@
-"""HAVING and expressions over aggregates, evaluated on Arrow columns; equal to Spark, or declined.
+"""HAVING and expressions over aggregates, evaluated on Arrow columns; equal to Spark's result, or declined.
 
-A value that Spark would refuse (a division by zero, an overflow) is never guessed: the whole table is declined, and
-Spark says what is wrong in its own words.
+If Spark would refuse a value (a division by zero, an overflow), the whole table is declined, and
+Spark reports what is wrong in its own words.
 """
 
 from windloom.rounds.evaluate.shapes import answer_rows, output_kinds

@@ -1,4 +1,4 @@
-"""Arithmetic on integers and floating-point numbers, with every overflow noticed."""
+"""Arithmetic on integers and floating-point numbers that detects every overflow."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def try_divide(node: Node, operands: list[Value], active: Active) -> Value:
 def whole_divide(node: Node, operands: list[Value], active: Active) -> Value:
     left, right = masked(operands, active)
     _refuse_zero(left, right)
-    # A zero beside NULL is not refused, but no processor divides by it.
+    # A zero divisor of NULL is not refused, but no processor divides by it.
     return pc.divide_checked(left, pc.if_else(_is_zero(right), pa.scalar(None, right.type), right))
 
 
 def remainder(node: Node, operands: list[Value], active: Active) -> Value:
-    """With the sign of the dividend, as in Java."""
+    """The remainder with the sign of the dividend, as in Java."""
     left, right = masked(operands, active)
     _refuse_zero(left, right)
     return with_numpy(_remainder, left, right)

@@ -1,4 +1,4 @@
-"""CAST among numbers in ANSI mode: a value that does not fit is declined, never cut."""
+"""CAST among numbers in ANSI mode: a value that does not fit is declined, never truncated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cast(node: Node, operands: list[Value], active: Active) -> Value:
 def whole(value: Value, kind: DataType) -> Value:
     """Doubles without a fraction as integers."""
     limit = 2.0 ** (kind.bits - 1)
-    fits = pc.and_(pc.less(value, limit), pc.greater_equal(value, -limit))  # FALSE of NaN
+    fits = pc.and_(pc.less(value, limit), pc.greater_equal(value, -limit))  # FALSE for NaN
     refuse(pc.invert(fits), f"a number that does not fit {kind}")
     return _unchecked(value, kind)
 

@@ -1,4 +1,4 @@
-"""Comparisons as Spark makes them: NaN equals NaN and is greater than any other number, -0.0 equals 0.0."""
+"""Comparisons as in Spark: NaN equals NaN and is greater than any other number, -0.0 equals 0.0."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def compared(op: str, left: Value, right: Value) -> Value:
 
 
 def in_list(node: Node, operands: list[Value], active: Active) -> Value:
-    """TRUE if a value is found; else NULL if one of the two sides is unknown."""
+    """TRUE if a value is found; otherwise NULL if one of the two sides is unknown."""
     value, *listed = operands
     if is_scalar(value) or len(listed) <= _CHAINED or not all(map(is_scalar, listed)):
         found: Value = pa.scalar(False)
@@ -53,7 +53,7 @@ def in_list(node: Node, operands: list[Value], active: Active) -> Value:
 
 
 def extreme(node: Node, operands: list[Value], active: Active) -> Value:
-    """greatest and least: NULLs are passed over, and the first of equals wins."""
+    """greatest and least: NULLs are skipped, and the first of equals wins."""
     op = ">" if node.op == "greatest" else "<"
     best, *others = operands
     for one in others:

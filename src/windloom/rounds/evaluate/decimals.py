@@ -1,7 +1,7 @@
 """Arithmetic on decimals: exact in up to 75 digits, then rounded half up to the digits that Spark keeps.
 
-Arrow 26 divides decimals of 256 bits wrongly, now and then, where the divisor takes more than 32 bits. So digits are
-dropped nine at a time, and quotients are made of 64-bit integers.
+Arrow 26 sometimes divides decimals of 256 bits wrongly if the divisor takes more than 32 bits. So digits are
+dropped nine at a time, and quotients are computed with 64-bit integers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from windloom.rounds.evaluate.values import DeclinedError, Value, is_scalar
 
 _EXACT = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 _MOST_DIGITS = 38
-_WIDE_DIGITS = 75  # one less than Arrow's most: a sum has room
+_WIDE_DIGITS = 75  # one less than Arrow's maximum, so that a sum fits
 #: Digits that are dropped at a time.
 _DROPPED = 9
 #: Digits after the point to which Spark divides before it rounds to the scale of the result.
 _QUOTIENT_SCALE = 39
-#: Digits of the integers that are divided, and of what they are multiplied with before.
+#: The digits of the integers that are divided, and of their factors.
 _LONG_DIGITS = 18
 #: Integers below it, and powers of ten up to the 22nd, are exact as doubles.
 _EXACT_IN_DOUBLE = 2**53
@@ -45,7 +45,7 @@ def combine(op: str, left: Value, right: Value, kind: DataType) -> Value:
 
 
 def fitted(value: Value, kind: DataType) -> Value:
-    """Rounded half up to the type; what has too many digits before the point cannot be converted."""
+    """Rounded half up to the type; a value with too many digits before the point cannot be converted."""
     if value.type.scale > kind.scale:
         wide = _wide(value)
         half = pa.scalar(Decimal(5).scaleb(-kind.scale - 1), wide.type)
@@ -54,7 +54,7 @@ def fitted(value: Value, kind: DataType) -> Value:
 
 
 def truncated(value: Value, scale: int) -> Value:
-    """Without the digits behind the scale."""
+    """The value without the digits beyond the scale."""
     value = _wide(value)
     while value.type.scale > scale:
         kind = pa.decimal256(_WIDE_DIGITS, max(scale, value.type.scale - _DROPPED))
@@ -72,7 +72,7 @@ def to_whole(value: Value, op: str) -> Value:
 
 
 def divide(left: Value, right: Value, kind: DataType) -> Value:
-    """Spark's quotient: 39 digits after the point, rounded half up, and then once more to the type's."""
+    """Spark's quotient: rounded half up to 39 digits after the point, and then again to those of the type."""
     shift = _QUOTIENT_SCALE + right.type.scale - left.type.scale
     if _LONG_DIGITS + 2 + shift > _WIDE_DIGITS:
         raise DeclinedError("a quotient of decimals with many digits")
@@ -125,7 +125,7 @@ def to_double(value: Value) -> Value:
     if value.type.scale <= _MOST_EXACT_POWER and bool(
         np.all((high == low >> 63) & (low < _EXACT_IN_DOUBLE) & (low > -_EXACT_IN_DOUBLE))
     ):
-        found = low / 10.0**value.type.scale  # of two exact numbers: rounded once
+        found = low / 10.0**value.type.scale  # a quotient of two exact numbers, rounded once
         return pa.array(found, mask=value.is_null().to_numpy(zero_copy_only=False) if value.null_count else None)
     return pc.cast(pc.cast(value, pa.string()), pa.float64())
 

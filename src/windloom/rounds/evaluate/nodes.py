@@ -1,4 +1,4 @@
-"""Nodes of expressions to values: which operands are asked for in which rows, and who computes each operator."""
+"""Evaluates nodes of expressions: which operands are needed in which rows, and what computes each operator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Operation = Callable[[Node, list[Value], Active], Value]
 
 
 class Rows:
-    """Columns of a table by name, made plain where they are first read."""
+    """The columns of a table by name, decoded when they are first read."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -46,7 +46,7 @@ def evaluate(node: Node, rows: Rows, active: Active = None) -> Value:
 
 
 def _and(node: Node, rows: Rows, active: Active) -> Value:
-    """The right side is not asked for where the left one decides."""
+    """Does not evaluate the right side where the left one decides."""
     left = evaluate(node.operands[0], rows, active)
     return pc.and_kleene(left, _behind(node, rows, active, lambda: pc.fill_null(left, True)))
 
@@ -62,7 +62,7 @@ def _behind(node: Node, rows: Rows, active: Active, asked: Callable[[], Value]) 
 
 
 def _case(node: Node, rows: Rows, active: Active) -> Value:
-    """Every value only where its condition is the first that holds."""
+    """Evaluates every value only where its condition is the first that holds."""
     *branches, otherwise = node.operands
     found: list[tuple[Value, Value]] = []
     for condition, value in zip(branches[::2], branches[1::2], strict=True):
@@ -77,7 +77,7 @@ def _case(node: Node, rows: Rows, active: Active) -> Value:
 
 
 def _coalesce(node: Node, rows: Rows, active: Active) -> Value:
-    """Every value only where those before it are NULL."""
+    """Evaluates every value only where those before it are NULL."""
     result = evaluate(node.operands[0], rows, active)
     for one in node.operands[1:]:
         missing = _narrowed(active, pc.is_null(result), rows) if may_refuse(one) else active
@@ -92,13 +92,13 @@ def _narrowed(active: Active, asked: Value, rows: Rows) -> pa.Array:
 
 
 def may_refuse(node: Node) -> bool:
-    """Can some value of its operands make it fail in Spark."""
+    """Can it fail in Spark for some values of its operands?"""
     is_exact = node.kind.kind in (TypeKind.INTEGER, TypeKind.DECIMAL)
     return node.op in ("/", "%") or (node.op in _REFUSING and is_exact) or any(map(may_refuse, node.operands))
 
 
 def _ignoring(function: Any) -> _Operation:
-    """An operation that refuses nothing, and needs no more than its operands."""
+    """An operation that never fails, and needs only its operands."""
     return lambda node, operands, active: function(*operands)
 
 

@@ -14,7 +14,7 @@ from windloom.rounds.evaluate.casts import whole
 from windloom.rounds.evaluate.decimals import fitted, to_whole
 from windloom.rounds.evaluate.values import Active, DeclinedError, Value, masked, with_numpy
 
-#: Rounded numbers have fewer digits than this, so that no two of them, nor their halves, are the same double.
+#: Rounded numbers have fewer digits than this, so that all of them, and the halves between them, are distinct doubles.
 _MOST_UNITS = 1e14
 
 
@@ -34,7 +34,7 @@ def round_half_up(node: Node, operands: list[Value], active: Active) -> Value:
 
 
 def _rounded(values: NDArray[Any], digits: int) -> NDArray[Any]:
-    """Spark rounds the decimal digits that a double is printed with: 2.675 is 2.68 to it, though a little less.
+    """Spark rounds the decimal digits of a printed double: 2.675 becomes 2.68, although the double is a little less.
 
     A double is printed as a number halfway between two results if and only if it is the double nearest to that number,
     and otherwise lies on the same side of it as what is printed.

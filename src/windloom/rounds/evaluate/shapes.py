@@ -15,7 +15,7 @@ _WINDOW = ("window_start", "window_end")
 
 
 def output_kinds(shape: Shape) -> dict[str, DataType] | None:
-    """Names and types of a shape's answer columns, `window_start` and `window_end` first; None if Spark must say."""
+    """The names and types of a shape's answer columns, first `window_start` and `window_end`; None if unknown here."""
     found = resolve_shape(shape)
     if isinstance(found, str):
         return None
@@ -25,7 +25,7 @@ def output_kinds(shape: Shape) -> dict[str, DataType] | None:
 def answer_rows(shape: Shape, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table:
     """The rows that HAVING keeps, with the shape's answer columns; `keep` names further columns to carry along.
 
-    Raises DeclinedError where the expressions are not known, or a row is one that Spark may refuse.
+    Raises DeclinedError if the expressions are not known, or Spark may refuse a row.
     """
     found = resolve_shape(shape)
     if isinstance(found, str):

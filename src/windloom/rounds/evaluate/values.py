@@ -1,4 +1,4 @@
-"""Values of expressions: an Arrow array with a value per row, or an Arrow scalar where all rows have the same."""
+"""Values of expressions: an Arrow array with one value per row, or an Arrow scalar if all rows have the same."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 Value: TypeAlias = "pa.Array | pa.Scalar"
-#: Rows whose values are asked for (never NULL); None: all of them.
+#: The rows whose values are needed (never NULL); None: all of them.
 Active: TypeAlias = "pa.Array | None"
 
 
 class DeclinedError(Exception):
-    """What these rows give is Spark's to say: it may refuse one of them."""
+    """The result is left to Spark, which may refuse one of the rows."""
 
 
 def is_scalar(value: Value) -> bool:
@@ -23,7 +23,7 @@ def is_scalar(value: Value) -> bool:
 
 
 def masked(operands: list[Value], active: Active) -> list[Value]:
-    """The operands with NULL where nobody asks for a result, so that no such row is refused.
+    """The operands, with NULL where no result is needed, so that no such row is refused.
 
     An operation on NULL gives NULL, so one operand is enough; one on constants alone is the same for all rows.
     """
@@ -36,7 +36,7 @@ def masked(operands: list[Value], active: Active) -> list[Value]:
 
 
 def any_of(flags: Value) -> bool:
-    """Is one of them true; NULL is not."""
+    """Is one of them true? NULL is not."""
     return bool(flags.as_py()) if is_scalar(flags) else bool(pc.any(flags).as_py())
 
 
@@ -60,6 +60,6 @@ def with_numpy(function: Any, *operands: Value) -> Value:
 
 
 def numbers(array: pa.Array) -> NDArray[Any]:
-    """Its values; any number in the place of a NULL."""
+    """The values, with any number for NULL."""
     filled: NDArray[Any] = (pc.fill_null(array, 1) if array.null_count else array).to_numpy(zero_copy_only=False)
     return filled

@@ -10,10 +10,10 @@ from windloom.rounds.cells import Cells, keep_from, move_cells
 
 
 def fold_behind(cells: Cells, tick: int, starts: Iterable[int]) -> Cells:
-    """Cells before `tick` become one cell a group from each landmark to the next; those before every one are dropped.
+    """Merges cells before `tick` into one per group from each landmark to the next; drops those before all landmarks.
 
-    Every open window of a landmark query covers all cells behind the watermark, from its landmark on. So they need not
-    be told apart, and the state does not grow with the stream.
+    Every open window of a landmark query covers all cells behind the watermark, from its landmark on. So these need not
+    be kept apart, and the state does not grow with the stream.
     """
     edges = np.unique(np.array(list(starts), np.int64))
     folded = cells.starts < tick

@@ -80,5 +80,6 @@ def landmark_queries(one: PartialSet) -> Iterable[PlannedQuery]:
 
 def landmark_streams(plan: Plan) -> list[Stream]:
     """Streams whose first and last tick a batch run must know."""
-    names = {planned.query.stream for one in plan.sets for planned in landmark_queries(one)}
+    landmarks = (planned.query for one in plan.sets for planned in landmark_queries(one))
+    names = {stream for query in landmarks for stream in query.streams}
     return [stream for stream in plan.streams if stream.name in names]

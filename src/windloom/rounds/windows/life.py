@@ -16,10 +16,13 @@ from windloom.kernels.compiling.memory import new_array
 from windloom.model.time import TICK_MIN
 from windloom.model.windows import Window
 from windloom.plan.physical import PartialSet, PlannedQuery
+from windloom.plan.scans import WovenSet
 from windloom.rounds.behind import Behind, Mask
 from windloom.rounds.cells import Cells
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import History, State
+from windloom.weave.grid import Grid
+from windloom.weave.tuples import Tuples
 
 if TYPE_CHECKING:
     from windloom.rounds.parts import Part
@@ -77,6 +80,18 @@ class Life(ABC):
     weaves_again = True
 
     # ---- of a set -----------------------------------------------------------------------------------------------
+
+    def in_time(self, window: Window, tuples: Tuples, closed: int) -> Tuples:
+        """Tuples that may be part of cells, where the set was closed at a tick before they came."""
+        return tuples
+
+    def grid(self, tuples: Tuples, fed: WovenSet, one: PartialSet) -> Grid:
+        """The cells of a set, over tuples."""
+        return tuples.grid(fed.groups, one.edges)
+
+    def joined(self, one: PartialSet, cells: Cells, closed: int) -> Cells:
+        """Cells that fresh ones are among, where the set was closed at a tick before they came."""
+        return cells
 
     @abstractmethod
     def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:

@@ -1,1 +1,1 @@
-"""Taking in tuples with Spark: natively aggregated or projected and woven, on the driver or on executors."""
+"""Takes in tuples with Spark: natively aggregated, or projected and woven; on the driver or on executors."""

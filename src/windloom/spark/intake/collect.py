@@ -1,4 +1,4 @@
-"""The rows of a frame as Arrow tables on the driver, in portions: no more at a time than it can hold.
+"""The rows of a frame as Arrow tables on the driver, in portions that it can hold.
 
 Spark refuses a job whose result is larger than `spark.driver.maxResultSize`. So a large result is fetched by several
 jobs, each over a few partitions of the same plan; nothing is computed twice.
@@ -23,7 +23,7 @@ from windloom.errors import WindloomError
 
 #: Results that Spark estimates at no more than this are fetched by one job.
 SMALL_BYTES = 64 << 20
-#: Bytes that a portion aims at: large enough for the kernels, small enough to be held several times over.
+#: The size that a portion aims at, in bytes: large enough for the kernels, small enough to fit several times.
 PORTION_BYTES = 256 << 20
 
 _LIMIT = "spark.driver.maxResultSize"
@@ -35,13 +35,13 @@ _USUAL_BATCH, _LARGE_BATCH = "10000", "131072"
 
 @dataclass(slots=True)
 class Fetched:
-    """How rows were fetched: `at_once` is true when one Spark action brought all of them."""
+    """How rows were fetched: `at_once` is true if one Spark action fetched all of them."""
 
     at_once: bool = False
 
 
 def collected(frame: DataFrame, what: str, fetched: Fetched | None = None) -> Iterator[pa.Table]:
-    """All rows, each in one portion, of which there is at least one; `what` names them in an error."""
+    """All rows, in one or more portions; `what` names them in an error."""
     size = _estimated_bytes(frame)
     if size is not None and size <= SMALL_BYTES:
         try:
@@ -63,7 +63,7 @@ class _Portions:
 
     def __init__(self, frame: DataFrame, what: str) -> None:
         self._context, self._what = frame.sparkSession.sparkContext, what
-        # As `toArrow` does: this setting decides how the JVM lays out strings.
+        # As in `toArrow`: this setting determines how the JVM lays out strings.
         large = str(frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false")) == "true"
         self._schema = to_arrow_schema(frame.schema, timezone="UTC", prefers_large_types=large)
         plan = frame._jdf.queryExecution().executedPlan()
@@ -129,15 +129,15 @@ def _large_batches(frame: DataFrame) -> Iterator[None]:
 
 
 def _estimated_bytes(frame: DataFrame) -> int | None:
-    """What Spark expects the frame to hold; None where it cannot tell."""
+    """Spark's estimate of the size of the frame; None if it has none."""
     try:
         return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    except Exception:  # a remote session has no plan to look at
+    except Exception:  # a remote session does not show its plan
         return None
 
 
 def _limit_bytes(frame: DataFrame) -> int | None:
-    """The driver's limit in bytes; None where there is none."""
+    """The driver's limit in bytes; None if there is none."""
     jvm: Any = frame.sparkSession.sparkContext._jvm
     text = frame.sparkSession.sparkContext.getConf().get(_LIMIT, "1g") or "1g"
     found = int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(text))

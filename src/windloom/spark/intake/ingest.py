@@ -1,7 +1,7 @@
-"""Several streams as one streaming frame, and a micro-batch of it as one frame a stream again.
+"""Unites several streams in one streaming frame, and splits a micro-batch of it into one frame per stream again.
 
 One Spark query reads all streams of a loom, so that a round is one micro-batch of all of them and replays as one.
-Columns share slots by type; `stream` says whose a tuple is. All columns are carried: a query that comes later may ask
+Columns share slots by type; `stream` tells the stream of a tuple. All columns are kept, because a later query may ask
 for any of them.
 """
 

@@ -1,6 +1,6 @@
-"""Spark SQL for what is ours: ticks of event time, the slice of a tick, the signature of a tuple.
+"""Spark SQL for our own values: ticks of event time, the slice of a tick, the signature of a tuple.
 
-All of it is plain SQL text over the stream's columns, so that Spark compiles it into the scan.
+All of it is plain SQL text over the columns of the stream, so that Spark compiles it into the scan.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 
 
 def tick_sql(stream: Stream) -> str:
-    """Microseconds since the epoch; NULL where the time is NULL, unreadable or out of range."""
+    """Microseconds since the epoch; NULL if the time is NULL, unreadable or out of range."""
     column = Expression.of_column(stream.time).sql
     match stream.columns[stream.time].kind:
         case TypeKind.INTEGER:
             ticks = INTEGER_UNITS[stream.time_unit or "us"]
             first, last = _FIRST_SECOND * TICKS_PER_SECOND // ticks, _LAST_SECOND * TICKS_PER_SECOND // ticks
-            # Not BETWEEN: Spark's window() would take its two copies of one expression for two different windows.
+            # Not BETWEEN: Spark's window() would treat its two copies of one expression as two different windows.
             in_range = f"CAST({column} AS BIGINT) >= {first}L AND CAST({column} AS BIGINT) <= {last}L"
             return f"CASE WHEN {in_range} THEN CAST({column} AS BIGINT) * {ticks}L END"
         case TypeKind.TIMESTAMP_NTZ:
-            # Clock readings without a zone, as they stand: casting to TIMESTAMP would go through the session's zone.
+            # Clock readings without a zone stay as they are: a cast to TIMESTAMP would use the zone of the session.
             day = f"CAST(unix_date(CAST({column} AS DATE)) AS BIGINT) * 86400000000L"
             clock = f"(hour({column}) * 3600L + minute({column}) * 60L) * 1000000L"
             return f"({day} + {clock} + CAST(extract(SECONDS FROM {column}) * 1000000 AS BIGINT))"
@@ -49,7 +49,7 @@ def timestamp_sql(stream: Stream) -> str:
 
 
 def instant_sql(ticks: str, kind: DataType) -> str:
-    """A column of ticks as a timestamp of the stream's own kind; positions of tuples stay numbers."""
+    """A column of ticks as a timestamp of the stream's type; positions of tuples stay numbers."""
     if kind.kind is TypeKind.INTEGER:
         return ticks
     if kind.kind is TypeKind.TIMESTAMP_NTZ:
@@ -58,7 +58,7 @@ def instant_sql(ticks: str, kind: DataType) -> str:
 
 
 def slice_sql(slice_id: SliceId, tick: str) -> str:
-    """Start of the slice (or pane) that holds the tick."""
+    """The start of the slice (or pane) that holds the tick."""
     match slice_id:
         case RegularSlice(edges=one) | PaneSlice(edges=one):
             return _last_edge(tick, one.period, one.residue)
@@ -80,7 +80,7 @@ def _minus(tick: str, ticks: int) -> str:
 
 
 def signature_sql(predicates: Sequence[Expression]) -> list[str]:
-    """A bigint for every 63 predicates, with a bit for each one that is satisfied; NULL is not.
+    """A bigint for every 63 predicates, with one bit for each that is satisfied; NULL is not satisfied.
 
     >>> signature_sql([Expression("a > 1"), Expression("b")])
     ['if(a > 1, 1L, 0L) | if(b, 2L, 0L)']
@@ -93,14 +93,14 @@ def signature_sql(predicates: Sequence[Expression]) -> list[str]:
 
 
 def input_sql(planned: PlannedComponent, tick: str) -> tuple[str, ...]:
-    """What the component reads of a tuple: its argument, if it has one, and what it is picked by."""
+    """What the component reads of a tuple: its argument, if it has one, and what picks compare."""
     component, card = planned.component, planned.card
     assert isinstance(card, NativeCard), "others are woven"
     read = card.inputs(component, tick)
     if component.where is None:
         return read
-    # Every aggregate skips NULL. What is read is not evaluated, and cannot fail, where the condition is not satisfied.
-    # A bare NULL is of no type, and needs one to be a condition.
+    # Every aggregate skips NULL. Where the condition is not satisfied, nothing is evaluated, and nothing can fail.
+    # A bare NULL has no type, and needs one to be a condition.
     satisfied = f"CAST({component.where.sql} AS BOOLEAN)"
     return tuple(f"CASE WHEN {satisfied} THEN {sql} END" for sql in read or ("1",))
 

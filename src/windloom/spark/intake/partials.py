@@ -19,7 +19,7 @@ def partials_frame(scan: NativeScan, stream: Stream, frame: DataFrame) -> DataFr
     """
     tick, signature = tick_sql(stream), scan.signature
     if signature.where is not None:
-        # Rows without a time pass every predicate, so that they are seen and refused, or counted.
+        # Rows without a time pass every predicate, so that they can be refused or counted.
         frame = frame.where(f"({signature.where.sql}) OR {tick} IS NULL")
     inputs = [
         tuple(_guarded(sql, scan, used) for sql in input_sql(planned, tick))
@@ -64,7 +64,7 @@ def _used_by(scan: NativeScan, what: str) -> list[set[int | None]]:
 
 
 def _guarded(sql: str, scan: NativeScan, bits: set[int | None]) -> str:
-    """Evaluated only where some set wants the tuple: behind its own predicate, an expression may not fail elsewhere."""
+    """Evaluates only for tuples that some set wants: an expression may fail for tuples that its predicate excludes."""
     if None in bits or sql.isidentifier():
         return sql
     predicates = scan.signature.predicates

@@ -1,7 +1,7 @@
 """Positions: the place of a tuple among all tuples of its stream, or of its key, in order of event time.
 
-Tuples of equal time are ordered by their values, column by column; those that are equal in all of them cannot be told
-apart by any query. So positions do not depend on partitions, files, or the rounds in which tuples came.
+Tuples of equal time are ordered by their values, column by column; no query can distinguish tuples that are equal in
+all columns. So positions do not depend on partitions, files, or the rounds in which tuples came.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.spark.intake.native import tick_sql
 
-#: The column of positions, beside those of the stream.
+#: The name of the column of positions.
 POSITION = "__position"
 
 
@@ -31,7 +31,7 @@ def with_positions(frame: DataFrame, stream: Stream, keys: Sequence[Expression])
 
 
 def order_sql(stream: Stream) -> list[str]:
-    """What orders tuples of equal time: every column but the time, as it is or, where Spark has no order, as text."""
+    """The order of tuples of equal time: by every other column, as it is or, if Spark has no order for it, as text."""
     return [
         _ordered(Expression.of_column(name).sql, kind) for name, kind in stream.columns.items() if name != stream.time
     ]

@@ -1,4 +1,4 @@
-"""The one thing Spark does for the woven intake: scan, drop what no query wants, evaluate each expression once."""
+"""What Spark does for the woven intake: it scans, drops unwanted tuples, and evaluates each expression once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from windloom.spark.intake.positions import POSITION
 
 
 def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
-    """`tick`, the position where tuples are counted, `s0…` (signature), `x0…`: what `weave.tuples` reads.
+    """What `weave.tuples` reads: `tick`, the position if tuples are counted, `s0…` (the signature), `x0…`.
 
-    Tuples without a usable time pass every condition, so that they are seen and counted.
+    Tuples without a usable time pass every condition, so that they can be counted.
     """
     tick, signature = tick_sql(stream), scan.signature
     if signature.where is not None:

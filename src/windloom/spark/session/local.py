@@ -22,7 +22,7 @@ from windloom.spark.session.java import use_java
 
 _LOOPBACK = "127.0.0.1"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-# A query stopped amid a batch has its error matched by a recursive regular expression inside Spark, which overflows
+# If a query is stopped during a batch, Spark matches its error with a recursive regular expression, which overflows
 # the default stack of 1 MB (StreamExecution.isInterruptionException) and fills the terminal with the trace.
 _DEEP_STACKS = "-Xss16m"
 
@@ -37,17 +37,17 @@ def local_session(
     """The session of this process, started on `cores` cores of this machine if there is none yet.
 
     `memory` is the heap of the JVM that does all the work ("4g"); by default a quarter of the machine's memory, between
-    1 and 8 GiB. `conf` adds Spark settings or overrides those made here. Where a session runs already, it is
+    1 and 8 GiB. `conf` adds Spark settings or overrides those made here. If a session is running already, it is
     returned as it is. `archive_to` is for set-up: the file into which the JVM writes its classes when it exits.
     """
     count = _core_count(cores)
     running = SparkSession.getActiveSession()
     if running is not None:
-        return running  # with the settings it has: they are its owner's
+        return running  # with the settings that its owner gave it
     with use_java() as java, _environment():
         settings = _settings(count, memory or _default_memory(), archive_options(java, archive_to))
         settings.update(conf or {})
-        # The JVM takes seconds to start; what will be called then can be loaded meanwhile.
+        # The JVM takes seconds to start; kernels are loaded in the meantime.
         loading = load_in_background()
         try:
             return SparkSession.builder.master(f"local[{cores}]").appName(app).config(map=settings).getOrCreate()
@@ -56,7 +56,7 @@ def local_session(
                 raise
             raise WindloomError(
                 "Spark did not start",
-                detail=f"{java}, and it exited at once: its own message stands above",
+                detail=f"{java}, and it exited at once; its own message is above",
                 hint=f"check the memory ({memory or _default_memory()}) and the Spark settings given",
             ) from error
         finally:
@@ -73,25 +73,26 @@ def _settings(cores: int, memory: str, java_options: list[str]) -> dict[str, boo
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # The default options, so that a caller's own spark.driver.extraJavaOptions are kept: Spark adds the two up.
+        # Set as default options, so that a caller's own spark.driver.extraJavaOptions are kept: Spark concatenates the
+        # two.
         "spark.driver.defaultJavaOptions": " ".join(options),
-        "spark.sql.warehouse.dir": _temporary_folder(),  # else it appears in the working directory
+        "spark.sql.warehouse.dir": _temporary_folder(),  # otherwise it appears in the working directory
         "spark.driver.memory": memory,
     }
 
 
 def end_session(session: SparkSession, seconds: float) -> None:
-    """Stop the session and wait for its JVM to exit, which otherwise outlives this process a little."""
+    """Stops the session and waits for its JVM to exit, which otherwise outlives this process a little."""
     gateway: Any = session.sparkContext._gateway
     session.stop()
     process = gateway.proc
     gateway.shutdown()
-    process.stdin.close()  # Spark's JVM exits when whoever started it has gone
+    process.stdin.close()  # Spark's JVM exits when the process that started it is gone
     process.wait(timeout=seconds)
 
 
 def _default_memory() -> str:
-    # Spark's own default of 1 GiB is soon too small where one process does all the work.
+    # Spark's own default of 1 GiB is too small if one process does all the work.
     quarter = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     return f"{min(8 << 30, max(1 << 30, quarter)) >> 20}m"
 
@@ -112,10 +113,10 @@ def _temporary_folder() -> str:
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """What Spark reads from the environment at start only; a caller's own values win, and nothing is left behind."""
+    """Sets what Spark reads from the environment at start; a caller's own values win, and nothing is left behind."""
     ours = {
-        "SPARK_LOCAL_IP": _LOOPBACK,  # else Spark looks up the host name, and fails where it does not resolve
-        "PYSPARK_PYTHON": sys.executable,  # else workers run whichever `python3` is first on the PATH
+        "SPARK_LOCAL_IP": _LOOPBACK,  # otherwise Spark looks up the host name, and fails if it does not resolve
+        "PYSPARK_PYTHON": sys.executable,  # otherwise workers run the first `python3` on the PATH
     }
     added = {name: value for name, value in ours.items() if name not in os.environ}
     os.environ.update(added)

@@ -1,7 +1,7 @@
-"""Following a directory: files that appear in it, as a streaming DataFrame of a stream's declared columns.
+"""Follows a directory: the files that appear in it, as a streaming DataFrame with the declared columns of a stream.
 
-The files that are there at the start tell the format and the columns; later ones must be like them. Files should appear
-whole (be renamed into place): a file is read once, when it is first seen.
+The files that are there at the start determine the format and the columns; later ones must be like them. Files should
+appear complete (be renamed into place), since a file is read once, when it is first seen.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from windloom.spark.sources.read import FORMATS, Source, files_in, find_format, 
 
 @dataclass(frozen=True, slots=True)
 class FileStream:
-    """A directory to follow: `pattern` says which names count, `is_typed` that files are there and know their types."""
+    """A directory to follow: `pattern` says which names count, `is_typed` that there are files with types."""
 
     source: Source
     pattern: str
     is_typed: bool = False
 
     def read(self, spark: SparkSession, max_files: int | None = None) -> DataFrame:
-        """The streaming frame; `max_files` bounds how many new files a micro-batch takes."""
+        """The streaming frame; a micro-batch takes at most `max_files` new files."""
         source = self.source
-        # Every text file has a header of its own, and a later one may have other columns: Spark compares them.
+        # Every text file has its own header, and a later one may have other columns; Spark compares them.
         options = {**source.options(enforceSchema=False), "pathGlobFilter": self.pattern}
         with as_windloom_errors(f"stream '{source.stream.name}'"):
             reader = spark.readStream.format(source.format).options(**options)
             if self.is_typed:
-                # Their types, not the declared ones: what does not fit the declaration is told now, not by a round.
+                # Their types, not the declared ones, so that what does not fit the declaration is reported now and not
+                # by a round.
                 reader = reader.schema(spark.read.format(source.format).options(**options).load(source.path).schema)
             else:
                 reader = reader.schema(source.schema(source.names))
@@ -46,9 +47,9 @@ class FileStream:
 
 
 def find_file_stream(stream: Stream, path: str) -> FileStream:
-    """Look at a directory to follow, without Spark; `in/*.csv` says which of its files count, even before one is there.
+    """Inspects a directory to follow, without Spark; `in/*.csv` says which files count, even if there is none yet.
 
-    A directory may be a URL of a file system that Spark reaches; it cannot be looked at, so it needs such a pattern.
+    A directory may be a URL of a file system that Spark reaches; it cannot be inspected, so it needs such a pattern.
     """
     place, pattern = Path(path), None
     if any(letter in place.name for letter in "*?[") and not place.exists():
@@ -71,7 +72,7 @@ def find_file_stream(stream: Stream, path: str) -> FileStream:
 
 
 def _unseen(stream: Stream, path: str, pattern: str) -> FileStream:
-    """A directory without files: its text is taken to have a header, and its columns to be as declared."""
+    """A directory without files: text is assumed to have a header, and columns to be as declared."""
     kind, suffix = find_format([Path(pattern)], stream.name)
     return FileStream(Source(stream, path, kind, separator_of(suffix), has_header=True), pattern)
 
@@ -87,13 +88,13 @@ def _wanted(stream: Stream, path: str, pattern: str | None) -> str:
 
 
 def _endings(files: Sequence[Path]) -> str:
-    """A pattern for names like these: whatever else comes into the directory is left alone."""
+    """A pattern for names like these; other files that appear in the directory are ignored."""
     endings = sorted({"".join(_ending(one)) for one in files})
     return f"*{endings[0]}" if len(endings) == 1 else "*{" + ",".join(endings) + "}"
 
 
 def _ending(file: Path) -> Sequence[str]:
-    """From the ending that tells the format on, such as `.csv.gz`."""
+    """The name from the ending that tells the format on, such as `.csv.gz`."""
     suffixes = file.suffixes
     first = next(i for i in reversed(range(len(suffixes))) if suffixes[i].lower() in FORMATS)
     return suffixes[first:]

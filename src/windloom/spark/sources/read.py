@@ -1,7 +1,7 @@
-"""Reading a stream's data from files: the format by its ending, the columns by the catalog.
+"""Reads the data of a stream from files: the format from the ending, the columns from the catalog.
 
-Text has no types of its own, so a field that does not fit its declared type is an error, never a silent NULL; and its
-columns are found by their names, where it has names.
+Text has no types, so a field that does not fit its declared type is an error, never a silent NULL; its
+columns are found by their names, if it has names.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ FORMATS = {
     ".orc": "orc",
 }
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-#: Lines of JSON looked at to learn the names of its fields.
+#: The number of lines of JSON read to learn the names of its fields.
 _LOOKED_AT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file or directory, looked at but not yet read.
+    """A file or directory, inspected but not yet read.
 
     `fields` are the names of the columns of text in the order of the file, or the declared columns by another spelling;
-    None says that the file could not be looked at.
+    None means that the file could not be inspected.
     """
 
     stream: Stream
@@ -54,11 +54,11 @@ class Source:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns as the data spell them."""
+        """The columns as spelled in the data."""
         return self.fields or tuple(self.stream.columns)
 
     def read(self, spark: SparkSession) -> DataFrame:
-        # Columns of CSV by their place: a header may hold anything, the same name twice included.
+        # Columns of CSV are found by their place: a header may hold anything, even the same name twice.
         by_place = self.format == "csv" and self.fields is not None
         columns = [f"_{i}" for i in range(len(self.names))] if by_place else list(self.names)
         reader = spark.read.format(self.format).options(**self.options(enforceSchema=by_place))
@@ -69,7 +69,7 @@ class Source:
             return frame if self.fields is None else self.select(frame, columns)
 
     def options(self, enforceSchema: bool) -> dict[str, bool | str]:
-        """Options of Spark's reader. A header that was not looked at is checked by Spark, unless it is told not to."""
+        """Options of Spark's reader. Spark checks a header that was not inspected, unless it is told not to."""
         options: dict[str, bool | str] = {"mode": "FAILFAST"} if self.format in ("csv", "json") else {}
         if self.format == "csv":
             options |= {"sep": self.separator, "header": self.has_header, "enforceSchema": enforceSchema}
@@ -77,7 +77,7 @@ class Source:
         return options
 
     def schema(self, columns: Sequence[str]) -> str:
-        """The declared types under the given names, in the order of the data."""
+        """The declared types with the given names, in the order of the data."""
         kinds = [self._type(name) for name in self.names]
         return ", ".join(f"{_quoted(column)} {kind}" for column, kind in zip(columns, kinds, strict=True))
 
@@ -92,7 +92,7 @@ class Source:
 
 
 def find_source(stream: Stream, path: str) -> Source:
-    """Look at a file or directory of Parquet, CSV, JSON lines or ORC, without Spark."""
+    """Inspects a file or directory of Parquet, CSV, JSON lines or ORC, without Spark."""
     if "://" in path:
         kind, suffix = find_format([Path(path)], stream.name)
         return Source(stream, path, kind, separator_of(suffix), has_header=True)
@@ -100,7 +100,7 @@ def find_source(stream: Stream, path: str) -> Source:
 
 
 def look_at(stream: Stream, place: Path, files: Sequence[Path]) -> Source:
-    """The source that `place` is, by the files in it: at least one, all of one format."""
+    """The source at `place`, from the files in it: at least one, all of one format."""
     kind, suffix = find_format(files, stream.name)
     literal = local_path(place)
     try:
@@ -116,12 +116,12 @@ def look_at(stream: Stream, place: Path, files: Sequence[Path]) -> Source:
 
 
 def read_source(spark: SparkSession, stream: Stream, path: str) -> DataFrame:
-    """The data as a batch DataFrame of the stream's declared columns, or of all columns where the file has types."""
+    """The data as a batch DataFrame with the declared columns of the stream, or all columns if the file has types."""
     return find_source(stream, path).read(spark)
 
 
 def local_path(path: Path) -> str:
-    """A path of this machine as Spark takes it literally, whatever its working directory and default file system."""
+    """A path of this machine in the form that Spark takes literally, whatever its working directory and file system."""
     return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path.absolute()))
 
 
@@ -151,7 +151,7 @@ def files_in(place: Path) -> list[Path]:
 
 
 def find_format(files: Sequence[Path], stream: str) -> tuple[str, str]:
-    """The format of all files, and the ending that tells it."""
+    """The format of all files, and the ending that shows it."""
     endings = [next((one.lower() for one in reversed(file.suffixes) if one.lower() in FORMATS), "") for file in files]
     for file, ending in zip(files, endings, strict=True):
         if not ending:
@@ -174,7 +174,7 @@ def separator_of(suffix: str) -> str:
 
 
 def _open(file: Path) -> TextIO | None:
-    """The text of a file; None where only Spark knows how to unpack it."""
+    """The text of a file; None if only Spark can unpack it."""
     if file.suffix.lower() in (".zst", ".zstd", ".lz4", ".snappy", ".deflate"):
         return None
     opener = _OPENERS.get(file.suffix.lower(), open)
@@ -209,7 +209,7 @@ def _look_at_csv(stream: Stream, path: str, files: Sequence[Path], separator: st
 
 
 def _header(stream: Stream, row: list[str]) -> list[str | None]:
-    """The declared column that each field names; none at all where the first line holds data.
+    """The declared column that each field names; none at all if the first line holds data.
 
     A header names the time column, or most of its fields are names of columns.
     """
@@ -231,14 +231,14 @@ def _check_columns(stream: Stream, file: Path, row: list[str], names: list[str |
         if names.count(column) != 1:
             what = "no" if column not in names else "more than one"
             raise WindloomError(
-                f"stream '{stream.name}' is declared with a column '{column}', and its data have {what} such column",
+                f"stream '{stream.name}' is declared with a column '{column}', and its data has {what} such column",
                 f"the header of '{file}' is {', '.join(row)}",
                 near_names(column, row) if what == "no" else "give each column of the file a name of its own",
             )
 
 
 def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
-    """The declared columns as the fields spell them. A field may be missing, but not under a name much like it."""
+    """The declared columns as the fields spell them. A field may be missing, but not with a similar name instead."""
     lines = _open(file)
     if lines is None:
         return None
@@ -258,7 +258,7 @@ def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
             hint = near_names(column, others)
             if column == stream.time or hint.startswith("did you mean"):
                 raise WindloomError(
-                    f"stream '{stream.name}' is declared with a column '{column}' that its data do not have",
+                    f"stream '{stream.name}' is declared with a column '{column}' that its data does not have",
                     f"the fields of '{file}' are {', '.join(found)}",
                     hint,
                 )

@@ -1,4 +1,4 @@
-"""Checkpoints and answers on any file system Spark reaches: local directories directly, others through Hadoop."""
+"""Checkpoints and answers on any file system that Spark reaches: local directories directly, others through Hadoop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STARTING = "a process that is just starting"
 
 
 def absolute_place(path: str | Path) -> str:
-    """A directory of this machine as an absolute path; a URL as it stands."""
+    """A directory of this machine as an absolute path; a URL unchanged."""
     text = str(path)
     if text.startswith("file:"):
         text = re.sub(r"^file:/*", "/", text)
@@ -47,9 +47,9 @@ def _is_remote(place: str) -> bool:
 
 
 class HadoopStorage:
-    """Files of a Hadoop file system. It needs rename to be atomic, as HDFS has it; object stores have committers.
+    """Files of a Hadoop file system, whose rename must be atomic, as on HDFS.
 
-    The lock is a file that its owner renews; it is free again when that has not happened for a minute.
+    The lock is a file that its owner renews; it is free again if that has not happened for a minute.
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
@@ -65,7 +65,7 @@ class HadoopStorage:
         self._renewal: tuple[threading.Thread, threading.Event] | None = None
 
     def _file_context(self, conf: Any) -> Any | None:
-        """What renames onto a file in one go; not every file system has it."""
+        """An API that renames onto an existing file atomically; not every file system has it."""
         try:
             return self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path("").toUri(), conf)
         except Py4JJavaError:
@@ -111,7 +111,7 @@ class HadoopStorage:
             return
         if self._fs.rename(unfinished, target):
             return
-        # It does not rename onto a file; what is there is an earlier copy of the same round.
+        # It does not rename onto an existing file, which is an earlier copy of the same round.
         self._fs.delete(target, False)
         if not self._fs.rename(unfinished, target):
             raise StorageError(
@@ -153,17 +153,17 @@ class HadoopStorage:
             thread, ended = self._renewal
             self._renewal = None
             ended.set()
-            thread.join()  # a renewal that comes later would lock it again
+            thread.join()  # a later renewal would lock it again
             self.delete(LOCK_FILE)
 
     def _renew(self, owner: str, ended: threading.Event) -> None:
         while not ended.wait(_RENEW_SECONDS):
-            # There is time for more attempts; and where a round cannot be written, the round says so.
+            # There is time for more attempts; and if a round cannot be written, the round reports it.
             with suppress(WindloomError, Py4JError):
                 self._write_lock(owner)
 
     def _held(self) -> tuple[str, float] | None:
-        """Who has locked it, and when they said so last."""
+        """Who holds the lock, and when it was renewed last."""
         held = self.read(LOCK_FILE)
         if held is None:
             return None
@@ -173,7 +173,7 @@ class HadoopStorage:
         return _STARTING, self._fs.getFileStatus(self._path(LOCK_FILE)).getModificationTime() / 1000
 
     def _create_lock(self) -> bool:
-        """False if another one came first: of all steps only this one lets two of them know of each other."""
+        """False if another one was first; only this step is atomic between two owners."""
         try:
             return bool(self._fs.createNewFile(self._path(LOCK_FILE)))
         except Py4JJavaError as error:
@@ -187,5 +187,5 @@ def _failed(what: str, root: str, name: str, error: Py4JJavaError) -> StorageErr
     return StorageError(
         f"cannot {what} '{root}/{name}'",
         str(error.java_exception.getMessage() or error.java_exception.toString()).split("\n")[0],
-        "make room or mend access to it, then start again with the same checkpoint: nothing is lost",
+        "make room or restore access to it, then start again with the same checkpoint: nothing is lost",
     )

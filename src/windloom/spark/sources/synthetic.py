@@ -9,7 +9,7 @@ FIRST_TICK = 1_767_571_200_000_000
 
 
 def synthetic_trades(spark: SparkSession, events: int, per_second: int, keys: int, seed: int = 1) -> DataFrame:
-    """`ts, symbol, price, volume`: `per_second` events a second of event time, evenly spaced, over `keys` symbols."""
+    """`ts, symbol, price, volume`: `per_second` events per second of event time, evenly spaced, over `keys` symbols."""
     step = 1_000_000 // per_second
     mixed = f"xxhash64(id, {seed})"
     key = f"pmod({mixed}, {keys})"
@@ -17,7 +17,7 @@ def synthetic_trades(spark: SparkSession, events: int, per_second: int, keys: in
     return spark.range(events, numPartitions=max(2, min(64, events // 250_000))).selectExpr(
         f"timestamp_micros({FIRST_TICK} + id * {step}) AS ts",
         f"concat('S', lpad(cast({key} AS string), {len(str(keys - 1))}, '0')) AS symbol",
-        # Prices wander with time and differ by symbol: something to look at, and no two windows alike.
+        # Prices vary with time and differ by symbol, so that charts show something and no two windows are alike.
         f"round(100 + 40 * {slow} + pmod({mixed}, 1000) / 100.0, 2) AS price",
         f"cast(1 + pmod(shiftright({mixed}, 20), 500) AS bigint) AS volume",
     )

@@ -1,1 +1,1 @@
-"""Verification: every row compared with Spark's own windows."""
+"""Verification: compares every row with Spark's own windows."""

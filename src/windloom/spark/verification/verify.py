@@ -1,6 +1,6 @@
-"""Verification: recompute a query with Spark's own `window()` (see `window_frames`) and compare row by row.
+"""Verification: recomputes a query with Spark's own `window()` (see `window_frames`) and compares row by row.
 
-Shares nothing with the plan, the slices or the kernels: the query's own expressions, Spark's grouping, Spark's sums.
+It shares nothing with the plan, the slices or the kernels, and uses the query's expressions, Spark's grouping and sums.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from windloom.spark.errors import as_windloom_errors
 from windloom.spark.intake.native import tick_sql
 from windloom.spark.verification.window_frames import windowed
 
-#: Floating-point answers agree to this, relative to Σ|x| of the window …
+#: The allowed difference of floating-point answers, relative to Σ|x| of the window …
 TOLERANCE = 1e-12
-#: … and what Spark's own sum of n values may be off, relative to Σ|x|, for each value added.
+#: … and the possible error of Spark's own sum, relative to Σ|x|, per value.
 ROUNDING = 2.0**-52
 #: Expressions over aggregates, and aggregates that users define, have no error bound of their own.
 LOOSE_TOLERANCE = 1e-9
@@ -37,7 +37,7 @@ LOOSE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """`missing`: rows Spark has and the loom has not; `extra`: the reverse; `different`: rows with another value."""
+    """`missing`: rows that only Spark has; `extra`: rows that only we have; `different`: rows with another value."""
 
     query: str
     rows: int
@@ -65,7 +65,7 @@ class Verification:
 
 
 def time_spark_window(query: Query, stream: Stream, frame: DataFrame) -> float:
-    """Seconds Spark takes for the query alone, its answers computed and thrown away."""
+    """The seconds that Spark takes for the query alone; its answers are computed and discarded."""
     computed = spark_window_frame(query, stream, frame, with_scales=False)
     begun = perf_counter()
     computed.write.format("noop").mode("overwrite").save()
@@ -73,7 +73,7 @@ def time_spark_window(query: Query, stream: Stream, frame: DataFrame) -> float:
 
 
 def spark_window_frame(query: Query, stream: Stream, frame: DataFrame, *, with_scales: bool = True) -> DataFrame:
-    """The query as a Spark user writes it; with `__n` and the scale of floating-point answers beside the answers."""
+    """The query as a Spark user writes it, with `__n` and the scale of floating-point answers as further columns."""
     source = windowed(query, stream, frame)
     groups = [F.expr(one.expression.sql).alias(f"__g{i}") for i, one in enumerate(query.group_by)]
     cards = [card_for(one, None) for one in query.aggregates]
@@ -104,7 +104,9 @@ def verify_query(query: Query, stream: Stream, frame: DataFrame, answers: pa.Tab
 def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
     """`expected` as `spark_window_frame` gives it, `answers` with the same leading columns; rows in any order."""
     keys = 2 + len(query.group_by)
-    scales = keys + len(query.outputs)  # the counts, then the scale of each aggregate; by place, as names may be taken
+    scales = keys + len(
+        query.outputs
+    )  # the counts, then the scale of each aggregate; by place, since names may be in use
     expected, answers = _sorted(expected, keys), _sorted(answers, keys)
     rows = expected.num_rows
     if expected.num_rows != answers.num_rows or not all(
@@ -133,7 +135,7 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
 
 
 def _truth(aggregate: Aggregate, sql: str) -> Column:
-    """The aggregate as Spark computes it; what users define, in plain Python from all arguments of a window."""
+    """The aggregate as Spark computes it; a user-defined one in plain Python, from all arguments of a window."""
     own = aggregate.own
     if own is None:
         return F.expr(sql)
@@ -141,7 +143,7 @@ def _truth(aggregate: Aggregate, sql: str) -> Column:
 
 
 def _refuse_unverifiable(query: Query) -> None:
-    """What is computed from an approximate answer has no bound of its own."""
+    """Refuses expressions over an approximate answer, which have no bound."""
     places = {f"__a{i}": one for i, one in enumerate(query.aggregates) if one.is_approximate}
     computed = [output.expression for output in query.outputs if output.expression is not None]
     computed += [] if query.having is None else [query.having]
@@ -149,13 +151,13 @@ def _refuse_unverifiable(query: Query) -> None:
         for place in set(expression.columns) & set(places):
             raise WindloomError(
                 f"query '{query.name}' cannot be verified",
-                f"it computes with '{places[place]}', which is approximate, and nothing bounds the outcome",
-                "verify a query that reports the aggregate as it stands",
+                f"it computes with '{places[place]}', which is approximate, so the result has no bound",
+                "verify a query that reports the bare aggregate",
             )
 
 
 def _agree(aggregate: Aggregate, expected: pa.ChunkedArray, answers: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Which approximate answers keep what is promised of them."""
+    """Which approximate answers are within their bounds."""
     card = card_for(aggregate, None)
     assert isinstance(card, ListCard)
     pairs = zip(expected.to_pylist(), answers.to_pylist(), strict=True)
@@ -165,7 +167,7 @@ def _agree(aggregate: Aggregate, expected: pa.ChunkedArray, answers: pa.ChunkedA
 def _bounds(
     expected: pa.ChunkedArray, answers: pa.ChunkedArray, scale: NDArray[np.float64] | None, count: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64] | None, float]:
-    """Allowed difference of each row, and the largest one found relative to its scale; None means exact."""
+    """The allowed difference of each row, and the largest one found relative to its scale; None means exact."""
     if not pa.types.is_floating(expected.type):
         return None, 0.0
     left, right = _numbers(expected), _numbers(answers)
@@ -197,7 +199,7 @@ def _same(left: pa.ChunkedArray, right: pa.ChunkedArray, bound: NDArray[np.float
 
 
 def _plain(value: object) -> object:
-    """A nested value, with NaN as something that equals itself."""
+    """A nested value in which NaN equals itself."""
     if isinstance(value, list):
         return [_plain(one) for one in value]
     if isinstance(value, dict):
@@ -210,7 +212,7 @@ def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
 
 
 def _sorted(table: pa.Table, keys: int) -> pa.Table:
-    renamed = table.rename_columns([f"c{i}" for i in range(table.num_columns)])  # a query may use any name, twice even
+    renamed = table.rename_columns([f"c{i}" for i in range(table.num_columns)])  # a query may use any name, even twice
     return renamed.sort_by([(f"c{i}", "ascending") for i in range(keys)])
 
 
@@ -218,7 +220,7 @@ def _unmatched(query: Query, expected: pa.Table, answers: pa.Table, keys: int) -
     left, right = _texts(expected, keys), _texts(answers, keys)
     missing, extra = set(left) - set(right), set(right) - set(left)
     doubled = len(right) - len(set(right))
-    what = "a row is there twice"
+    what = "a row appears twice"
     if missing:
         what = f"missing is {_place(query, min(missing))}"
     elif extra:
@@ -227,7 +229,7 @@ def _unmatched(query: Query, expected: pa.Table, answers: pa.Table, keys: int) -
 
 
 def _texts(table: pa.Table, keys: int) -> list[tuple[str, ...]]:
-    """Window and group of each row as people read them; NaN equals NaN, and a NULL is no text."""
+    """The window and group of each row as text; NaN equals NaN, and NULL differs from every text."""
     window = [_instants(table[i]).to_pylist() for i in range(2)]
     columns = [[str(value) for value in column] for column in window]
     columns += [[repr(value) for value in table[i].to_pylist()] for i in range(2, keys)]
@@ -235,7 +237,7 @@ def _texts(table: pa.Table, keys: int) -> list[tuple[str, ...]]:
 
 
 def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Edges of windows; positions of tuples stay numbers."""
+    """The edges of windows as instants; positions of tuples stay numbers."""
     if pa.types.is_integer(column.type):
         return column
     return pc.cast(column, pa.timestamp("us", column.type.tz and "UTC"))

@@ -1,4 +1,4 @@
-"""Tuples once for each window they lie in, by Spark alone: what answers are verified against."""
+"""The tuples once for each of their windows, by Spark alone; answers are verified against these."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from windloom.aggregates import card_for
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.spark.intake.native import instant_sql, tick_sql, timestamp_sql
@@ -30,7 +31,7 @@ def windowed(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
 
 
 def _passing(query: Query, frame: DataFrame) -> DataFrame:
-    # Spark's filter does not take a bare NULL for a condition.
+    # Spark's filter does not accept a bare NULL as a condition.
     return frame if query.where is None else frame.where(f"CAST({query.where.sql} AS BOOLEAN)")
 
 
@@ -76,9 +77,28 @@ def _from_landmark(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     return Windowed(source, F.col("__e").alias("__w"), start, F.expr(instant_sql("__w", stream.window_type)))
 
 
+def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
+    """Sessions are Spark's own.
+
+    Spark counts DISTINCT values before it merges the sessions of single tuples, and counts a value twice that two of
+    them have. Where that matters, its tuples are put into their sessions first, and counted then.
+    """
+    gap, source = f"{query.window.range_ticks} microseconds", _passing(query, frame)
+    windows = F.session_window(F.expr(timestamp_sql(stream)), gap).alias("__w")
+    truths = [card_for(one, None).truth_sql(one, tick_sql(stream)) for one in query.aggregates]
+    if any("DISTINCT" in sql for sql in truths):
+        groups = [F.expr(one.expression.sql).alias(f"__k{i}") for i, one in enumerate(query.group_by)]
+        columns = [F.col("`" + name.replace("`", "``") + "`") for name in source.columns]
+        held = source.groupBy(windows, *groups).agg(F.collect_list(F.struct(*columns)).alias("__t"))
+        source = held.select("__w", F.explode("__t").alias("__t")).select("__w", "__t.*")
+        windows = F.col("__w")
+    return Windowed(source, windows, F.col("__w.start"), F.col("__w.end"))
+
+
 #: By kind of window.
 _KINDS: dict[str, Callable[[Query, Stream, DataFrame], Windowed]] = {
     "range": _by_time,
     "landmark": _from_landmark,
     "rows": _by_position,
+    "session": _by_session,
 }

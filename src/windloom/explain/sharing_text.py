@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import gcd
 
-from windloom.explain.reasons import tree_name
-from windloom.explain.sentences import WIDTH, fact, strategy_name, techniques, wrapped
-from windloom.explain.slices import TIME, Measure, about, edge_rate, measure_of
-from windloom.explain.words import count, number, one_line, share, short_duration, shorten
+from windloom.explain.cost_views import SecondsView, work
+from windloom.explain.labels import strategy_name, techniques, tree_name
+from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
+from windloom.explain.slices import TIME, Measure, about, measure_of, rate_text
+from windloom.model.figures import count, number, share, short_duration
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.plan.costs import Advice, QueryShare, SetSeconds, SharingReport, TreeSeconds
+from windloom.plan.costs import Advice, QueryShare, SetSeconds, SharingReport
 from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
 
 _NAME_WIDTH = 28
@@ -23,13 +24,13 @@ _SHOW_ALL = "(loom.explain(sharing=True, queries=True) shows all)"
 
 def sharing_text(plan: Plan, report: SharingReport, *, all_queries: bool = False) -> str:
     lines = [*_header(plan, report)]
-    for one, costs in zip(plan.sets, report.seconds.sets, strict=True):
-        lines += ["", *_set_lines(plan, one, costs)]
-        shown = one.trees if all_queries else one.trees[:_SHOWN_TREES]
+    for partial_set, costs in zip(plan.sets, report.seconds.sets, strict=True):
+        lines += ["", *_set_lines(plan, partial_set, costs)]
+        shown = partial_set.trees if all_queries else partial_set.trees[:_SHOWN_TREES]
         for tree in shown:
-            lines += ["", *_tree_lines(plan, one, tree, costs.trees[tree.number], report, all_queries)]
-        if len(shown) < len(one.trees):
-            lines += ["", f"  … and {count(len(one.trees) - len(shown), 'more tree')} {_SHOW_ALL}"]
+            lines += ["", *_tree_lines(plan, partial_set, tree, report, all_queries)]
+        if len(shown) < len(partial_set.trees):
+            lines += ["", f"  … and {count(len(partial_set.trees) - len(shown), 'more tree')} {_SHOW_ALL}"]
     return "\n".join(lines) + "\n"
 
 
@@ -38,31 +39,33 @@ def _header(plan: Plan, report: SharingReport) -> Iterator[str]:
     trees = count(sum(1 for _ in plan.trees), "tree")
     yield f"Sharing: {queries}, {count(len(plan.sets), 'set')} of partials, {trees}"
     yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
-    total, alone = report.seconds.total, sum(one.alone for one in report.queries.values())
-    yield f"  predicted {work(total)} of work a second of event time (constants: {report.seconds.source})"
+    total, alone = report.seconds.total, sum(query.alone for query in report.queries.values())
+    yield f"  predicted {work(total)} of event time (constants: {report.seconds.source})"
     if alone > 0:
         yield f"  every query alone: {work(alone)}; sharing saves {share(max(0.0, 1 - total / alone))}"
     if report.seconds.job:
-        yield f"  of this {work(report.seconds.job)} to start a Spark job a round"
+        yield f"  of this {work(report.seconds.job)} to start a Spark job per round"
 
 
 #: Regularity from which on it is worth telling.
 _EVENLY = 0.5
 
 
-def _set_lines(plan: Plan, one: PartialSet, costs: SetSeconds) -> Iterator[str]:
-    known = one.statistics
-    yield shorten(f"Set {one.number}: partials of {one_line(one.stream)}", WIDTH)
-    strategy = f"{one.strategy}, chosen by predicted time" if plan.strategy == "auto" else one.strategy
+def _set_lines(plan: Plan, partial_set: PartialSet, costs: SetSeconds) -> Iterator[str]:
+    known = partial_set.statistics
+    yield shorten(f"Set {partial_set.number}: partials of {one_line(partial_set.stream)}", WIDTH)
+    strategy = f"{partial_set.strategy}, chosen by predicted time" if plan.strategy == "auto" else partial_set.strategy
     yield from fact("strategy", strategy)
-    groups = "one group" if not one.group_by else f"{number(known.groups)} groups ({known.groups_source})"
+    groups = "one group" if not partial_set.group_by else f"{number(known.groups)} groups ({known.groups_source})"
     yield from fact("statistics", f"{number(known.event_rate)} tuples/s ({known.rate_source}), {groups}")
     length = short_duration(round(known.round_length * TICKS_PER_SECOND))
     evenly = ", tuples at even distances (measured)" if known.regularity >= _EVENLY else ""
     yield from fact("", f"a round of {length} ({known.round_source}){evenly}")
-    held = known.events_per_second / (one.edges.edges_per_second * known.groups)
-    rate = edge_rate(one.edges, measure_of(one))
-    yield from fact("slices", f"{rate}, {about(one.edges)}{number(held)} tuples a slice and group{_thin(held)}")
+    held = known.events_per_second / (partial_set.edges.edges_per_second * known.groups)
+    rate = rate_text(partial_set, partial_set.edges)
+    yield from fact(
+        "slices", f"{rate}, {about(partial_set.edges)}{number(held)} tuples per slice and group{_thin(held)}"
+    )
     yield from fact("once for all", f"{work(costs.scan)} to scan, {work(costs.partials)} to bring partials over,")
     yield from fact("", f"{work(costs.merge)} to put them in order: {share(costs.shared / costs.total)} of the set")
 
@@ -74,34 +77,34 @@ def _thin(held: float) -> str:
 
 
 def _tree_lines(
-    plan: Plan, one: PartialSet, tree: Tree, costs: TreeSeconds, report: SharingReport, everything: bool
+    plan: Plan, partial_set: PartialSet, tree: Tree, report: SharingReport, everything: bool
 ) -> Iterator[str]:
-    yield f"  {tree_name(plan, one, tree).capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
-    measure = measure_of(one)
-    yield from fact("slices", edge_rate(tree.edges, measure), 4)
-    if len(tree.queries) > 1:
-        yield from fact(
-            "weaveability", f"{about(tree.edges)}{share(tree.weaveability)} of its queries' edges are common", 4
-        )
-    combine = sum(costs.techniques)
-    parts = f"{work(costs.own)} for slices of its own, {work(combine)} to combine, {work(costs.answers)} to answer"
-    yield from fact("cost", f"{work(costs.total)} = {parts}", 4)
-    yield from fact("technique", techniques(one, tree, tree.queries), 4)
+    yield f"  {tree_name(plan, partial_set, tree).capitalize()}: {count(len(tree.queries), 'query', 'queries')}"
+    measure = measure_of(partial_set)
+    yield from fact("slices", rate_text(partial_set, tree.edges), 4)
+    if len(tree.queries) > 1 and partial_set.window.is_sliced:
+        common = share(report.common[partial_set.number, tree.number])
+        yield from fact("weaveability", f"{about(tree.edges)}{common} of its queries' edges are common", 4)
+    for label, text in SecondsView(plan, report.seconds).tree_facts(partial_set, tree):
+        yield from fact(label, text, 4)
+    yield from fact("technique", techniques(partial_set, tree, tree.queries), 4)
     label = "apart from"
-    for merger in report.mergers.get((one.number, tree.number), ())[:_SHOWN_MERGERS]:
-        other = one.trees[merger.other]
+    for merger in report.mergers.get((partial_set.number, tree.number), ())[:_SHOWN_MERGERS]:
+        other = partial_set.trees[merger.other]
         common = f"{share(merger.weaveability)} of the edges are common"
         more = f"one tree for both would take {work(abs(merger.more))} {'more' if merger.more >= 0 else 'less'}"
-        reason = f"{common}; {more}{_foreign(tree, other, tree_name(plan, one, other), measure)}"
+        reason = f"{common}; {more}{_foreign(tree, other, tree_name(plan, partial_set, other), measure)}"
         yield from fact(
-            label, f"{tree_name(plan, one, other)} ({count(len(other.queries), 'query', 'queries')}): {reason}", 4
+            label,
+            f"{tree_name(plan, partial_set, other)} ({count(len(other.queries), 'query', 'queries')}): {reason}",
+            4,
         )
         label = ""
     yield ""
     shown = tree.queries
     if not everything and len(shown) > _SHOWN_QUERIES:
         shown = tuple(sorted(shown, key=lambda each: (-report.queries[each.name].seconds, each.name))[:_SHOWN_QUERIES])
-    slides = {each.name: each.query.window.slide_ticks for each in one.queries}
+    slides = {each.name: each.query.window.slide_ticks for each in partial_set.queries}
     yield from _query_lines(shown, slides, report, measure)
     if len(shown) < len(tree.queries):
         yield f"    … and {len(tree.queries) - len(shown):,} that cost less {_SHOW_ALL}"
@@ -173,19 +176,6 @@ def _why(query: Query, found: QueryShare, slides: dict[str, int], measure: Measu
 
 
 def _advice(advice: tuple[Advice, ...], seconds: float, measure: Measure) -> str:
-    least = min(one.saves for one in advice) / seconds
-    slides = " or ".join(measure.short(one.slide_ticks) for one in advice)
+    least = min(each.saves for each in advice) / seconds
+    slides = " or ".join(measure.short(each.slide_ticks) for each in advice)
     return f"a slide of {slides} would save {'' if len(advice) == 1 else 'at least '}{share(least)} of its cost"
-
-
-def work(seconds: float) -> str:
-    """Seconds of work a second of event time.
-
-    >>> work(0.25), work(0.00312), work(4.2e-5), work(3e-9), work(0.0)
-    ('250 ms/s', '3.12 ms/s', '42 µs/s', '0.003 µs/s', '0 µs/s')
-    """
-    if seconds >= 1:
-        return f"{number(seconds)} s/s"
-    if seconds >= 1e-3:
-        return f"{number(seconds * 1e3)} ms/s"
-    return f"{number(seconds * 1e6)} µs/s"

@@ -1,16 +1,11 @@
-"""Numbers, durations and names as people read them; every explanation speaks through these."""
+"""Lengths and periods of time as people read them, however long they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import log10
 
+from windloom.model.figures import number
 from windloom.model.time import TICKS_PER_SECOND, format_duration
-from windloom.model.windows import Window
-from windloom.model.words import count as count
-from windloom.model.words import number as number
-from windloom.model.words import share as share
-from windloom.model.words import short_duration as short_duration
 
 _TICKS_PER_YEAR = 31_557_600 * TICKS_PER_SECOND  # of 365.25 days
 _LONG = (
@@ -62,44 +57,3 @@ def period(ticks: int) -> str:
 
 def is_astronomic(ticks: int) -> bool:
     return ticks // _TICKS_PER_YEAR >= _ASTRONOMIC_YEARS
-
-
-def windows_of_a_tuple(windows: Iterable[Window]) -> str:
-    """In how many windows of queries a tuple lies.
-
-    >>> windows_of_a_tuple([TimeWindow(60, 10), LandmarkWindow(60)])
-    '6 windows, and in every later one of 1 landmark query'
-    """
-    found = [one.windows_per_tuple for one in windows]
-    growing = found.count(None)
-    text = f"{number(sum(one for one in found if one is not None))} windows"
-    return text + (
-        f", and in every later one of {count(growing, 'landmark query', 'landmark queries')}" if growing else ""
-    )
-
-
-def one_line(text: str) -> str:
-    """Any text on one line and safe to print: names and SQL may hold line breaks and control characters.
-
-    >>> one_line("SELECT a\\n  FROM b\\x1b[31m")
-    'SELECT a FROM b�[31m'
-    """
-    return "".join(letter if letter.isprintable() else "�" for letter in " ".join(text.split()))
-
-
-def shorten(text: str, width: int) -> str:
-    """
-    >>> shorten("a rather long name", 8)
-    'a rathe…'
-    """
-    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
-
-
-def listing(parts: Iterable[str], at_most: int = 6) -> str:
-    """
-    >>> listing(["a", "b", "c"], at_most=2)
-    'a, b and 1 more'
-    """
-    every = list(parts)
-    shown = ", ".join(every[:at_most])
-    return shown if len(every) <= at_most else f"{shown} and {len(every) - at_most} more"

@@ -1,0 +1,36 @@
+"""Last ticks: the event time of the latest tuple of a cell, by which sessions know where they end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.card import Planned, Refuse, ValueCard
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.kernels.families.algebra import LOWEST, MAX_INT, Family, MaxInt
+from windloom.model.aggregate import Aggregate
+from windloom.model.types import DataType
+from windloom.weave.cut import Cut, Read
+from windloom.weave.updates import keep_largest
+
+
+class LastTicks(ValueCard):
+    """No function asks for it: windows do."""
+
+    kinds = ("last_tick",)
+
+    def family(self, planned: Planned) -> Family:
+        return MAX_INT
+
+    def weave(self, planned: Planned, cut: Cut, read: Read) -> AnyLifted:
+        largest = np.full(len(cut.grid), LOWEST)
+        keep_largest(*cut.where(read, None), cut.tuples.tick.integers, largest)
+        return Lifted((MaxInt(cut.taken(largest)),))
+
+    def neutral(self, planned: Planned, count: int) -> AnyLifted:
+        return Lifted((MaxInt(np.full(count, LOWEST)),))
+
+    def lower(
+        self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse
+    ) -> pa.Array:
+        raise AssertionError("no function is answered from last ticks")

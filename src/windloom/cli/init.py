@@ -1,0 +1,240 @@
+"""`windloom init`: a commented catalog from the columns of a file, to be read, changed and run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from windloom.errors import WindloomError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Names that a time column often has, the likeliest first.
+_TIME_NAMES = ("ts", "timestamp", "time", "event_time", "eventtime", "datetime", "created_at", "date", "at", "when")
+_SUFFIXES = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".orc")
+#: Units of whole numbers that are times of this century, by their size.
+_UNITS = (("s", 1e9, 1e10), ("ms", 1e12, 1e13), ("us", 1e15, 1e16))
+_ROWS = 10_000
+#: Names that mean something else where a column may stand.
+_KEYWORDS = re.compile(
+    "all|and|any|as|between|by|case|cast|create|cross|date|distinct|else|end|false|filter|for|from|group|having|in|"
+    "interval|is|join|left|like|limit|not|null|on|or|order|over|partition|query|range|right|row|rows|select|slide|some|"
+    "stream|table|then|time|timestamp|top|true|union|using|when|where|window|with",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """The column taken for event time, its unit if it is a whole number, and why it was taken."""
+
+    column: str
+    unit: str | None
+    why: str
+
+
+@click.command(
+    epilog="Example: windloom init trades.parquet",
+    short_help="Write a catalog from a file's columns, to start from.",
+)
+@click.argument("file", type=click.Path())
+@click.option("--out", default=None, metavar="CATALOG", help="File to write; by default named after FILE, in '.cql'.")
+@click.option("--name", default=None, help="Name of the stream; by default that of FILE.")
+def init(file: str, out: str | None, name: str | None) -> None:
+    """Write a catalog for the data of FILE: Parquet, CSV, JSON lines or ORC, or a directory of these.
+
+    The event time is guessed by type and name, and said. Nothing is overwritten.
+    """
+    source = _first_file(Path(file))
+    rows = _read(source)
+    time = guess_time(rows)
+    stream = name or re.sub(r"\W+", "_", Path(file).stem.partition(".")[0]).strip("_").lower() or "events"
+    target = Path(out or f"{stream}.cql")
+    text = catalog_text(stream, rows, time, file, target)
+    try:
+        with target.open("x", encoding="utf-8") as writer:
+            writer.write(text)
+    except FileExistsError:
+        raise WindloomError(f"'{target}' is there already", "nothing is overwritten", "give another --out") from None
+    except OSError as error:
+        raise WindloomError(f"cannot write '{target}'", str(error), "give another --out") from None
+    click.echo(f"wrote {target}: stream {stream} of {rows.num_columns} columns, event time {time.column} ({time.why})")
+    click.echo(f"next:  windloom explain {target}\n       windloom run {target} --stream {stream}={file}")
+
+
+def guess_time(rows: pa.Table) -> Time:
+    """A timestamp, a whole number of the size of an instant, or a date; among several, by name and then by place."""
+    import pyarrow as pa
+
+    kinds = {field.name: field.type for field in rows.schema}
+    by_name = sorted(kinds, key=lambda name: _TIME_NAMES.index(name.lower()) if name.lower() in _TIME_NAMES else 99)
+    for name in by_name:
+        if pa.types.is_timestamp(kinds[name]):
+            is_only = sum(1 for kind in kinds.values() if pa.types.is_timestamp(kind)) == 1
+            return Time(name, None, "the only timestamp" if is_only else "a timestamp; there are others")
+    for name in by_name:
+        if pa.types.is_integer(kinds[name]) and (unit := _unit(rows[name])) is not None:
+            return Time(name, unit, f"its numbers look like {unit} since 1970")
+    for name in by_name:
+        if pa.types.is_date(kinds[name]):
+            return Time(name, None, "a date, since there is no timestamp")
+    raise WindloomError(
+        "no column looks like a time",
+        f"the columns are {', '.join(f'{name} {kind}' for name, kind in list(kinds.items())[:12])}",
+        "write the catalog by hand: CREATE STREAM name (…) TIME column; a string that Spark can cast will do",
+    )
+
+
+def catalog_text(stream: str, rows: pa.Table, time: Time, file: str, target: Path) -> str:
+    """A stream, and two queries that any data can answer."""
+    import pyarrow as pa
+
+    columns = ",\n".join(f"  {_quoted(field.name)} {_type_name(field.type)}" for field in rows.schema)
+    others = [field for field in rows.schema if field.name != time.column]
+    key = next((one.name for one in others if pa.types.is_string(one.type) or pa.types.is_dictionary(one.type)), None)
+    number = next((one.name for one in others if _is_number(one.type)), None)
+    source = _quoted(stream)
+    figures = "count(*) AS n"
+    if number is not None:
+        figures = f"avg({_quoted(number)}) AS average, max({_quoted(number)}) AS highest"
+    head, tail = ("", "") if key is None else (f"{_quoted(key)}, ", f" GROUP BY {_quoted(key)}")
+    unit = "" if time.unit is None else f" UNIT {time.unit}"
+    return f"""-- Made by `windloom init {file}`: read it, change it, run it.
+--   windloom explain {target}    shows the plan, without data
+--   windloom run {target} --stream {stream}={file}    answers the queries
+
+-- TIME is the event time: {time.column}, {time.why}.
+-- DELAY says how late a tuple may come and still count; it matters for streams only.
+CREATE STREAM {source} (
+{columns}
+) TIME {_quoted(time.column)}{unit} DELAY 10 seconds;
+
+-- A window of one minute that moves on by six seconds: every six seconds the last minute is counted.
+CREATE QUERY per_minute AS
+  SELECT count(*) AS n FROM {source} [RANGE 1 minute SLIDE 6 seconds];
+
+-- Many more windows cost little: queries of one grouping share what is aggregated.
+CREATE QUERY last_hour AS
+  SELECT {head}{figures}
+  FROM {source} [RANGE 1 hour SLIDE 5 minutes]{tail};
+"""
+
+
+def _first_file(path: Path) -> Path:
+    files = sorted(one for one in path.rglob("*") if one.name[0] not in "._") if path.is_dir() else [path]
+    found = next((one for one in files if one.is_file() and one.suffix.lower() in _SUFFIXES), None)
+    if found is None:
+        fact = "there is no such file" if not path.exists() else "nothing there has an ending that is known"
+        raise WindloomError(f"cannot read '{path}'", fact, f"give a file, or a directory, of {', '.join(_SUFFIXES)}")
+    return found
+
+
+def _read(path: Path) -> pa.Table:
+    """Some rows; a schema alone does not tell the unit of a whole number."""
+    import pyarrow as pa
+
+    try:
+        rows = _READERS[path.suffix.lower()](path)
+    except (pa.ArrowException, OSError) as error:
+        first = str(error).partition("\n")[0]
+        raise WindloomError(f"cannot read '{path}'", first, "check that the file is what its ending says") from None
+    if not rows.num_columns:
+        raise WindloomError(f"'{path}' has no columns", "the file is empty", "give a file with data, or a header")
+    return rows
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        batches = file.iter_batches(_ROWS)
+        return pa.Table.from_batches([next(batches)] if file.metadata.num_rows else [], file.schema_arrow)
+
+
+def _read_csv(path: Path) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.csv as pcsv
+
+    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    with pcsv.open_csv(path, parse_options=pcsv.ParseOptions(delimiter=separator)) as reader:
+        return _in_utc(pa.Table.from_batches([reader.read_next_batch()]))
+
+
+def _read_json(path: Path) -> pa.Table:
+    import pyarrow.json as pjson
+
+    return _in_utc(pjson.read_json(path))
+
+
+def _in_utc(rows: pa.Table) -> pa.Table:
+    """Times in text are instants to Spark, in the zone of its session."""
+    import pyarrow as pa
+
+    fields = [
+        pa.field(one.name, pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(one.type) else one
+        for one in rows.schema
+    ]
+    return rows.cast(pa.schema(fields), safe=False)
+
+
+def _read_orc(path: Path) -> pa.Table:
+    import pyarrow.orc as orc
+
+    return orc.read_table(path)
+
+
+_READERS: Mapping[str, Callable[[Path], Any]] = {
+    ".parquet": _read_parquet,
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".json": _read_json,
+    ".jsonl": _read_json,
+    ".ndjson": _read_json,
+    ".orc": _read_orc,
+}
+
+
+def _unit(column: pa.ChunkedArray) -> str | None:
+    import pyarrow.compute as pc
+
+    largest = pc.max(column).as_py()
+    return next((unit for unit, least, most in _UNITS if largest is not None and least <= largest < most), None)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _quoted(name: str) -> str:
+    """A name as CQL takes it whatever it is made of."""
+    is_plain = re.fullmatch(r"[a-z][a-z0-9_]*", name, re.IGNORECASE) and not _KEYWORDS.fullmatch(name)
+    return name if is_plain else f"`{name.replace('`', '``')}`"
+
+
+def _type_name(kind: pa.DataType) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pa.types.is_dictionary(kind):
+        return _type_name(kind.value_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"ARRAY<{_type_name(kind.value_type)}>"
+    names = {
+        "bool": "BOOLEAN", "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT",
+        "uint8": "SMALLINT", "uint16": "INT", "uint32": "BIGINT", "uint64": "DECIMAL(20, 0)", "halffloat": "FLOAT",
+        "float": "FLOAT", "double": "DOUBLE", "date32[day]": "DATE", "date64[ms]": "DATE", "binary": "BINARY",
+        "large_binary": "BINARY",
+    }  # fmt: skip
+    return names.get(str(kind), "STRING")

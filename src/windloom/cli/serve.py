@@ -1,0 +1,208 @@
+"""`windloom serve`: a loom that runs on, with an HTTP API, a page and metrics, until it is told to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from windloom.cli.follow import FollowOptions, stop_signals, wait_for_end
+from windloom.cli.options import (
+    check_plan_options,
+    intake_option,
+    load_loom,
+    paths_of,
+    plan_options,
+    session_options,
+    showing_progress,
+    stream_option,
+)
+from windloom.cli.rounds import view_of
+from windloom.errors import WindloomError
+
+if TYPE_CHECKING:
+    from windloom.engine import Loom
+    from windloom.engine.streaming import Handle
+    from windloom.service.running import Rejected
+    from windloom.service.server import Place
+    from windloom.service.service import Limits
+
+
+def _place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--behind-proxy", is_flag=True, help="A proxy in front speaks TLS; needs --token-file."),
+        click.option("--tls-key", default=None, metavar="FILE", help="Its private key."),
+        click.option("--tls-cert", default=None, metavar="FILE", help="Certificate, to serve https."),
+        click.option(
+            "--token-file",
+            default=None,
+            metavar="FILE",
+            help="Lines 'admin: TOKEN' and 'read: TOKEN'; who may do what.",
+        ),
+        click.option(
+            "--port", type=click.IntRange(1, 65535), default=8470, show_default=True, help="Port to listen on."
+        ),
+        click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
+    ):
+        command = option(command)
+    return command
+
+
+def _limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--strict", is_flag=True, help="Refuse a catalog with errors; else its good queries are served."),
+        click.option(
+            "--time-limit", type=click.FloatRange(0.1), default=30.0, show_default=True, help="Seconds per request."
+        ),
+        click.option(
+            "--max-cost",
+            type=click.FloatRange(0, min_open=True),
+            default=None,
+            metavar="SECONDS",
+            help="Refuse queries predicted to add more work per second of event time, such as 0.05.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
+        click.option("--idle-after", default=None, metavar="DURATION", help="As of `windloom run --follow`."),
+        click.option(
+            "--keep", default=None, metavar="DURATION", help="History kept for questions and queries to come."
+        ),
+        click.option(
+            "--files", type=click.IntRange(min=1), default=None, metavar="N", help="Most new files per round."
+        ),
+        click.option("--trigger", default=None, metavar="DURATION", help="A round this often; default: as data come."),
+        click.option(
+            "--checkpoint", default=None, metavar="DIR", help="What a restart needs; by default '_checkpoint' in --out."
+        ),
+        click.option("--out", required=True, metavar="DIR", help="Directory of the answers, as Parquet."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(
+    epilog="Example: windloom serve trades.cql --stream trades=incoming --out live",
+    short_help="Answer streams for as long as wanted, with an HTTP API and a page.",
+)
+@click.argument("catalog", type=click.Path())
+@stream_option
+@_stream_options
+@_place_options
+@_limit_options
+@plan_options
+@intake_option
+@session_options
+def serve(
+    catalog: str,
+    streams: tuple[str, ...],
+    out: str,
+    host: str,
+    port: int,
+    token_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    behind_proxy: bool,
+    max_cost: float | None,
+    time_limit: float,
+    strict: bool,
+    strategy: str,
+    slicing: str,
+    technique: str,
+    intake: str,
+    cores: str,
+    memory: str | None,
+    conf: tuple[str, ...],
+    **following: Any,
+) -> None:
+    """Answer every query of CATALOG as files appear, and serve queries, answers and rounds over HTTP.
+
+    The page is at http://127.0.0.1:8470, the API under /api/v1, figures for Prometheus at /metrics. Only this machine
+    is served unless --host says otherwise, which needs tokens and TLS: docs/service.md. SIGTERM and Ctrl-C stop after
+    the round that runs; the same command goes on where it was.
+    """
+    place_of, limits_of = _service_parts()
+    check_plan_options(strategy, slicing, technique, intake)
+    if "://" in out:
+        raise WindloomError(
+            f"--out '{out}' is not a directory of this machine",
+            "the service reads answers back from it",
+            "give a local directory; `windloom run --follow` writes to other file systems",
+        )
+    others: dict[str, Any] = {"history": (), "handover": None, "finish": False}
+    options = FollowOptions.of(streams, out, None, **following, **others)
+    place = place_of(host, port, token_file, tls_cert, tls_key, behind_proxy)
+    limits = limits_of(seconds=time_limit, max_cost=max_cost)
+    plan = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
+    _serve(catalog, options, plan, (cores, memory, conf), place, limits, strict=strict)
+
+
+def _service_parts() -> tuple[type[Place], type[Limits]]:
+    try:
+        from windloom.service.server import Place
+        from windloom.service.service import Limits
+    except ModuleNotFoundError as error:
+        raise WindloomError(
+            "`windloom serve` needs packages that are not installed",
+            f"'{error.name}' is missing",
+            "pip install 'windloom[serve]'",
+        ) from None
+    return Place, Limits
+
+
+def _serve(
+    catalog: str,
+    options: FollowOptions,
+    plan: Mapping[str, Any],
+    session: tuple[str, str | None, tuple[str, ...]],
+    place: Place,
+    limits: Limits,
+    *,
+    strict: bool,
+) -> None:
+    from windloom.service.loading import Relay
+    from windloom.service.serving import serving
+
+    tokens = place.tokens()
+    with place.open() as listening:
+        loom, rejected = _load(catalog, options, session, strict=strict)
+        rounds, out = Relay(), Path(str(options.out))
+        with stop_signals() as asked, view_of(as_json=False) as view:
+            rounds.connect(view.show)
+            handle = loom.start(**options.start, **plan, progress=rounds)
+            with serving(handle, loom.streams, out, rounds, place, listening, tokens, limits, rejected):
+                _say_where(place, handle, rejected)
+                wait_for_end(handle, asked, view)
+    click.echo(f"{'stopped' if asked.is_set() else 'ended'}: {view.totals}")
+    click.echo(f"answers are in {options.out}, the checkpoint is {options.checkpoint}: the same command goes on")
+
+
+def _load(
+    catalog: str, options: FollowOptions, session: tuple[str, str | None, tuple[str, ...]], *, strict: bool
+) -> tuple[Loom, list[Rejected]]:
+    """A loom of the catalog's streams, with their data, and of those of its queries that are right."""
+    from windloom.service.loading import load_queries
+    from windloom.spark.sources.file_streams import find_file_stream
+
+    with showing_progress() as progress:
+        loom = load_loom(catalog, *session, progress, with_queries=False)
+        places = paths_of(loom, catalog, options.streams, "--stream")
+        found = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
+        for name, one in found.items():
+            loom.stream(name, one.read(loom.spark, options.files))
+        progress("planning")
+        return loom, load_queries(loom, catalog, strict=strict)
+
+
+def _say_where(place: Place, handle: Handle, rejected: list[Rejected]) -> None:
+    count = len(handle.queries)
+    lines = [f"serving {count:,} {'query' if count == 1 else 'queries'} at {place.address}"]
+    lines += [f"left out: {one.error.message} (the page shows why; --strict would refuse)" for one in rejected]
+    click.echo("\n".join(lines), err=True)

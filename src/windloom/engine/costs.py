@@ -1,0 +1,34 @@
+"""In which terms a plan's cost is told: predicted seconds, or the operations that the papers count."""
+
+from __future__ import annotations
+
+from windloom.errors import WindloomError, near_names
+from windloom.explain import explain_svg
+from windloom.explain.cost_views import CostView, PaperView, SecondsView
+from windloom.optimizer.cost.constants import Constants, load_constants
+from windloom.optimizer.cost.paper import paper_costs
+from windloom.optimizer.estimate import estimate_plan
+from windloom.plan.physical import Plan
+
+COSTS = ("seconds", "paper")
+
+
+def check_cost(name: str) -> None:
+    if name not in COSTS:
+        fact = "a plan costs predicted seconds, or operations as the papers count them"
+        raise WindloomError(f"unknown cost '{name}'", fact, near_names(name, list(COSTS)))
+
+
+def cost_view(plan: Plan, name: str, constants: Constants) -> CostView:
+    check_cost(name)
+    if name == "paper":
+        return PaperView(plan, paper_costs(plan))
+    return SecondsView(plan, estimate_plan(plan, constants))
+
+
+def picture_of(plan: Plan) -> str:
+    """The plan as notebooks show it."""
+    return explain_svg(plan, cost_view(plan, "seconds", load_constants()))
+
+
+Plan.drawn = picture_of

@@ -1,0 +1,119 @@
+"""What notebooks show, and answers in the forms that people work with there: pandas, polars, a chart."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import pyarrow as pa
+
+from windloom.errors import WindloomError, near_names
+from windloom.explain.canvas import escape
+
+#: Lines that can still be told apart.
+_MOST_LINES = 10
+
+
+class Picture(str):
+    """An SVG file: text to programs, a picture in notebooks."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+class AnswerViews:
+    """Answers of one query as pandas, polars or a chart, for whatever hands them out as Arrow."""
+
+    @abstractmethod
+    def arrow(self, name: str) -> pa.Table: ...
+
+    @abstractmethod
+    def grouping(self, name: str) -> list[str]:
+        """The grouping columns of a query."""
+
+    def pandas(self, name: str) -> Any:
+        """The rows of a query as a pandas DataFrame."""
+        return self.arrow(name).to_pandas()
+
+    def polars(self, name: str) -> Any:
+        """The rows of a query as a polars DataFrame, where polars is installed."""
+        if find_spec("polars") is None:
+            raise WindloomError("polars is not installed", "it is not needed for anything else", "pip install polars")
+        return import_module("polars").from_arrow(self.arrow(name))
+
+    def plot(self, name: str, column: str | None = None) -> Picture:
+        """A column of a query over time, a line per group; by default the first that is a number."""
+        rows = self.arrow(name)
+        groups = self.grouping(name)
+        wanted = _figure(rows, groups, column)
+        return _lines(rows, groups, wanted, f"{wanted} of {name}")
+
+
+def _figure(rows: pa.Table, groups: Sequence[str], column: str | None) -> str:
+    fields = [one for one in rows.schema if one.name not in ("window_start", "window_end", *groups)]
+    numbers = [one.name for one in fields if _is_number(one.type)]
+    if column is None and numbers:
+        return str(numbers[0])
+    if column is not None and column in numbers:
+        return column
+    what = "the query has no column of numbers" if column is None else f"column '{column}' is not one of numbers"
+    known = near_names(column or "", numbers) if numbers else "read the rows instead: arrow(name), or pandas(name)"
+    raise WindloomError(f"there is nothing to plot: {what}", f"its columns are {', '.join(rows.column_names)}", known)
+
+
+def _lines(rows: pa.Table, groups: Sequence[str], figure: str, title: str) -> Picture:
+    from windloom.report.charts import Series, line_chart
+
+    rows = rows.sort_by("window_end")
+    ends, values = rows["window_end"].to_pylist(), rows[figure].cast(pa.float64()).to_pylist()
+    keys = list(zip(*(rows[name].to_pylist() for name in groups), strict=True)) if groups else [()] * len(ends)
+    found: dict[tuple[Any, ...], list[tuple[Any, float | None]]] = {}
+    for key, end, value in zip(keys, ends, values, strict=True):
+        found.setdefault(key, []).append((end, value))
+    shown = sorted(found.items(), key=lambda one: repr(one[0]))[:_MOST_LINES]
+    series = [Series(", ".join(map(str, key)) or figure, points) for key, points in shown]
+    left_out = len(found) - len(shown)
+    label = f"{figure}; {left_out:,} more groups are not shown" if left_out else figure
+    return Picture(line_chart(series, y_label=label, title=title))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def facts_table(caption: str, facts: Mapping[str, object]) -> str:
+    """Names and values as an HTML table; all text is escaped."""
+    cell = "style='text-align:left'"
+    rows = "".join(
+        f"<tr><th {cell}>{escape(name)}</th><td {cell}>{escape(_told(value))}</td></tr>"
+        for name, value in facts.items()
+        if value is not None
+    )
+    return f"<table><caption>{escape(caption)}</caption>{rows}</table>"
+
+
+def rows_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join("<tr>" + "".join(f"<td>{escape(_told(value))}</td>" for value in row) + "</tr>" for row in rows)
+    return f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table>"
+
+
+def _told(value: object) -> str:
+    match value:
+        case None:
+            return "–"
+        case bool() | str():
+            return str(value)
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.3f}"
+        case Mapping():
+            return ", ".join(f"{name} {_told(one)}" for name, one in value.items())
+        case _:
+            return str(value)

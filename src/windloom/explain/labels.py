@@ -1,0 +1,117 @@
+"""What the parts of a plan are called: trees, sets, components, techniques, answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from windloom.explain.lines import one_line, shorten
+from windloom.model.figures import count, number
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.model.windows import Window
+from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Tree
+
+_COMPONENT_WIDTH = 40
+
+
+def tree_name(plan: Plan, partial_set: PartialSet, tree: Tree) -> str:
+    """Trees are numbered within their set, so the set's number goes before when there are several."""
+    return f"tree {tree.number}" if len(plan.sets) == 1 else f"tree {partial_set.number}.{tree.number}"
+
+
+def strategy_name(plan: Plan) -> str:
+    """With `auto`, also what that was, which may differ from set to set."""
+    chosen = sorted({partial_set.strategy for partial_set in plan.sets} - {plan.strategy})
+    return f"{plan.strategy} ({', '.join(chosen)})" if chosen else plan.strategy
+
+
+def predicate_text(partial_set: PartialSet) -> str:
+    return "every tuple" if partial_set.where is None else one_line(partial_set.where.sql)
+
+
+def grouping(partial_set: PartialSet) -> str:
+    return ", ".join(one_line(part.sql) for part in partial_set.group_by) or "none"
+
+
+def counting(partial_set: PartialSet) -> str | None:
+    """How the tuples of a set of windows of rows are counted; None where slices are of time."""
+    if partial_set.counted_by is None:
+        return None
+    keys = ", ".join(one_line(part.sql) for part in partial_set.counted_by)
+    return f"tuples of each {keys} in order of time" if keys else "all tuples in order of time"
+
+
+def techniques(partial_set: PartialSet, tree: Tree, queries: Iterable[PlannedQuery]) -> str:
+    """Which technique answers each component that these queries of the tree ask for."""
+    if not partial_set.window.is_sliced:
+        return "none: a window is one cell"
+    wanted = {part for planned in queries for part in planned.query.components}
+    by_technique: dict[str, list[str]] = {}
+    for part, technique in zip(partial_set.components, tree.techniques, strict=True):
+        if part.component in wanted:
+            by_technique.setdefault(technique, []).append(component_name(str(part.component)))
+    return "; ".join(f"{', '.join(parts)} by {technique}" for technique, parts in by_technique.items())
+
+
+def component_name(text: str) -> str:
+    return shorten(one_line(text), _COMPONENT_WIDTH)
+
+
+def property_names(part: PlannedComponent) -> list[str]:
+    """What the operation of a component is known to be."""
+    return [str(has.name).lower().replace("_", " ") for has in part.family.has]
+
+
+def windows_over(plan: Plan, stream: Stream) -> list[Window]:
+    """The windows of all queries through which a stream is read."""
+    return [window for planned in plan.queries for window in planned.query.source.windows_over(stream.name)]
+
+
+def windows_of_a_tuple(windows: Iterable[Window]) -> str:
+    """In how many windows of queries a tuple lies.
+
+    >>> from windloom.model import LandmarkWindow, TimeWindow
+    >>> windows_of_a_tuple([TimeWindow(60, 10), LandmarkWindow(60)])
+    '6 windows, and in every later one of 1 landmark query'
+    """
+    found = [window.windows_per_tuple for window in windows]
+    growing = found.count(None)
+    text = f"{number(sum(each for each in found if each is not None))} windows"
+    return text + (
+        f", and in every later one of {count(growing, 'landmark query', 'landmark queries')}" if growing else ""
+    )
+
+
+def answer_text(planned: PlannedQuery) -> str:
+    """Columns of the answer, and which rows are reported."""
+    text = output_text(planned.query)
+    having = planned.query.having
+    return text if having is None else f"{text} HAVING {one_line(spelled_out(planned.query, having.sql))}"
+
+
+def output_text(query: Query) -> str:
+    """The answer's columns behind the window, as the user would write them: `symbol, avg(price) AS p`."""
+    parts = [_named(grouping.expression.sql, grouping.name) for grouping in query.group_by]
+    for output in query.outputs:
+        if output.aggregate is not None:
+            parts.append(_named(str(query.aggregates[output.aggregate]), output.name))
+        elif output.expression is not None:
+            parts.append(_named(spelled_out(query, output.expression.sql), output.name))
+    return one_line(", ".join(parts))
+
+
+def _named(sql: str, name: str) -> str:
+    return sql if sql == name else f"{sql} AS {name}"
+
+
+def spelled_out(query: Query, sql: str) -> str:
+    """SQL over a query's aggregates and groupings, with those written in place of `__a0`, `__g0`, …"""
+
+    def spell(match: re.Match[str]) -> str:
+        index = int(match.group(2))
+        if match.group(1) == "a":
+            return str(query.aggregates[index])
+        return query.group_by[index].expression.sql
+
+    return re.sub(r"\b__([ag])(\d+)\b", spell, sql)

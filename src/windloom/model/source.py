@@ -1,0 +1,41 @@
+"""What a query reads: a stream through a window. A join of such is one more class of source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from windloom.model.windows import Window
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedStream:
+    """One stream through one window: `trades [RANGE 1 hour SLIDE 1 minute] AS t`.
+
+    The alias only qualifies names in the text of the query: sources that differ in it are equal.
+
+    >>> from windloom.model.windows import TimeWindow
+    >>> source = WindowedStream("trades", TimeWindow(10, 5), "t")
+    >>> source == WindowedStream("trades", TimeWindow(10, 5)), source.streams
+    (True, ('trades',))
+    """
+
+    stream: str
+    window: Window  # that answers report on
+    alias: str | None = field(default=None, compare=False)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it reads, in the order in which it names them: together they decide when windows close."""
+        return (self.stream,)
+
+    def windows_over(self, stream: str) -> tuple[Window, ...]:
+        """The windows through which it reads one stream; none if it does not."""
+        return (self.window,) if stream == self.stream else ()
+
+    def __str__(self) -> str:
+        text = f"{self.stream} {self.window}"
+        return text if self.alias is None else f"{text} AS {self.alias}"
+
+
+#: Every class of source has `window`, `streams` and `windows_over`.
+Source = WindowedStream

@@ -1,0 +1,88 @@
+"""Session windows: `[SESSION GAP 5 minutes]`, of each group the tuples between two pauses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windloom.model.aggregate import Component
+from windloom.model.figures import short_duration
+from windloom.model.time import format_duration
+from windloom.model.windows.window import Window
+
+#: The tick of the latest tuple of a session, which tells where it ends.
+LAST_TICK = Component("last_tick")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindow(Window):
+    """Of each group, `[first, last + gap)` of tuples of which each comes at most the gap after the one before it.
+
+    To slicings and costs a session is a stretch of the gap, which it fills at least. Its cells are not cut at edges:
+    a cell is a session, or what has come of it so far.
+
+    >>> SessionWindow(300_000_000).short, str(SessionWindow(300_000_000))
+    ('session / 5 min', '[SESSION GAP 5 minutes]')
+    """
+
+    gap_ticks: int
+
+    kind = "session"
+    example = "[SESSION GAP 5 minutes]"
+    plural = "session windows"
+    keeps_slices = False
+    is_sliced = False
+    rolls_up = False  # a pause of all groups together is not one of each
+
+    def __post_init__(self) -> None:
+        self._check([("gap", self.gap_ticks)])
+
+    @property
+    def range_ticks(self) -> int:
+        return self.gap_ticks
+
+    @property
+    def slide_ticks(self) -> int:
+        return self.gap_ticks
+
+    @property
+    def offset_ticks(self) -> int:
+        return 0
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        return (LAST_TICK,)
+
+    def with_slide(self, slide_ticks: int) -> SessionWindow:
+        return SessionWindow(slide_ticks)
+
+    @property
+    def set_identity(self) -> tuple[str, ...]:
+        return ("session", format_duration(self.gap_ticks))
+
+    @property
+    def native_obstacle(self) -> str | None:
+        return "has session windows, which are not cut at edges that Spark could group by"
+
+    @property
+    def wide_obstacle(self) -> str | None:
+        return "its sessions end at another tick in every group"
+
+    def _written(self) -> str:
+        return f"SESSION GAP {format_duration(self.gap_ticks)}"
+
+    def _short_lengths(self) -> str:
+        return f"session / {short_duration(self.gap_ticks)}"
+
+    def intervals_text(self) -> str:
+        gap = short_duration(self.gap_ticks)
+        return f"[first, last + {gap}) of tuples of a group that come at most {gap} after each other"
+
+    def tuple_text(self) -> str:
+        return "lies in exactly one window"
+
+    def slices_text(self, slices: str) -> str:
+        return "is one cell, which grows with every tuple"
+
+    @property
+    def cells_text(self) -> str:
+        return f"a cell is a session of a group, which ends when no tuple comes for {format_duration(self.gap_ticks)}"

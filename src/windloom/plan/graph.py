@@ -1,0 +1,159 @@
+"""The plan as a graph: streams → scans → sets → trees → answers, every node knowing its inputs.
+
+A node that takes several inputs, such as the fold of a join, stands between trees and answers and needs nothing new
+here but its class: readers of the graph follow `inputs` and never ask what a node is fed by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from windloom.model.stream import Stream
+from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+from windloom.plan.scans import Scan
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """`id` is unique in a plan, and `inputs` are ids of nodes that stand before this one."""
+
+    kind: ClassVar[str]
+
+    id: str
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNode(Node):
+    """Where tuples come from."""
+
+    kind: ClassVar[str] = "stream"
+
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class ScanNode(Node):
+    """One reading of a stream."""
+
+    kind: ClassVar[str] = "scan"
+
+    scan: Scan
+
+
+@dataclass(frozen=True, slots=True)
+class SetNode(Node):
+    """The cells of one partial set; it has no inputs where no tuple can be part of it."""
+
+    kind: ClassVar[str] = "set"
+
+    partial_set: PartialSet
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNode(Node):
+    """Queries that are answered from slices of their own."""
+
+    kind: ClassVar[str] = "tree"
+
+    partial_set: PartialSet
+    tree: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerNode(Node):
+    """The answers of one query, which go to the table of its shape."""
+
+    kind: ClassVar[str] = "answer"
+
+    planned: PlannedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class PlanGraph:
+    """`nodes` stand in an order in which every node follows its inputs."""
+
+    nodes: tuple[Node, ...]
+    _by_id: dict[str, Node] = field(init=False, repr=False, compare=False)
+    _consumers: dict[str, list[Node]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_id: dict[str, Node] = {}
+        consumers: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            assert node.id not in by_id, f"two nodes are called {node.id}"
+            assert all(each in by_id for each in node.inputs), f"{node.id} stands before one of its inputs"
+            by_id[node.id] = node
+            consumers[node.id] = []
+            for each in node.inputs:
+                consumers[each].append(node)
+        object.__setattr__(self, "_by_id", by_id)
+        object.__setattr__(self, "_consumers", consumers)
+
+    def __getitem__(self, node_id: str) -> Node:
+        return self._by_id[node_id]
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """Every pair of a node and one that takes it as an input."""
+        return tuple((each, node.id) for node in self.nodes for each in node.inputs)
+
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if not node.inputs)
+
+    def inputs_of(self, node: Node) -> tuple[Node, ...]:
+        return tuple(self._by_id[each] for each in node.inputs)
+
+    def consumers_of(self, node: Node) -> tuple[Node, ...]:
+        return tuple(self._consumers[node.id])
+
+    def behind(self, node: Node) -> tuple[Node, ...]:
+        """All nodes that the node feeds, directly or through others."""
+        found: dict[str, Node] = {}
+        waiting = list(self._consumers[node.id])
+        while waiting:
+            other = waiting.pop()
+            if other.id not in found:
+                found[other.id] = other
+                waiting += self._consumers[other.id]
+        return tuple(other for other in self.nodes if other.id in found)
+
+
+def graph_of(plan: Plan) -> PlanGraph:
+    return PlanGraph(tuple(_nodes(plan)))
+
+
+def _nodes(plan: Plan) -> Iterator[Node]:
+    for stream in plan.streams:
+        yield StreamNode(stream_id(stream.name), (), stream)
+    fed_by: dict[int, str] = {}
+    for scan in plan.scans:
+        node = ScanNode(f"scan:{scan.number}", (stream_id(scan.stream),), scan)
+        fed_by.update({fed.number: node.id for fed in scan.feeds})
+        yield node
+    for partial_set in plan.sets:
+        yield SetNode(
+            set_id(partial_set), (fed_by[partial_set.number],) if partial_set.number in fed_by else (), partial_set
+        )
+    for partial_set in plan.sets:
+        for tree in partial_set.trees:
+            yield TreeNode(tree_id(partial_set, tree), (set_id(partial_set),), partial_set, tree)
+    for partial_set in plan.sets:
+        for tree in partial_set.trees:
+            for planned in tree.queries:
+                yield AnswerNode(f"answer:{planned.name}", (tree_id(partial_set, tree),), planned)
+
+
+def stream_id(name: str) -> str:
+    return f"stream:{name}"
+
+
+def set_id(partial_set: PartialSet) -> str:
+    return f"set:{partial_set.number}"
+
+
+def tree_id(partial_set: PartialSet, tree: Tree) -> str:
+    return f"tree:{partial_set.number}.{tree.number}"

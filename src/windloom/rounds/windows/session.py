@@ -1,0 +1,116 @@
+"""Sessions in rounds: what comes joins the open sessions of its group; one is closed when the frontier is past its end.
+
+A tuple at the very end of a session still belongs to it, as it does for Spark. So a session is not complete when the
+frontier reaches its end, but when it has passed it. A tuple is late if a session of its own would be complete already.
+It may come behind the frontier and still be in time: then it joins open sessions, or bridges two of them, but no
+session that is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.aggregates.lifted import Lifted
+from windloom.kernels.cells.locate import Lanes
+from windloom.kernels.cells.sessions import session_starts
+from windloom.model.time import TICK_MIN
+from windloom.model.windows import Window
+from windloom.plan.physical import PartialSet, PlannedQuery
+from windloom.plan.scans import WovenSet
+from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.cells import Cells, keep_cells, move_cells
+from windloom.rounds.exact import kept_from
+from windloom.rounds.parts import Part
+from windloom.rounds.positions import Positions
+from windloom.rounds.state import History, State
+from windloom.rounds.windows.life import Landmark, Left, Life, Located, Marks, Span, Turn
+from windloom.weave.grid import Grid
+from windloom.weave.tuples import Tuples
+
+Ints = NDArray[np.int64]
+
+#: Of a set of sessions, the place of LAST_TICK among its components: behind COUNT(*).
+_LAST = 1
+
+
+class SessionLife(Life):
+    weaves_again = False  # which tuples of a past round were late is not logged
+
+    def in_time(self, window: Window, tuples: Tuples, closed: int) -> Tuples:
+        return tuples.since(closed - window.range_ticks)
+
+    def grid(self, tuples: Tuples, fed: WovenSet, one: PartialSet) -> Grid:
+        return tuples.sessions(fed.groups, one.window.range_ticks, () if fed.bit is None else (fed.bit,))
+
+    def joined(self, one: PartialSet, cells: Cells, closed: int) -> Cells:
+        starts = np.empty_like(cells.starts)
+        session_starts(cells.starts, _lasts(cells), cells.group_bounds, one.window.range_ticks, closed, starts)
+        return cells if (starts == cells.starts).all() else move_cells(cells, starts)
+
+    def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
+        kept_after = turn.closed[one.number] - turn.history_ticks
+        kept = _lasts(cells) + one.window.range_ticks >= kept_after
+        if kept.all():
+            return Left(cells, history)
+        return Left(keep_cells(cells, kept), history.forget(kept_after))
+
+    def interval(self, after: int, until: int) -> tuple[int, int]:
+        return after - 1, until - 1  # ends that the frontier has passed, not those that it has reached
+
+    def told_apart(self, one: PartialSet, state: State) -> tuple[int, ...]:
+        closed = state.closed_of(one)
+        return (closed - one.window.range_ticks,) if closed > TICK_MIN else ()
+
+    def held_from(self, window: Window, seen: int | None) -> int | None:
+        # A session that begins earlier may have begun with tuples that nobody held.
+        return None if seen is None else seen + window.range_ticks + 1
+
+    def located(self, cells: Cells, groups: slice, part: Part, marks: Marks, span: Span | None) -> Located:
+        """A row for every session; each is a cell."""
+        bounds = cells.group_bounds[groups.start : groups.stop + 1]
+        own = slice(int(bounds[0]), int(bounds[-1]))
+        starts, ends = cells.starts[own], _lasts(cells)[own] + part.windows.ranges[0]
+        sizes, found = [np.zeros(1, np.int64)], []
+        for query in range(len(part.windows)):
+            wanted = (ends > part.after[query]) & (ends <= part.until[query]) & (starts >= part.since[query])
+            before = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
+            sizes.append(np.diff(before[bounds - bounds[0]]))
+            found.append(np.flatnonzero(wanted))
+        rows = np.concatenate(found)
+        lo = (rows + own.start).astype(np.int32)
+        lanes = Lanes(np.cumsum(np.concatenate(sizes)), starts[rows], lo, lo + np.int32(1), np.empty(0, np.int32))
+        return Located(lanes, ends[rows])
+
+    def lost(
+        self, one: PartialSet, planned: PlannedQuery, held: Behind, state: State, landmarks: Mapping[str, Landmark]
+    ) -> tuple[Mask, Mask]:
+        is_late = held.starts < state.closed_of(one) - one.window.range_ticks
+        is_asked = held.starts >= state.since.get(planned.name, TICK_MIN)
+        return is_late & is_asked, ~is_late & is_asked
+
+    def own_after(self, planned: PlannedQuery, state: State, closed: int) -> int:
+        return TICK_MIN if planned.name in state.fresh else closed - 1
+
+    def holds_back(self, window: Window, since: int, closed: int) -> bool:
+        return True  # however long it is, a session that began earlier is not complete
+
+    def first_exact(
+        self, one: PartialSet, planned: PlannedQuery, history: History, state: State, positions: Positions
+    ) -> int | None:
+        """Sessions that begin where everything is kept are complete; of earlier ones nobody knows."""
+        seen, lowest = state.seen.get(one.stream), kept_from(one, planned, history)
+        return None if seen is None or lowest == TICK_MIN else min(lowest, seen + one.window.range_ticks + 1)
+
+    def last_start(self, window: Window, closed: int) -> int:
+        return closed - window.range_ticks - 1
+
+
+def _lasts(cells: Cells) -> Ints:
+    """The tick of the latest tuple of every cell."""
+    lifted = cells.lifted[_LAST]
+    assert isinstance(lifted, Lifted)
+    found: Ints = lifted.parts[0].value
+    return found

@@ -1,0 +1,118 @@
+"""Who may do what: tokens from a file, compared in constant time, and sessions for the page."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from windloom.errors import WindloomError
+
+COOKIE = "windloom_session"
+SESSION_SECONDS = 12 * 3600
+_MOST_SESSIONS = 1_000
+_SHORTEST_TOKEN = 16
+_FORM = "write a line 'admin: TOKEN', and perhaps 'read: TOKEN', with tokens of 16 characters or more"
+
+
+class Level(IntEnum):
+    NONE = 0
+    READ = 1
+    ADMIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Digests only: the tokens themselves are not kept."""
+
+    digests: tuple[tuple[bytes, Level], ...]
+
+    def level_of(self, token: str) -> Level:
+        """Every digest is compared, so that the time tells nothing of which, or how much, was right."""
+        given, found = _digest(token), Level.NONE
+        for digest, level in self.digests:
+            if hmac.compare_digest(digest, given):
+                found = max(found, level)
+        return found
+
+
+def read_tokens(path: str) -> Tokens:
+    """`admin: TOKEN` and `read: TOKEN` lines; a line without a word before it is an admin token."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WindloomError(
+            f"cannot read the token file '{path}'",
+            str(error),
+            "give a file that the user of this process may read; " + _FORM,
+        ) from None
+    found = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        word, colon, rest = line.partition(":")
+        level = {"admin": Level.ADMIN, "read": Level.READ}.get(word.strip().lower()) if colon else Level.ADMIN
+        token = rest.strip() if colon else line
+        if level is None or len(token) < _SHORTEST_TOKEN or " " in token:
+            raise WindloomError(
+                f"line {number} of the token file '{path}' is not a token",
+                "it is too short, has spaces, or begins with a word other than 'admin' and 'read'",
+                _FORM,
+            )
+        found.append((_digest(token), level))
+    if not found:
+        raise WindloomError(f"the token file '{path}' holds no token", "nobody could use the service", _FORM)
+    return Tokens(tuple(found))
+
+
+class Sessions:
+    """Cookies of those who logged in; kept in memory, so a restart asks for the token again."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[Level, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, level: Level) -> str:
+        session = secrets.token_urlsafe(32)
+        with self._lock:
+            self._known[_digest(session)] = (level, self._clock() + SESSION_SECONDS)
+            while len(self._known) > _MOST_SESSIONS:
+                self._known.popitem(last=False)
+        return session
+
+    def level_of(self, session: str) -> Level:
+        with self._lock:
+            level, until = self._known.get(_digest(session), (Level.NONE, 0.0))
+        return level if self._clock() < until else Level.NONE
+
+    def close(self, session: str) -> None:
+        with self._lock:
+            self._known.pop(_digest(session), None)
+
+
+class Gate:
+    """Without tokens everyone who reaches the service is an administrator: it listens to this machine only then."""
+
+    def __init__(self, tokens: Tokens | None, sessions: Sessions | None = None) -> None:
+        self.tokens, self.sessions = tokens, sessions or Sessions()
+
+    def level_of(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Level:
+        if self.tokens is None:
+            return Level.ADMIN
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self.tokens.level_of(token.strip())
+        return self.sessions.level_of(cookies.get(COOKIE, ""))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

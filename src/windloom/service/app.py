@@ -1,0 +1,45 @@
+"""The application: routes behind the shield, errors in one form, a description of the API."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from windloom import __version__
+from windloom.errors import WindloomError
+from windloom.service import faults
+from windloom.service.models import Failure
+from windloom.service.routes import answers, health, page, plan, queries, rounds, session
+from windloom.service.service import Service
+from windloom.service.shield import Shield
+
+API = "/api/v1"
+_ABOUT = "Sliding-window queries over streams: list, add, replace and remove them, ask once, and read their answers."
+
+
+def make_app(service: Service) -> ASGIApp:
+    app = FastAPI(
+        title="Windloom",
+        version=__version__,
+        description=_ABOUT,
+        openapi_url=f"{API}/openapi.json",
+        # FastAPI's own pages load scripts from elsewhere; `page/api.html` shows the description without.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        responses={422: {"model": Failure, "description": "What is wrong with the request, and what to do."}},
+    )
+    app.state.service = service
+    for one in (queries, answers, plan, rounds):
+        app.include_router(one.router, prefix=API)
+    for open_one in (session, health):
+        app.include_router(open_one.router)
+    app.include_router(page.router, include_in_schema=False)
+    app.add_exception_handler(WindloomError, faults.on_windloom_error)
+    app.add_exception_handler(HTTPException, faults.on_http_error)
+    app.add_exception_handler(RequestValidationError, faults.on_invalid)
+    app.add_exception_handler(RecursionError, faults.on_recursion)
+    app.add_exception_handler(Exception, faults.on_unexpected)
+    return Shield(app, service)

@@ -1,0 +1,101 @@
+"""Answers as JSON, CSV or an Arrow stream."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from windloom.service.models import Rows
+
+FORMATS = {
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "arrow": "application/vnd.apache.arrow.stream",
+}
+
+
+def as_rows(table: pa.Table) -> Rows:
+    columns = [[plain(value) for value in column.to_pylist()] for column in table.columns]
+    return Rows(
+        columns=table.column_names,
+        types=[str(field.type) for field in table.schema],
+        rows=[list(row) for row in zip(*columns, strict=True)],
+    )
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it.
+
+    >>> plain(Decimal("1.50")), plain(float("nan")), plain(datetime(2026, 1, 5, tzinfo=UTC)), plain([b"a"])
+    ('1.50', 'NaN', '2026-01-05T00:00:00Z', ['61'])
+    """
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return value if abs(value) < 2**53 else str(value)
+        case float():
+            return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
+        case datetime():
+            return value.astimezone(UTC).isoformat().replace("+00:00", "Z") if value.tzinfo else value.isoformat()
+        case date() | time():
+            return value.isoformat()
+        case Decimal() | timedelta():
+            return str(value)
+        case bytes():
+            return value.hex()
+        case dict():
+            return {str(key): plain(one) for key, one in value.items()}
+        case list() | tuple():
+            return [plain(one) for one in value]
+        case _:
+            return str(value)
+
+
+def csv_bytes(table: pa.Table) -> bytes:
+    file = io.BytesIO()
+    pcsv.write_csv(_flat(table), file)
+    return file.getvalue()
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Dictionaries decoded, lists and structures as JSON text."""
+    made = []
+    for column in table.columns:
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            made.append(column.cast(kind.value_type))
+        elif pa.types.is_nested(kind):
+            texts = [None if one is None else json.dumps(plain(one)) for one in column.to_pylist()]
+            made.append(pa.chunked_array([pa.array(texts, pa.string())]))
+        else:
+            made.append(column)
+    return pa.table(made, names=table.column_names)
+
+
+def arrow_pieces(table: pa.Table) -> Iterator[bytes]:
+    """The stream, batch by batch."""
+    file = io.BytesIO()
+
+    def taken() -> bytes:
+        data = file.getvalue()
+        file.seek(0)
+        file.truncate()
+        return data
+
+    with pa.ipc.new_stream(file, table.schema) as writer:
+        for batch in table.to_batches(max_chunksize=65_536):
+            writer.write_batch(batch)
+            yield taken()
+    yield taken()
+
+
+ENCODERS: dict[str, Callable[[pa.Table], bytes | Iterator[bytes]]] = {"csv": csv_bytes, "arrow": arrow_pieces}

@@ -1,0 +1,85 @@
+"""Errors as the service tells them: what the user can act on, and nothing of the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from windloom.engine.results import UnknownQueryError
+from windloom.errors import QueryError, WindloomError
+from windloom.service.models import Failure, Problem
+
+#: Two or more names after slashes, or a drive; a single one may be a division in a query.
+_PATH = re.compile(r"(?:file:/{1,3}|hdfs://|s3a?://)[^\s'\",;)]+|(?<![\w.)\]…])(?:/[\w.@+~=%-]+){2,}/?")
+_CODES = {401: "a token is needed", 403: "this token may not do that", 404: "there is nothing at this address"}
+
+
+class RefusedError(WindloomError):
+    """A refusal with a status of its own."""
+
+    def __init__(self, status: int, message: str, detail: str = "", hint: str = "") -> None:
+        super().__init__(message, detail, hint)
+        self.status = status
+
+
+def without_paths(text: str) -> str:
+    """The last name of every path instead of the path.
+
+    >>> without_paths("cannot write '/data/live/answers/manifest.json': disk full")
+    "cannot write '…/manifest.json': disk full"
+    >>> without_paths("price / volume/2 of trades")
+    'price / volume/2 of trades'
+    """
+    return _PATH.sub(lambda found: "…/" + found.group().rstrip("/").rpartition("/")[2], text)
+
+
+def problem_of(error: WindloomError) -> Problem:
+    if isinstance(error, QueryError):  # it quotes what it was given, caret and all
+        return Problem(message=error.message, detail=error.detail, hint=error.hint)
+    return Problem(
+        message=without_paths(error.message), detail=without_paths(error.detail), hint=without_paths(error.hint)
+    )
+
+
+def failed(status: int, problem: Problem) -> JSONResponse:
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    return JSONResponse(Failure(error=problem).model_dump(), status, headers)
+
+
+def on_windloom_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, WindloomError)
+    if isinstance(error, RefusedError):
+        return failed(error.status, problem_of(error))
+    return failed(404 if isinstance(error, UnknownQueryError) else 422, problem_of(error))
+
+
+def on_recursion(request: Request, error: Exception) -> JSONResponse:
+    return failed(
+        422, Problem(message="the query is nested too deeply", hint="write it with fewer parentheses or conditions")
+    )
+
+
+def on_unexpected(request: Request, error: Exception) -> JSONResponse:
+    return failed(500, Problem(message="something went wrong here", hint="the log of the service says what"))
+
+
+def on_http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    told = _CODES.get(error.status_code, str(error.detail))
+    return failed(error.status_code, Problem(message=told))
+
+
+def on_invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    facts = [f"{_place(one['loc'])}: {one['msg']}" for one in error.errors()[:5]]
+    return failed(422, Problem(message="the request does not fit", detail="; ".join(facts)[:500]))
+
+
+def _place(location: Sequence[object]) -> str:
+    # Names that were sent may be anything; places of ours are short.
+    return ".".join(str(part)[:40] for part in location)

@@ -1,0 +1,59 @@
+"""Loading a catalog query by query: one that is wrong does not keep the others from being served."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from windloom.engine import Loom
+from windloom.engine.running.progress import RoundProgress
+from windloom.errors import WindloomError
+from windloom.language import parse_catalog
+from windloom.service.feed import HISTORY
+from windloom.service.running import Rejected
+
+
+def load_queries(loom: Loom, path: str, *, strict: bool) -> list[Rejected]:
+    """Register the queries of a catalog whose streams are registered, with their data; the wrong ones are returned.
+
+    With `strict`, the first that is wrong is raised.
+    """
+    rejected: list[Rejected] = []
+    for entry in parse_catalog(Path(path).read_text(encoding="utf-8"), source=Path(path).name).queries:
+        try:
+            entry.parse(loom.streams)  # tells mistakes by their place in the catalog
+            loom.query(entry.name, entry.text)
+        except WindloomError as error:
+            if strict:
+                raise
+            rejected.append(Rejected(entry.name, entry.text, error))
+    if not loom.queries:
+        if rejected:
+            raise rejected[0].error
+        raise WindloomError(
+            "there is no query to serve", "the catalog creates none", "write CREATE QUERY name AS SELECT …; in it"
+        )
+    return rejected
+
+
+class Relay:
+    """Rounds to all that are connected; each is told those that were done before, too."""
+
+    def __init__(self) -> None:
+        self._done: deque[RoundProgress] = deque(maxlen=HISTORY)
+        self._to: list[Callable[[RoundProgress], None]] = []
+        self._lock = threading.Lock()
+
+    def __call__(self, done: RoundProgress) -> None:
+        with self._lock:
+            self._done.append(done)
+            for to in self._to:
+                to(done)
+
+    def connect(self, to: Callable[[RoundProgress], None]) -> None:
+        with self._lock:
+            for done in self._done:
+                to(done)
+            self._to.append(to)

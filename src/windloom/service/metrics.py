@@ -1,0 +1,89 @@
+"""Figures for Prometheus: what rounds did, how far streams are behind, what queries are predicted to cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from windloom.engine.running.progress import RoundProgress
+from windloom.errors import WindloomError
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Metrics:
+    """A registry of its own, so that several looms of one process do not meet."""
+
+    def __init__(self, costs: Callable[[], Mapping[str, float]], watchers: Callable[[], int]) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.rounds = Counter("windloom_rounds", "Rounds done by this process.", registry=registry)
+        self.round_seconds = Histogram(
+            "windloom_round_seconds", "Seconds per round.", buckets=_SECONDS, registry=registry
+        )
+        self.stage_seconds = Histogram(
+            "windloom_stage_seconds", "Seconds per stage of a round.", ["stage"], buckets=_SECONDS, registry=registry
+        )
+        self.events = Counter("windloom_events", "Tuples taken into partials.", registry=registry)
+        self.rows = Counter("windloom_rows", "Rows written to the sinks.", registry=registry)
+        self.untimed = Counter("windloom_untimed", "Tuples without a usable time.", registry=registry)
+        self.late = Counter("windloom_late", "Late tuples.", ["stream", "fate"], registry=registry)
+        self.lag = Gauge(
+            "windloom_lag_seconds", "Seconds that a stream is behind the clock.", ["stream"], registry=registry
+        )
+        self.state_bytes = Gauge("windloom_state_bytes", "Bytes of the cells that are kept.", registry=registry)
+        self.queries = Gauge("windloom_queries", "Queries of the last round.", registry=registry)
+        self.trees = Gauge("windloom_trees", "Trees of the last round.", registry=registry)
+        self.plan_version = Gauge("windloom_plan_version", "Version of the last round's plan.", registry=registry)
+        self.requests = Counter("windloom_requests", "Requests answered, by status.", ["status"], registry=registry)
+        self.errors = Counter("windloom_errors", "Requests that failed unexpectedly.", registry=registry)
+        self.up = Gauge("windloom_up", "Whether the stream is running.", registry=registry)
+        Gauge("windloom_watchers", "Event streams that are open.", registry=registry).set_function(watchers)
+        registry.register(_Costs(costs))
+
+    def add(self, done: RoundProgress) -> None:
+        self.rounds.inc()
+        self.round_seconds.observe(done.total_seconds)
+        for stage, seconds in done.seconds.items():
+            self.stage_seconds.labels(stage).observe(seconds)
+        self.events.inc(done.events)
+        self.rows.inc(done.results)
+        self.untimed.inc(done.untimed)
+        for stream, late in done.late.items():
+            for fate, number in late.items():
+                self.late.labels(stream, fate).inc(number)
+        for stream, lag in done.lags.items():
+            if lag is not None:
+                self.lag.labels(stream).set(lag)
+        self.state_bytes.set(done.state_bytes)
+        self.queries.set(done.queries)
+        self.trees.set(done.trees)
+        self.plan_version.set(done.plan_version)
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)
+
+
+class _Costs(Collector):
+    """Asked for when they are read: queries come and go."""
+
+    def __init__(self, costs: Callable[[], Mapping[str, float]]) -> None:
+        self._costs = costs
+
+    def describe(self) -> Iterable[Metric]:
+        return [_family()]
+
+    def collect(self) -> Iterable[Metric]:
+        family = _family()
+        with suppress(WindloomError):
+            for name, seconds in self._costs().items():
+                family.add_metric([name], seconds)
+        yield family
+
+
+def _family() -> GaugeMetricFamily:
+    about = "Predicted seconds of work per second of event time."
+    return GaugeMetricFamily("windloom_query_cost_seconds", about, labels=["query"])

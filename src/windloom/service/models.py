@@ -1,0 +1,177 @@
+"""What the API takes and gives, as types: they make the OpenAPI description, and refuse what does not fit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+#: Names travel in addresses, so they hold no slash and nothing that cannot be seen.
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^/\\\x00-\x1f\x7f]+$", examples=["avg_1h"])]
+Text = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=20_000,
+        examples=["SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol"],
+    ),
+]
+
+
+class _Given(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewQuery(_Given):
+    """A query to add."""
+
+    name: Name
+    text: Text
+
+
+class QueryText(_Given):
+    """The text of a query."""
+
+    text: Text
+
+
+class Login(_Given):
+    """What the page sends once, to be known by a cookie from then on."""
+
+    token: Annotated[str, Field(min_length=1, max_length=512)]
+
+
+class Access(BaseModel):
+    """Who is asking: what may be done, and whether tokens are in use at all."""
+
+    level: str
+    needs_token: bool
+
+
+class Problem(BaseModel):
+    """What happened, a fact, an action."""
+
+    message: str
+    detail: str = ""
+    hint: str = ""
+
+
+class Failure(BaseModel):
+    """Every answer that is not a success has this form."""
+
+    error: Problem
+
+
+class QueryRow(BaseModel):
+    """A query, its place in the plan and its predicted cost in seconds of work per second of event time."""
+
+    name: str
+    text: str
+    stream: str
+    window: str
+    tree: str
+    seconds: float
+    share: float
+    alone: float
+    rows_per_second: float | None
+
+
+class RejectedQuery(BaseModel):
+    """A query of the catalog that was not registered."""
+
+    name: str
+    text: str
+    error: Problem
+
+
+class QueryList(BaseModel):
+    queries: list[QueryRow]
+    rejected: list[RejectedQuery]
+
+
+class QueryDetail(BaseModel):
+    name: str
+    text: str
+    explain: str
+
+
+class Changed(BaseModel):
+    """A change of queries: the round it takes effect in, and the first window that an added query reports."""
+
+    query: str
+    round: int
+    complete_from: str | None
+
+
+class DryRun(BaseModel):
+    """What one more query would cost, in seconds of work per second of event time."""
+
+    before: float
+    after: float
+    added: float
+    alone: float
+    place: str
+    partners: int
+    complete_from: str | None
+    summary: str
+    allowed: bool
+    max_cost: float | None
+
+
+class Rows(BaseModel):
+    """Answers. Instants are ISO 8601 in UTC, decimals are text, as are the numbers that JSON lacks."""
+
+    columns: list[str]
+    types: list[str]
+    rows: list[list[Any]]
+
+
+class Answered(Rows):
+    watermark: str | None
+    complete_from: str | None
+
+
+class Latest(BaseModel):
+    """The last answer of a query, and one figure of it over its latest windows, for a small chart."""
+
+    row: dict[str, Any] | None
+    figure: str | None
+    points: list[tuple[str, float]]
+
+
+class StreamStatus(BaseModel):
+    name: str
+    columns: dict[str, str]
+    time: str
+    events_per_second: float | None
+    frontier: str | None
+    lag: float | None
+    late_partly: int
+    late_dropped: int
+
+
+class Status(BaseModel):
+    """The loom at a glance."""
+
+    version: str
+    active: bool
+    message: str
+    round: int | None
+    queries: int
+    trees: int
+    rejected: int
+    watermark: str | None
+    lag: float | None
+    state_bytes: int
+    events: int
+    rows: int
+    events_per_second: float | None
+    rows_per_second: float | None
+    seconds_per_round: float | None
+    streams: list[StreamStatus]
+
+
+class Rounds(BaseModel):
+    """The latest rounds of this process, oldest first; each as `handle.progress.as_dict()` gives it."""
+
+    rounds: list[dict[str, Any]]

@@ -1,0 +1,95 @@
+// Writing a query: mistakes and costs are told as one types; add it, put it in another's place, or ask once.
+
+import { api } from "/page/api.js";
+import { debounced, h, note, put } from "/page/dom.js";
+import { answerTable } from "/page/tables.js";
+import { counted, instant, work } from "/page/words.js";
+
+const EXAMPLE = "SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol";
+
+/** `replacing` is the name of the query whose place it takes; `mayChange` whether the token allows changes. */
+export function editor({ text = "", replacing = null, mayChange = true }) {
+  let stop = new AbortController();
+  const name = h("input", { id: "query-name", autocomplete: "off", spellcheck: "false", maxlength: "200" });
+  const area = h("textarea", { id: "query-text", spellcheck: "false", placeholder: EXAMPLE, "aria-describedby": "verdict", value: text });
+  const verdict = h("div", { class: "verdict", id: "verdict", role: "status" }, h("p", { class: "soft" }, replacing ? "Change the text to see what that would cost." : "What it would cost is shown here."));
+  const add = h("button", { class: "main", type: "submit", id: "add", disabled: true }, replacing ? "Replace" : "Add");
+  const ask = h("button", { type: "button", id: "ask", disabled: !text }, "Ask once");
+  const answer = h("div", { id: "answer" });
+  let isRight = false;
+
+  const settle = () => {
+    const changed = !replacing || area.value.trim() !== text.trim();
+    add.disabled = !mayChange || !isRight || !changed || (!replacing && !name.value.trim());
+    ask.disabled = !area.value.trim();
+  };
+  const judge = async () => {
+    stop.abort();
+    stop = new AbortController();
+    isRight = false;
+    settle();
+    if (!area.value.trim() || (replacing && area.value.trim() === text.trim())) return;
+    try {
+      const found = await api.dryRun(area.value, stop.signal);
+      isRight = found.allowed;
+      right(verdict, found);
+      area.removeAttribute("aria-invalid");
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      wrong(verdict, error.problem);
+      area.setAttribute("aria-invalid", "true");
+    }
+    settle();
+  };
+  const submit = async (event) => {
+    event.preventDefault();
+    add.disabled = true;
+    try {
+      const one = replacing || name.value.trim();
+      const done = await (replacing ? api.replace(one, area.value) : api.add(one, area.value));
+      note(`${one} takes part from round ${done.round} on${done.complete_from ? `, complete from ${instant(done.complete_from)}` : ""}`);
+      location.hash = `#/query/${encodeURIComponent(one)}`;
+      if (replacing) window.dispatchEvent(new HashChangeEvent("hashchange"));
+    } catch (error) {
+      wrong(verdict, error.problem);
+      settle();
+    }
+  };
+  const once = async () => {
+    ask.disabled = true;
+    put(answer, h("p", { class: "soft" }, "asking …"));
+    try {
+      const found = await api.ask(area.value);
+      put(answer, h("h2", {}, `${counted(found.rows.length, "row")}, complete up to ${instant(found.watermark)}`), answerTable(found, 200));
+    } catch (error) {
+      put(answer);
+      wrong(verdict, error.problem);
+    }
+    settle();
+  };
+  const soon = debounced(350, judge);
+  area.addEventListener("input", () => { isRight = false; settle(); soon(); });
+  name.addEventListener("input", settle);
+  ask.addEventListener("click", once);
+  return h("form", { onsubmit: submit, autocomplete: "off" },
+    !replacing && h("div", { class: "field" }, h("label", { for: "query-name" }, "Name"), name),
+    h("div", { class: "field" }, h("label", { for: "query-text" }, "Query"), area),
+    verdict,
+    h("div", { class: "row" }, add, ask, !mayChange && h("span", { class: "soft" }, "this token may only read")),
+    answer);
+}
+
+function right(place, found) {
+  place.classList.toggle("wrong", !found.allowed);
+  const spared = found.alone > 0 && found.added < found.alone ? `; alone it would take ${work(found.alone)}` : "";
+  put(place,
+    h("p", { class: "cost" }, `adds ${work(found.added)}`),
+    h("p", {}, `of work per second of event time, to ${work(found.before)} now${spared}`),
+    h("p", { class: "soft" }, `${found.place}; ${found.complete_from ? `complete from ${instant(found.complete_from)}` : "complete from the beginning"}`),
+    !found.allowed && h("p", { class: "wrong-text" }, `more than the ${work(found.max_cost)} that are allowed`));
+}
+
+export function wrong(place, problem) {
+  place.classList.add("wrong");
+  put(place, h("p", { class: "wrong-text" }, problem.message), problem.detail && h("pre", {}, problem.detail), problem.hint && h("p", {}, problem.hint));
+}

@@ -1,0 +1,71 @@
+// The loom at a glance: figures, rounds as they come, streams.
+
+import { api, feed } from "/page/api.js";
+import { drawn, legend, stackedBars } from "/page/charts.js";
+import { h, put, say } from "/page/dom.js";
+import { bytes, clock, counted, duration, instant, large, number } from "/page/words.js";
+
+const FIGURES = ["Events per second", "Rows per second", "Lag", "Seconds per round", "Late tuples", "State"];
+
+export function overview(main) {
+  const figures = FIGURES.map((label) => {
+    const value = h("span", {}, "–"), unit = h("span", { class: "unit" }), more = h("div", { class: "more" }, "\u00a0");
+    return { value, unit, more, box: h("div", { class: "figure" }, h("div", { class: "label" }, label), h("div", { class: "value" }, value, unit), more) };
+  });
+  const chart = h("div", { class: "chart", id: "rounds-chart" });
+  const key = h("div", {});
+  const streams = h("tbody", {});
+  put(
+    main,
+    h("h1", { class: "skip" }, "Overview"),
+    h("div", { class: "figures" }, figures.map((one) => one.box)),
+    h("section", { class: "card", "aria-label": "Rounds" }, h("h2", {}, "Rounds: seconds per stage"), chart, key),
+    h("section", { class: "card" }, h("h2", {}, "Streams"), h("div", { class: "scroll" }, h("table", { id: "streams" }, h("thead", {}, h("tr", {},
+      h("th", {}, "stream"), h("th", {}, "complete up to"), h("th", { class: "num" }, "lag"), h("th", { class: "num" }, "partly late"),
+      h("th", { class: "num" }, "dropped as late"), h("th", { class: "wide" }, "columns"))), streams))),
+  );
+  const draw = () => {
+    const rounds = feed.rounds.slice(-60);
+    const stages = [...new Set(rounds.flatMap((one) => Object.keys(one.seconds)))];
+    stackedBars(chart, rounds.map((one) => ({ label: `round ${one.round}`, parts: stages.map((stage) => one.seconds[stage] || 0) })), stages, "s");
+    put(key, legend(stages));
+  };
+  drawn(chart, draw);
+  const refresh = async () => {
+    const now = await api.status();
+    if (!main.contains(chart)) return;
+    show(figures, now);
+    put(streams, now.streams.map(streamRow));
+  };
+  draw();
+  refresh().catch(() => {});
+  return feed.watch((what) => {
+    if (what !== "round") return;
+    draw();
+    refresh().catch(() => {});
+  });
+}
+
+function show(figures, now) {
+  const late = now.streams.reduce((sum, one) => sum + one.late_partly + one.late_dropped, 0);
+  const told = [
+    [large(now.events_per_second), `${number(now.events)} since the start`],
+    [large(now.rows_per_second), `${number(now.rows)} since the start`],
+    [duration(now.lag), `up to ${clock(now.watermark)}`],
+    [duration(now.seconds_per_round), now.round === null ? "no round yet" : `round ${now.round} was the last`],
+    [large(late), "counted, per stream below"],
+    [bytes(now.state_bytes), `${counted(now.queries, "query", "queries")}, ${counted(now.trees, "tree")}`],
+  ];
+  told.forEach(([[value, unit], more], i) => {
+    say(figures[i].value, value);
+    say(figures[i].unit, unit);
+    say(figures[i].more, more);
+    figures[i].more.title = more;
+  });
+}
+
+function streamRow(one) {
+  return h("tr", {}, h("td", { class: "name" }, one.name), h("td", {}, instant(one.frontier)), h("td", { class: "num" }, duration(one.lag).join(" ")),
+    h("td", { class: "num" }, number(one.late_partly)), h("td", { class: "num" }, number(one.late_dropped)),
+    h("td", { class: "wide soft" }, Object.entries(one.columns).map(([name, kind]) => `${name} ${kind}`).join(", ")));
+}

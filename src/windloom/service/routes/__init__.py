@@ -1,0 +1,1 @@
+"""What the service answers: one file per kind of request."""

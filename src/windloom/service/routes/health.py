@@ -1,0 +1,32 @@
+"""For whoever keeps the service running: is it alive, is it ready, and its figures."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from fastapi.responses import PlainTextResponse
+
+from windloom.service.service import MayRead, Served
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz", response_class=PlainTextResponse)
+def health() -> str:
+    """The process answers."""
+    return "alive\n"
+
+
+@router.get("/readyz", response_class=PlainTextResponse)
+def ready(service: Served, response: Response) -> str:
+    """The stream is running; 503 where it is not."""
+    if service.loom.is_active and service.loom.failure is None:
+        return "ready\n"
+    response.status_code = 503
+    return "the stream is not running\n"
+
+
+@router.get("/metrics", dependencies=[MayRead])
+def metrics(service: Served) -> Response:
+    """Figures in the text form of Prometheus."""
+    service.metrics.up.set(float(service.loom.is_active and service.loom.failure is None))
+    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,173 @@
+"""Queries: listed, tried, added, replaced, removed; and questions that are asked once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+
+from windloom.engine.results import unknown_query
+from windloom.engine.streaming.handle import Change
+from windloom.errors import QueryError
+from windloom.explain.cost_views import work
+from windloom.service.encode import as_rows
+from windloom.service.faults import RefusedError, problem_of
+from windloom.service.models import (
+    Answered,
+    Changed,
+    DryRun,
+    Name,
+    NewQuery,
+    QueryDetail,
+    QueryList,
+    QueryRow,
+    QueryText,
+    RejectedQuery,
+)
+from windloom.service.service import MayChange, MayRead, Served, Service
+
+router = APIRouter(tags=["queries"])
+
+_GIVEN_NAME = re.compile(r"^query '(what if\?*|ask)': ")
+
+Named = Annotated[Name, Path()]
+
+
+@router.get("/queries", dependencies=[MayRead])
+def list_queries(service: Served) -> QueryList:
+    """All queries with their place in the plan and their predicted cost; and those of the catalog that are wrong."""
+    loom = service.loom
+    costs, places = loom.costs(), _places(loom.plan(), loom.costs())
+    rows = [
+        QueryRow(name=name, text=text, **places[name], **_cost(costs["queries"][name]))
+        for name, text in loom.queries.items()
+        if name in places and name in costs["queries"]  # one that came meanwhile is in the next list
+    ]
+    rejected = [
+        RejectedQuery(name=one.name, text=one.text, error=problem_of(one.error))
+        for one in loom.rejected
+        if one.name not in loom.queries
+    ]
+    return QueryList(queries=rows, rejected=rejected)
+
+
+@router.post("/queries", dependencies=[MayChange], status_code=201)
+def add_query(given: NewQuery, service: Served) -> Changed:
+    """Add a query; it takes part from the next round on."""
+    with service.working():
+        _check_cost(service, given.text, given.name)
+        return _changed(service, service.loom.add(given.name, given.text))
+
+
+@router.post("/queries/dry-run", dependencies=[MayRead])
+def try_query(given: QueryText, service: Served) -> DryRun:
+    """What a query would cost beside the running ones, and from which window on it would be complete."""
+    with service.working(), _nameless():
+        found = service.loom.what_if(given.text)
+    most = service.limits.max_cost
+    return DryRun(
+        before=found.before,
+        after=found.after,
+        added=found.added,
+        alone=found.alone,
+        place=found.place,
+        partners=found.partners,
+        complete_from=found.complete_from,
+        summary=f"adds {work(found.added)} of work per second of event time; alone it would take {work(found.alone)}",
+        allowed=most is None or found.added <= most,
+        max_cost=most,
+    )
+
+
+@router.get("/queries/{name}", dependencies=[MayRead])
+def show_query(name: Named, service: Served) -> QueryDetail:
+    """The text of a query, and how it is answered."""
+    text = _text(service, name)
+    with service.working():
+        return QueryDetail(name=name, text=text, explain=service.loom.explain(name))
+
+
+@router.put("/queries/{name}", dependencies=[MayChange])
+def replace_query(name: Named, given: QueryText, service: Served) -> Changed:
+    """Put another query in the place of one."""
+    _text(service, name)
+    with service.working():
+        _check_cost(service, given.text, name)
+        return _changed(service, service.loom.replace(name, given.text))
+
+
+@router.delete("/queries/{name}", dependencies=[MayChange])
+def remove_query(name: Named, service: Served) -> Changed:
+    """Take a query out; what it answered stays in the sink."""
+    _text(service, name)
+    with service.working():
+        return _changed(service, service.loom.remove(name))
+
+
+@router.post("/ask", dependencies=[MayRead])
+def ask(given: QueryText, service: Served) -> Answered:
+    """Answer a query once, from the partials that are kept; nothing is registered."""
+    with service.working(), _nameless():
+        found = service.loom.ask(given.text)
+        table = found.table.slice(max(0, found.table.num_rows - service.limits.rows))
+        return Answered(**as_rows(table).model_dump(), watermark=found.watermark, complete_from=found.complete_from)
+
+
+@contextmanager
+def _nameless() -> Iterator[None]:
+    """Mistakes of a query that has no name yet, without the one it was given to be looked at."""
+    try:
+        yield
+    except QueryError as error:
+        raise QueryError(_GIVEN_NAME.sub("", error.message), error.detail, error.hint) from None
+
+
+def _text(service: Service, name: str) -> str:
+    queries = service.loom.queries
+    if name not in queries:
+        raise unknown_query(name, list(queries))
+    return queries[name]
+
+
+def _changed(service: Service, change: Change) -> Changed:
+    service.queries_changed()
+    return Changed(query=change.query, round=change.round, complete_from=change.complete_from)
+
+
+def _check_cost(service: Service, text: str, name: str) -> None:
+    most = service.limits.max_cost
+    if most is None:
+        return
+    found = service.loom.what_if(text)
+    if found.added > most:
+        raise RefusedError(
+            422,
+            f"query '{name}' costs too much",
+            f"it is predicted to add {work(found.added)} of work per second of event time, and {work(most)} is allowed",
+            "share a window, predicate or grouping with a running query, or raise --max-cost",
+        )
+
+
+def _places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of each query its stream, window and tree, and how many rows per second of event time it is expected to write."""
+    groups = {one["number"]: one["statistics"]["groups"] for one in costs["sets"]}
+    found = {}
+    for one in plan["sets"]:
+        for tree in one["trees"]:
+            for query in tree["queries"]:
+                window = query["window"]
+                is_timed = window["kind"] in ("range", "landmark") and one["number"] in groups
+                found[query["name"]] = {
+                    "stream": one["stream"],
+                    "window": window["text"],
+                    "tree": tree["name"],
+                    "rows_per_second": groups[one["number"]] * 1e6 / window["slide_ticks"] if is_timed else None,
+                }
+    return found
+
+
+def _cost(cost: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: cost[key] for key in ("seconds", "share", "alone")}

@@ -1,0 +1,91 @@
+"""Rounds: the loom at a glance, the latest rounds, and those to come as server-sent events."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from fastapi.responses import StreamingResponse
+
+from windloom import __version__
+from windloom.errors import WindloomError
+from windloom.service.faults import RefusedError, without_paths
+from windloom.service.models import Rounds, Status, StreamStatus
+from windloom.service.service import MayRead, Served, Service
+
+router = APIRouter(tags=["rounds"], dependencies=[MayRead])
+
+
+@router.get("/status")
+def status(service: Served) -> Status:
+    """The loom at a glance: its streams, its last round, its rates over the last minute."""
+    loom, totals = service.loom, service.totals
+    last = totals.last
+    events, rows, seconds = totals.rates()
+    return Status(
+        version=__version__,
+        active=loom.is_active,
+        message=_message(service),
+        round=None if last is None else last.round,
+        queries=len(loom.queries),
+        trees=0 if last is None else last.trees,
+        rejected=sum(1 for one in loom.rejected if one.name not in loom.queries),
+        watermark=None if last is None else last.watermark,
+        lag=None if last is None else last.lag,
+        state_bytes=0 if last is None else last.state_bytes,
+        events=totals.events,
+        rows=totals.rows,
+        events_per_second=events,
+        rows_per_second=rows,
+        seconds_per_round=seconds,
+        streams=_streams(service),
+    )
+
+
+@router.get("/rounds")
+def history(service: Served, limit: Annotated[int, Query(ge=1, le=100)] = 100) -> Rounds:
+    """The latest rounds of this process, oldest first."""
+    return Rounds(rounds=[one.as_dict() for one in list(service.loom.rounds)[-limit:]])
+
+
+@router.get("/rounds/live", response_class=StreamingResponse)
+async def live(
+    service: Served,
+    after: Annotated[int | None, Query(ge=-1, le=2**62)] = None,
+    last_event_id: Annotated[str | None, Header(max_length=20)] = None,
+) -> StreamingResponse:
+    """Rounds as they are done: events named `round`; one named `queries` says that queries have changed."""
+    if service.feed.watchers >= service.feed.most_watchers:
+        raise RefusedError(429, "too many watch already", f"at most {service.feed.most_watchers:,}", "try again later")
+    if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit():
+        after = int(last_event_id)
+    return StreamingResponse(
+        service.feed.watch(after), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+    )
+
+
+def _message(service: Service) -> str:
+    failure = service.loom.failure
+    if failure is not None:
+        known = without_paths(str(failure)) if isinstance(failure, WindloomError) else "an error of the service"
+        return f"the stream has failed: {known}"
+    if not service.loom.is_active:
+        return "the stream has ended"
+    return "waiting for the first round" if service.totals.last is None else "running"
+
+
+def _streams(service: Service) -> list[StreamStatus]:
+    last, late = service.totals.last, service.totals.late
+    return [
+        StreamStatus(
+            name=name,
+            columns={column: kind.name for column, kind in stream.columns.items()},
+            time=stream.time,
+            events_per_second=stream.events_per_second,
+            frontier=None if last is None else last.frontiers.get(name),
+            lag=None if last is None else last.lags.get(name),
+            late_partly=late[name]["partly"] if name in late else 0,
+            late_dropped=late[name]["dropped"] if name in late else 0,
+        )
+        for name, stream in service.loom.streams.items()
+    ]

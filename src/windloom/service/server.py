@@ -1,0 +1,137 @@
+"""The HTTP server: a place to listen that is checked before anything is started, and a thread that serves there."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import socket
+import threading
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from windloom.errors import WindloomError
+from windloom.service.access import Tokens, read_tokens
+
+#: Seconds that open answers may take to end when the server stops.
+_GRACE_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to listen and how; closed by default: this machine only."""
+
+    host: str = "127.0.0.1"
+    port: int = 8470
+    token_file: str | None = None
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    behind_proxy: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Only this machine reaches it, and not through a proxy either."""
+        return _is_loopback(self.host) and not self.behind_proxy
+
+    @property
+    def is_secure(self) -> bool:
+        return self.behind_proxy or self.tls_certificate is not None
+
+    @property
+    def address(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'http' if self.tls_certificate is None else 'https'}://{host}:{self.port}"
+
+    def tokens(self) -> Tokens | None:
+        """The tokens of the file; refuses a place that others could reach without one."""
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise WindloomError(
+                "TLS needs a certificate and a key", "one of them is given", "give --tls-cert and --tls-key"
+            )
+        for file in (self.tls_certificate, self.tls_key):
+            if file is not None and not os.access(file, os.R_OK):
+                raise WindloomError(f"cannot read the TLS file '{file}'", "it is missing, or not readable", "check it")
+        if self.token_file is not None:
+            tokens = read_tokens(self.token_file)
+        elif self.is_local:
+            return None
+        else:
+            raise WindloomError(
+                f"'{self.host}' can be reached by others, and no token file is given",
+                "without tokens everyone who reaches the service may change its queries",
+                "give --token-file FILE, or leave out --host and --behind-proxy to serve this machine only",
+            )
+        if not self.is_local and not self.is_secure:
+            raise WindloomError(
+                f"'{self.host}' can be reached by others, and tokens would travel in the clear",
+                "neither TLS files nor a proxy that has them is given",
+                "give --tls-cert and --tls-key, or --behind-proxy where a proxy speaks TLS for it",
+            )
+        return tokens
+
+    def open(self) -> socket.socket:
+        """A socket that listens; the first thing to be done, since ports are often in use."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((self.host, self.port))
+            found.listen(512)
+        except OSError as error:
+            found.close()
+            raise _cannot_listen(self.host, self.port, error) from None
+        return found
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> WindloomError:
+    if error.errno == errno.EADDRINUSE:
+        return WindloomError(
+            f"port {port} of '{host}' is in use", "another program listens there", "stop it, or give another --port"
+        )
+    if error.errno == errno.EACCES:
+        return WindloomError(f"port {port} needs more rights", "ports below 1024 are the system's", "give --port 8470")
+    return WindloomError(f"cannot listen on '{host}', port {port}", str(error), "give an address of this machine")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class HttpServer:
+    """Serves in a thread of its own, so that the main one can wait for signals."""
+
+    def __init__(self, app: ASGIApp, place: Place, listening: socket.socket) -> None:
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # nothing here depends on who asks from where
+            lifespan="off",
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            ssl_certfile=place.tls_certificate,
+            ssl_keyfile=place.tls_key,
+        )
+        self._server, self._socket = uvicorn.Server(config), listening
+        self._thread = threading.Thread(target=self._run, name="windloom-http", daemon=True)
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(_GRACE_SECONDS + 5)
+
+    def _run(self) -> None:
+        self._server.run(sockets=[self._socket])

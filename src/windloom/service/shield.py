@@ -1,0 +1,153 @@
+"""Around every request: limits of size and time, no foreign sites, headers that bind browsers, no traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import traceback
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from windloom.service.faults import failed
+from windloom.service.models import Problem
+from windloom.service.service import Service
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_LOCAL_HOST = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.IGNORECASE)
+_CHANGING = ("POST", "PUT", "DELETE", "PATCH")
+#: It lasts as long as someone watches.
+_ENDLESS = "/api/v1/rounds/live"
+
+
+class Shield:
+    """Pure ASGI: it sees the body before anything parses it, and the answer before it is sent."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
+        self._given_up: set[asyncio.Future[None]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        answered = _Answered(send, self._service)
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await failed(*refusal)(scope, receive, answered)
+            return
+        limit = None if scope["path"] == _ENDLESS else self._service.limits.seconds
+        task = asyncio.ensure_future(self._app(scope, self._limited(receive), answered))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=limit)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if not done:
+            await self._give_up(task, answered, scope, receive)
+        elif task.exception() is not None:
+            # To the log of whoever runs the service; whoever asked was told only that it is not their fault.
+            self._service.metrics.errors.inc()
+            traceback.print_exception(task.exception(), file=sys.stderr)
+
+    async def _give_up(self, task: asyncio.Future[None], answered: _Answered, scope: Scope, receive: Receive) -> None:
+        """Answer now; a thread cannot be stopped, so what it does is not waited for."""
+        answered.take_over()
+        self._given_up.add(task)
+        task.add_done_callback(self._forget)
+        task.cancel()
+        problem = Problem(
+            message="this takes too long",
+            detail=f"a request may take {self._service.limits.seconds:g} seconds",
+            hint="ask for less, or try again when fewer ask",
+        )
+        await answered.fail(scope, receive, 503, problem)
+
+    def _forget(self, task: asyncio.Future[None]) -> None:
+        self._given_up.discard(task)
+        if not task.cancelled():
+            task.exception()  # looked at, so that nobody complains of it
+
+    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, Problem] | None:
+        host = headers.get("host", "")
+        if self._service.is_local and not _LOCAL_HOST.fullmatch(host):
+            # A name that someone else made to mean this machine: a page of theirs would be let in.
+            return 421, Problem(message="this service answers to localhost only")
+        origin = headers.get("origin")
+        if scope["method"] in _CHANGING and origin is not None and _authority(origin) != host.lower():
+            return 403, Problem(message="this request comes from a page of another site")
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit():
+            return 400, Problem(message="the length of the body cannot be read")
+        if len(length) > 18 or int(length) > self._service.limits.body_bytes:
+            return 413, self._too_large()
+        return None
+
+    def _too_large(self) -> Problem:
+        return Problem(message="the body is too large", detail=f"at most {self._service.limits.body_bytes:,} bytes")
+
+    def _limited(self, receive: Receive) -> Receive:
+        """Counts what comes: a body need not say how long it is, nor be right about it."""
+        seen = 0
+
+        async def limited() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._service.limits.body_bytes:
+                raise HTTPException(413, "the body is too large")
+            return message
+
+        return limited
+
+
+class _Answered:
+    """Sends what is answered, with the headers that every answer has, and knows whether it has begun."""
+
+    def __init__(self, send: Send, service: Service) -> None:
+        self._send, self._service = send, service
+        self._has_begun = self._is_taken_over = False
+
+    async def __call__(self, message: Message) -> None:
+        if not self._is_taken_over:
+            await self._pass_on(message)
+
+    def take_over(self) -> None:
+        """From now on only `fail` sends."""
+        self._is_taken_over = True
+
+    async def fail(self, scope: Scope, receive: Receive, status: int, problem: Problem) -> None:
+        if not self._has_begun:
+            await failed(status, problem)(scope, receive, self._pass_on)
+
+    async def _pass_on(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._has_begun = True
+            self._service.metrics.requests.labels(str(message["status"])).inc()
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+
+def _authority(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None

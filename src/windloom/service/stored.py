@@ -1,0 +1,107 @@
+"""Answers as the Parquet sink left them, read newest round first: the latest cost little."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windloom.errors import WindloomError
+
+#: Decoded files that are kept: the newest are asked for again and again.
+_KEPT_BYTES = 64 << 20
+_FIXED = ("query", "window_start", "window_end")
+
+
+class StoredAnswers:
+    """The rows of one query at a time, from `<table>/round-*.parquet` beside `manifest.json`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._kept: OrderedDict[tuple[str, int], pa.Table] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(
+        self, name: str, columns: Sequence[str], since: str | None, until: str | None, limit: int
+    ) -> pa.Table | None:
+        """The latest rows of a query, at most `limit`, in order of time; None where nothing was written yet.
+
+        `columns` are those that the query has now: rows from before a replacement with other columns are left out.
+        `since` and `until` bound the end of a window: from the first on, before the second.
+        """
+        found: list[pa.Table] = []
+        held = 0
+        for file in self._files(name, columns):
+            rows = _between(self._table(file), name, since, until)
+            if rows.num_rows:
+                found.append(rows)
+                held += rows.num_rows
+            if held >= limit:
+                break
+        if not found:
+            return None
+        rows = pa.concat_tables(found[::-1], promote_options="default").combine_chunks()
+        order = pc.sort_indices(rows, sort_keys=[("window_end", "ascending")])
+        return rows.take(order[-limit:])
+
+    def _files(self, name: str, columns: Sequence[str]) -> Iterator[Path]:
+        """Newest first, of the tables that hold the query with the columns it has now."""
+        tables = [
+            table
+            for table, about in self._manifest().items()
+            if name in about["queries"] and [one for one in about["columns"] if one not in _FIXED] == list(columns)
+        ]
+        files = [file for table in tables for file in (self._directory / table).glob("round-*.parquet")]
+        yield from sorted(files, key=lambda file: file.name, reverse=True)
+
+    def _manifest(self) -> dict[str, Any]:
+        try:
+            tables = json.loads((self._directory / "manifest.json").read_bytes())["tables"]
+        except (OSError, ValueError, KeyError):
+            return {}
+        return tables if isinstance(tables, dict) else {}
+
+    def _table(self, file: Path) -> pa.Table:
+        key = (f"{file.parent.name}/{file.name}", file.stat().st_mtime_ns)  # a repeated round replaces its file
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        table = pq.read_table(file)
+        with self._lock:
+            self._kept[key] = table
+            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > _KEPT_BYTES:
+                self._kept.popitem(last=False)
+        return table
+
+
+def _between(rows: pa.Table, name: str, since: str | None, until: str | None) -> pa.Table:
+    wanted = pc.equal(rows["query"], name)
+    ends = rows["window_end"]
+    if since is not None:
+        wanted = pc.and_(wanted, pc.greater_equal(ends, _bound("since", since, ends.type)))
+    if until is not None:
+        wanted = pc.and_(wanted, pc.less(ends, _bound("until", until, ends.type)))
+    return rows.filter(wanted).drop_columns("query")
+
+
+def _bound(what: str, text: str, kind: pa.DataType) -> pa.Scalar:
+    """An instant, or of a window of rows a position."""
+    try:
+        if not pa.types.is_timestamp(kind):
+            return pa.scalar(int(text), kind)
+        found = datetime.fromisoformat(text)
+        found = found if found.tzinfo else found.replace(tzinfo=UTC)
+        return pa.scalar(found if kind.tz else found.astimezone(UTC).replace(tzinfo=None), kind)
+    except (ValueError, OverflowError, pa.ArrowInvalid):
+        raise WindloomError(
+            f"'{what}' is not an instant", f"it is '{text[:60]}'", "write it as 2026-01-31T12:00:00Z"
+        ) from None

@@ -1,0 +1,153 @@
+"""`windloom serve`: a service that stops after its round and goes on where it was; what it refuses to start with."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from support.files import put
+from support.trades import ROWS, catalog
+
+Refused = Callable[..., str]
+
+HIGH = "SELECT max(price) AS high FROM trades [RANGE 1 minute SLIDE 20 seconds]"
+FLOW = "SELECT symbol, sum(volume) AS v FROM trades [RANGE 30 seconds SLIDE 10 seconds] GROUP BY symbol"
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "desk.cql").write_text(catalog(high=HIGH, wrong="SELECT sum(prise) AS s …"))
+    (tmp_path / "in").mkdir()
+    return tmp_path
+
+
+@contextmanager
+def served(folder: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """The command, once it serves; it is killed at the end if nobody stopped it."""
+    given = ["desk.cql", "--stream", "trades=in/*.parquet", "--out", "out", "--port", str(port), "--files", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "windloom", "serve", *given, "--cores", "1", "--memory", "1g"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("serving "):
+                break
+        else:
+            raise AssertionError(f"it did not serve: {process.communicate()}")
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            yield process, client
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def stopped(process: subprocess.Popen[str]) -> tuple[str, str]:
+    os.kill(process.pid, signal.SIGTERM)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+    return out, err
+
+
+def status(client: httpx.Client) -> dict[str, Any]:
+    return dict(client.get("/api/v1/status").json())
+
+
+def wait_for_round(process: subprocess.Popen[str], number: int) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(f"round {number}: ")
+
+
+def test_it_stops_after_the_round_and_the_same_command_goes_on(folder: Path, port: int) -> None:
+    put(folder / "in", "0", ROWS[:12])
+    with served(folder, port) as (process, client):
+        wait_for_round(process, 0)
+        found = client.get("/api/v1/queries").json()
+        assert [one["name"] for one in found["queries"]] == ["high"]
+        assert "unknown column 'prise'" in found["rejected"][0]["error"]["message"]
+        assert client.post("/api/v1/queries", json={"name": "flow", "text": FLOW}).status_code == 201
+        with client.stream("GET", "/api/v1/rounds/live") as watched:
+            events = watched.iter_lines()
+            assert any(line == "event: round" for line in events)  # one that watches does not hold up the end
+            out, _ = stopped(process)
+    assert "stopped: 1 round, 12 events → " in out
+    assert "the same command goes on" in out
+    assert str(folder) not in str(found)
+
+    put(folder / "in", "1", ROWS[12:])
+    with served(folder, port) as (process, client):
+        wait_for_round(process, 1)
+        assert status(client)["round"] == 1
+        assert [one["name"] for one in client.get("/api/v1/queries").json()["queries"]] == ["high", "flow"]
+        rows = client.get("/api/v1/queries/high/answers").json()["rows"]
+        assert len({tuple(row) for row in rows}) == len(rows) == 9
+        assert client.get("/api/v1/queries/flow/answers?limit=1").json()["columns"][2:] == ["symbol", "v"]
+        stopped(process)
+
+
+def test_a_port_in_use_is_named(refused: Refused, folder: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        said = refused(*command(folder), "--port", taken.getsockname()[1])
+    assert f"port {taken_port(said)} of '127.0.0.1' is in use" in said
+    assert "--port" in said
+
+
+def taken_port(said: str) -> str:
+    return said.partition("port ")[2].partition(" ")[0]
+
+
+def command(folder: Path) -> tuple[object, ...]:
+    stream = f"trades={folder / 'in'}/*.parquet"
+    return ("serve", folder / "desk.cql", "--stream", stream, "--out", folder / "out")
+
+
+CLOSED = {
+    "an address of others without tokens": (("--host", "0.0.0.0"), "no token file is given"),
+    "a proxy without tokens": (("--behind-proxy",), "no token file is given"),
+    "tokens in the clear": (("--host", "0.0.0.0", "--token-file", "tokens"), "tokens would travel in the clear"),
+    "a token file that is not there": (("--token-file", "nowhere"), "cannot read the token file 'nowhere'"),
+    "a certificate without a key": (("--tls-cert", "desk.cql"), "TLS needs a certificate and a key"),
+    "a certificate that is not there": (("--tls-cert", "none", "--tls-key", "none"), "cannot read the TLS file 'none'"),
+    "answers elsewhere": (("--out", "hdfs://there/out"), "not a directory of this machine"),
+}
+
+
+@pytest.mark.parametrize("mistake", CLOSED)
+def test_what_would_leave_it_open_is_refused(
+    refused: Refused, folder: Path, monkeypatch: pytest.MonkeyPatch, mistake: str
+) -> None:
+    given, words = CLOSED[mistake]
+    monkeypatch.chdir(folder)
+    (folder / "tokens").write_text("admin: 0123456789abcdef\n")
+    assert words in refused(*command(folder), *given)
+
+
+def test_a_catalog_with_errors_is_refused_where_that_is_wanted(refused: Refused, folder: Path, port: int) -> None:
+    said = refused(*command(folder), "--strict", "--port", port)
+    assert "unknown column 'prise'" in said
+    assert "of desk.cql" in said

@@ -1,0 +1,178 @@
+"""The page of a running loom, in a real browser: rounds arrive, a query is added, answered, asked and removed."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.browser import Browser, browser
+from support.files import follow, put
+from support.trades import WINDOW
+from windloom import Loom
+from windloom.service.loading import Relay
+from windloom.service.server import Place
+from windloom.service.service import Limits
+from windloom.service.serving import serving
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ADMIN, READ = "the-admins-own-token", "the-readers-own-token"
+PICTURES = Path(__file__).resolve().parents[2] / "build" / "browser"
+_BEGUN = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
+FLOW = f"SELECT symbol, sum(volume) AS v {WINDOW} GROUP BY symbol"
+ONCE = "SELECT symbol, sum(volume) AS v FROM trades [RANGE 1 minute SLIDE 10 seconds] GROUP BY symbol"
+PRICES = f"SELECT symbol, max(price) AS highest {WINDOW} GROUP BY symbol"
+
+
+@dataclass
+class Served:
+    """A loom with tokens on a free port of this machine."""
+
+    address: str
+    folder: Path
+    files: int = 0
+
+    def bring(self) -> None:
+        """A file of trades: two minutes of them."""
+        start = _BEGUN + datetime.timedelta(minutes=2 * self.files)
+        rows = [(start + datetime.timedelta(seconds=s), "AB"[s % 2], 100.0 + s % 17, s) for s in range(0, 120, 5)]
+        put(self.folder, f"{self.files:03}", rows)
+        self.files += 1
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile"), PICTURES) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def served(page: Browser, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    place = tmp_path_factory.mktemp("served")
+    (place / "tokens").write_text(f"admin: {ADMIN}\nread: {READ}\n")
+    loom = Loom(spark)
+    loom.stream("trades", follow(spark, place / "in"), time="ts", delay="10 seconds")
+    loom.query("flow", FLOW)
+    loom.query("calm", "SELECT min(price) AS low FROM trades [TUMBLE 1 minute]")
+    rounds, out = Relay(), place / "out"
+    here = Place(port=0, token_file=str(place / "tokens"))
+    handle = loom.start(path=out, checkpoint=place / "checkpoint", keep="1 hour", progress=rounds)
+    try:
+        with here.open() as listening:
+            address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            with serving(handle, loom.streams, out, rounds, here, listening, here.tokens(), Limits()):
+                yield Served(address, place / "in")
+    finally:
+        handle.stop()
+
+
+def log_in(page: Browser, served: Served, token: str) -> None:
+    page.open(f"{served.address}/#/")
+    page.driver.delete_all_cookies()
+    page.driver.refresh()
+    page.write("#token", token)
+    page.click("#login")
+    page.find("#rounds-chart")
+
+
+def test_without_a_token_one_is_turned_away(page: Browser, served: Served) -> None:
+    page.size(1280, 860)
+    page.open(f"{served.address}/#/queries")
+    page.sees("main", "Log in")
+    page.write("#token", "none-of-the-tokens")
+    page.click("#login")
+    page.sees("#login-trouble", "this token is not known")
+    assert "flow" not in page.driver.page_source
+    page.picture("login")
+
+
+def test_rounds_arrive_while_one_watches(page: Browser, served: Served) -> None:
+    log_in(page, served, ADMIN)
+    page.sees("#state-text", "waiting for the first round")
+    for number in range(3):
+        served.bring()
+        page.sees("#state-text", f"round {number}")
+    page.until(lambda: len(page.all("#rounds-chart svg g")) == 3, "three rounds in the chart")
+    page.sees("#streams", "trades")
+    page.sees("#streams", "2026-01-05 00:05:45")
+    page.picture("overview")
+
+
+def test_a_query_is_written_added_answered_asked_and_removed(page: Browser, served: Served) -> None:
+    log_in(page, served, ADMIN)
+    page.open(f"{served.address}/#/new")
+    page.write("#query-name", "prices")
+    page.write("#query-text", PRICES.replace("price", "prise"))
+    page.sees("#verdict", "unknown column 'prise'")
+    page.sees("#verdict", "^^^^^")
+    assert not page.find("#add").is_enabled()
+    page.picture("mistake")
+
+    page.write("#query-text", ONCE)
+    page.click("#ask")
+    page.sees("#answer", "complete up to 2026-01-05 00:05:45")
+    assert len(page.all("#answer tbody tr")) > 10
+    page.picture("asked")
+
+    page.write("#query-text", PRICES)
+    page.sees("#verdict", "of work per second of event time")
+    page.sees("#verdict", "complete from")
+    page.click("#add")
+    page.sees("h1", "prices")
+    served.bring()
+    page.until(lambda: len(page.all(".answers tbody tr")) > 3, "its first answers")
+    page.sees(".answers thead", "highest")
+    page.until(lambda: page.all(".chart.tall path.series"), "the chart")
+    page.picture("query")
+
+    page.open(f"{served.address}/#/queries")
+    page.sees("#queries", "prices")
+    page.write("#search", "highest")
+    page.until(lambda: len(page.all("#queries tbody tr")) == 1, "the search")
+    page.click("#queries tbody a")
+    page.click("#remove")
+    page.click("#remove")
+    page.sees("#note", "prices is gone from round")
+    page.sees("#queries", "flow")
+    assert "prices" not in page.text("#queries")
+
+
+def test_the_plan_shows_what_belongs_together(page: Browser, served: Served) -> None:
+    log_in(page, served, ADMIN)
+    page.open(f"{served.address}/#/plan")
+    page.until(lambda: len(page.all("#plan .node")) >= 7, "the nodes of the plan")
+    page.driver.execute_script("[...document.querySelectorAll('#plan .node')].at(-1).focus()")
+    page.sees(".plan-side", "In the same tree")
+    assert 0 < len(page.all("#plan .node.on")) < len(page.all("#plan .node"))
+    page.picture("plan")
+
+
+def test_a_reader_may_look_and_not_change(page: Browser, served: Served) -> None:
+    log_in(page, served, READ)
+    page.open(f"{served.address}/#/query/flow")
+    page.sees("h1", "flow")
+    page.sees("main", "this token may only read")
+    assert not page.find("#remove").is_enabled()
+
+
+def test_every_page_stands_in_the_dark_and_on_a_phone_without_complaint(page: Browser, served: Served) -> None:
+    log_in(page, served, ADMIN)
+    for name in ("overview", "queries", "plan", "new"):
+        page.open(f"{served.address}/#/{'' if name == 'overview' else name}")
+        for theme, width, height in (("dark", 1280, 860), ("light", 390, 844)):
+            page.size(width, height)
+            page.theme(theme)
+            page.until(lambda: page.text("main"), f"the page of {name}")
+            page.sees("#state-text", "round")
+            wide = page.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{name} is {wide} px wider than a screen of {width}"
+            page.picture(f"{name}_{theme}_{width}")
+    page.size(1280, 860)
+    page.theme("light")
+    assert page.complaints() == []

@@ -1,0 +1,79 @@
+"""Answers read back from the files of the Parquet sink."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windloom.errors import WindloomError
+from windloom.service.stored import StoredAnswers
+
+_MIDNIGHT = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Ten rounds of two queries, a row each; one of them had another column before."""
+    columns = {"query": "string", "window_start": "timestamp", "window_end": "timestamp", "v": "bigint"}
+    before = {**{name: kind for name, kind in columns.items() if name != "v"}, "old": "bigint"}
+    tables = {"v-1": {"columns": columns, "queries": ["a", "b"]}, "old-1": {"columns": before, "queries": ["a"]}}
+    (tmp_path / "manifest.json").write_text(json.dumps({"tables": tables}))
+    for number in range(10):
+        write(tmp_path / "v-1", number, "v", ["a", "b"], number)
+    write(tmp_path / "old-1", 0, "old", ["a"], 99)
+    return tmp_path
+
+
+def write(folder: Path, number: int, column: str, queries: list[str], value: int) -> None:
+    folder.mkdir(exist_ok=True)
+    ends = [_MIDNIGHT + timedelta(minutes=number)] * len(queries)
+    kind = pa.timestamp("us", tz="UTC")
+    rows = {
+        "query": pa.array(queries),
+        "window_start": pa.array(ends, kind),
+        "window_end": pa.array(ends, kind),
+        column: pa.array([value] * len(queries), pa.int64()),
+    }
+    pq.write_table(pa.table(rows), folder / f"round-{number:09d}.parquet")
+
+
+def values(out: Path, name: str = "a", limit: int = 100, **given: str) -> list[Any]:
+    found = StoredAnswers(out).read(name, ["v"], given.get("since"), given.get("until"), limit)
+    return [] if found is None else found["v"].to_pylist()
+
+
+def test_the_latest_rows_in_order_of_time(out: Path) -> None:
+    assert values(out, limit=3) == [7, 8, 9]
+    assert values(out) == list(range(10))
+    assert values(out, name="c") == []
+
+
+def test_a_range_is_by_the_end_of_windows(out: Path) -> None:
+    assert values(out, since="2026-01-05T00:03:00Z", until="2026-01-05T00:05:00+00:00") == [3, 4]
+    assert values(out, since="2026-01-05 00:08:00") == [8, 9]
+
+
+@pytest.mark.parametrize("since", ["yesterday", "", "9" * 30])
+def test_what_is_no_instant_is_refused(out: Path, since: str) -> None:
+    with pytest.raises(WindloomError, match="'since' is not an instant"):
+        values(out, since=since)
+
+
+def test_a_round_that_was_written_again_is_read_again(out: Path) -> None:
+    stored = StoredAnswers(out)
+    first = stored.read("a", ["v"], None, None, 1)
+    assert first is not None
+    write(out / "v-1", 9, "v", ["a", "b"], 1_000)
+    again = stored.read("a", ["v"], None, None, 1)
+    assert again is not None
+    assert (first["v"].to_pylist(), again["v"].to_pylist()) == ([9], [1_000])
+
+
+def test_nothing_is_there_before_the_first_round(tmp_path: Path) -> None:
+    assert values(tmp_path) == []

@@ -1,0 +1,18 @@
+"""Files beside the modules (templates, constants, settings) are part of what is installed."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_file_that_is_no_module_is_package_data() -> None:
+    package = ROOT / "src" / "windloom"
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    named = settings["tool"]["setuptools"]["package-data"]["windloom"]
+    shipped = {path for pattern in named for path in package.glob(pattern)}
+    beside = {path for path in package.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
+    beside = {path for path in beside if "__pycache__" not in path.parts}
+    assert beside == shipped
