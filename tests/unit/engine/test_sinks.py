@@ -17,7 +17,8 @@ from windloom.engine.sinks.live import LiveSink
 from windloom.engine.sinks.manifest import MANIFEST
 from windloom.engine.sinks.memory import MemorySink
 from windloom.engine.sinks.parquet import ParquetSink
-from windloom.engine.sinks.sink import Sink, TableInfo
+from windloom.engine.sinks.registry import SINKS, choose_sinks, open_sink
+from windloom.engine.sinks.sink import Sink, SinkPlace, TableInfo
 from windloom.errors import WindloomError
 from windloom.rounds import Block
 
@@ -102,3 +103,39 @@ def test_the_live_sink_forgets_queries_that_are_gone(tmp_path: Path) -> None:
     sink.write(2, Given([], {}))
     assert sink.rows("t") is None
     assert not list(tmp_path.glob("*.parquet"))
+
+
+def place(folder: Path) -> SinkPlace:
+    return SinkPlace(None, str(folder / "out"), str(folder / "checkpoint"), "c1")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", SINKS)
+def test_every_sink_of_the_registry_opens_takes_a_round_again_and_reads_back(tmp_path: Path, name: str) -> None:
+    sink = open_sink(name, place(tmp_path))
+    for _ in range(2):
+        sink.write(0, Given([piece(("a", 10, "x", 1), ("b", 10, "x", 2))], TABLES))
+    assert counts(sink) == [1, 2]
+    sink.close()
+    assert (tmp_path / "out").exists() == SINKS[name].takes_path
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("sqlite", None, None), "unknown sink 'sqlite'"),
+        (([], None, None), "a stream needs a sink"),
+        (("parquet", "out", None), "sink='parquet' needs a place of its own, and a checkpoint"),
+        ((["live", "parquet"], None, "c"), "sink='parquet' needs a place of its own, and a checkpoint"),
+        ((["memory", print], "out", "c"), "path 'out' is not used"),
+    ],
+)
+def test_choices_that_cannot_be_are_refused(given: tuple[Any, Any, Any], message: str) -> None:
+    with pytest.raises(WindloomError) as caught:
+        choose_sinks(*given)
+    assert caught.value.message == message
+    assert caught.value.hint
+
+
+def test_one_sink_several_or_a_function_are_chosen() -> None:
+    assert choose_sinks("memory", None, None) == ["memory"]
+    assert choose_sinks(["live", print], None, "c") == ["live", print]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,11 +19,14 @@ from windloom.durable.faults import fault
 from windloom.durable.shards.pieces import PieceFolder
 from windloom.durable.storage import LocalStorage, NewFile, Storage
 from windloom.engine.sinks.manifest import MANIFEST, Manifest
-from windloom.engine.sinks.sink import RoundAnswers, TableInfo
+from windloom.engine.sinks.sink import RoundAnswers, SinkPlace, TableInfo
 from windloom.errors import WindloomError
+from windloom.spark.sources.storage import storage_at
 
 
 class ParquetSink:
+    takes_path: ClassVar[bool] = True
+
     def __init__(self, storage: Storage, path: str, checkpoint: str | None) -> None:
         """`checkpoint` is the identity of the checkpoint whose rounds are written here; None for a batch run."""
         self._storage = storage
@@ -42,6 +46,11 @@ class ParquetSink:
                 "give a new directory, or the checkpoint these answers were made with",
             )
         self._manifest = manifest
+
+    @classmethod
+    def open(cls, place: SinkPlace) -> Self:
+        assert place.path is not None, "checked when the sink was chosen"
+        return cls(storage_at(place.spark, place.path), place.path, place.checkpoint_id)
 
     def write(self, round: int, answers: RoundAnswers) -> None:
         written = _Written(self._storage, round)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
 import pyarrow as pa
 
 from windloom.durable.shards.pieces import Piece, PieceFolder
 from windloom.rounds import Block
 from windloom.spark.answers.executors import WideAnswers
+from windloom.spark.api import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +68,25 @@ class Sink(Protocol):
         """What the sink holds of a table; None where it keeps nothing that could be read back."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """The stream has ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SinkPlace:
+    """Where a sink may keep what it holds: at `path`, if the user gave one, and under the checkpoint."""
+
+    spark: SparkSession
+    path: str | None
+    checkpoint_path: str
+    checkpoint_id: str
+
+
+class NamedSink(Sink, Protocol):
+    """A sink that is asked for by name. `takes_path`: it writes to the path that the user gives, and needs one."""
+
+    takes_path: ClassVar[bool]
+
+    @classmethod
+    def open(cls, place: SinkPlace) -> Self: ...
