@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -18,7 +19,7 @@ from windloom.engine.sinks.manifest import MANIFEST
 from windloom.engine.sinks.memory import MemorySink
 from windloom.engine.sinks.parquet import ParquetSink
 from windloom.engine.sinks.registry import SINKS, choose_sinks, open_sink
-from windloom.engine.sinks.sink import Sink, SinkPlace, TableInfo
+from windloom.engine.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
 from windloom.errors import WindloomError
 from windloom.rounds import Block
 
@@ -139,3 +140,41 @@ def test_choices_that_cannot_be_are_refused(given: tuple[Any, Any, Any], message
 def test_one_sink_several_or_a_function_are_chosen() -> None:
     assert choose_sinks("memory", None, None) == ["memory"]
     assert choose_sinks(["live", print], None, "c") == ["live", print]
+
+
+class JsonLinesSink:
+    """A sink as CONTRIBUTING tells how to add one: a file of lines per table and round."""
+
+    takes_path: ClassVar[bool] = True
+    pieces = None
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def open(cls, place: SinkPlace) -> Self:
+        assert place.path is not None
+        return cls(Path(place.path))
+
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        lines: dict[str, list[str]] = {name: [] for name in answers.tables}
+        for name, rows in answers.rows():
+            lines[name] += [json.dumps(row) for row in rows.to_pylist()]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for name, own in lines.items():
+            (self._folder / f"{name}-{round:09d}.jsonl").write_text("\n".join(own))
+
+    def rows(self, table: str) -> pa.Table | None:
+        lines = [line for file in self._folder.glob(f"{table}-*") for line in file.read_text().splitlines()]
+        return pa.Table.from_pylist([json.loads(line) for line in lines])
+
+    def close(self) -> None: ...
+
+
+def test_a_new_sink_is_a_class_and_a_line_of_the_registry(tmp_path: Path) -> None:
+    with patch.dict(SINKS, {"jsonl": JsonLinesSink}):  # type: ignore[arg-type]
+        assert choose_sinks("jsonl", "out", "c") == ["jsonl"]
+        sink = open_sink("jsonl", place(tmp_path))
+    for _ in range(2):
+        sink.write(0, Given([piece(("a", 10, "x", 1)), piece(("b", 10, None, 2))], TABLES))
+    assert counts(sink) == [1, 2]
