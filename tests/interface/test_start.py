@@ -89,7 +89,7 @@ def test_the_help_of_a_command_teaches_by_an_example(windloom: Command, command:
             ],
         ),
         ("explain", ["--format [text|json|svg]", "pairs|panes|cutty"]),
-        ("verify", ["code 1", "auto|recalculate|prefix_ring"]),
+        ("verify", ["exit code is 1", "auto|recalculate|prefix_ring"]),
         ("demo", ["--events", "[default: ", "HTML report"]),
     ],
 )
