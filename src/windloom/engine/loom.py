@@ -16,9 +16,10 @@ from windloom.engine.costs import check_cost, cost_view, picture_of
 from windloom.engine.notebook import Picture
 from windloom.engine.results import Results, unknown_query
 from windloom.engine.running.progress import RoundProgress
+from windloom.engine.sinks.registry import SinkChoice
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.options import StreamOptions, parse_instant
-from windloom.engine.streaming.start import SinkChoice, start_stream
+from windloom.engine.streaming.start import start_stream
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable
 from windloom.errors import WindloomError
