@@ -1,4 +1,4 @@
-"""Who may do what: tokens from a file, compared in constant time, and sessions for the page."""
+"""Who may do what: tokens from a file, compared in constant time, and logins for the page."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 
 from windloom.errors import WindloomError
 
-COOKIE = "windloom_session"
-SESSION_SECONDS = 12 * 3600
-_MOST_SESSIONS = 1_000
+COOKIE = "windloom_login"
+LOGIN_SECONDS = 12 * 3600
+_MOST_LOGINS = 1_000
 _SHORTEST_TOKEN = 16
 _FORM = "write a line 'admin: TOKEN', and perhaps 'read: TOKEN', with tokens of 16 characters or more"
 
@@ -73,7 +73,7 @@ def read_tokens(path: str) -> Tokens:
     return Tokens(tuple(found))
 
 
-class Sessions:
+class Logins:
     """Cookies of those who logged in; kept in memory, so a restart asks for the token again."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -82,28 +82,28 @@ class Sessions:
         self._lock = threading.Lock()
 
     def open(self, level: Level) -> str:
-        session = secrets.token_urlsafe(32)
+        login = secrets.token_urlsafe(32)
         with self._lock:
-            self._known[_digest(session)] = (level, self._clock() + SESSION_SECONDS)
-            while len(self._known) > _MOST_SESSIONS:
+            self._known[_digest(login)] = (level, self._clock() + LOGIN_SECONDS)
+            while len(self._known) > _MOST_LOGINS:
                 self._known.popitem(last=False)
-        return session
+        return login
 
-    def level_of(self, session: str) -> Level:
+    def level_of(self, login: str) -> Level:
         with self._lock:
-            level, until = self._known.get(_digest(session), (Level.NONE, 0.0))
+            level, until = self._known.get(_digest(login), (Level.NONE, 0.0))
         return level if self._clock() < until else Level.NONE
 
-    def close(self, session: str) -> None:
+    def close(self, login: str) -> None:
         with self._lock:
-            self._known.pop(_digest(session), None)
+            self._known.pop(_digest(login), None)
 
 
 class Gate:
     """Without tokens everyone who reaches the service is an administrator: it listens to this machine only then."""
 
-    def __init__(self, tokens: Tokens | None, sessions: Sessions | None = None) -> None:
-        self.tokens, self.sessions = tokens, sessions or Sessions()
+    def __init__(self, tokens: Tokens | None, logins: Logins | None = None) -> None:
+        self.tokens, self.logins = tokens, logins or Logins()
 
     def level_of(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Level:
         if self.tokens is None:
@@ -111,7 +111,7 @@ class Gate:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self.tokens.level_of(token.strip())
-        return self.sessions.level_of(cookies.get(COOKIE, ""))
+        return self.logins.level_of(cookies.get(COOKIE, ""))
 
 
 def _digest(text: str) -> bytes:

@@ -11,7 +11,7 @@ from windloom import __version__
 from windloom.errors import WindloomError
 from windloom.service import faults
 from windloom.service.models import Failure
-from windloom.service.routes import answers, health, page, plan, queries, rounds, session
+from windloom.service.routes import answers, health, login, page, plan, queries, rounds
 from windloom.service.service import Service
 from windloom.service.shield import Shield
 
@@ -34,7 +34,7 @@ def make_app(service: Service) -> ASGIApp:
     app.state.service = service
     for one in (queries, answers, plan, rounds):
         app.include_router(one.router, prefix=API)
-    for open_one in (session, health):
+    for open_one in (login, health):
         app.include_router(open_one.router)
     app.include_router(page.router, include_in_schema=False)
     app.add_exception_handler(WindloomError, faults.on_windloom_error)

@@ -20,17 +20,17 @@ class Metrics:
 
     def __init__(self, costs: Callable[[], Mapping[str, float]], watchers: Callable[[], int]) -> None:
         self.registry = registry = CollectorRegistry()
-        self.rounds = Counter("windloom_rounds", "Rounds done by this process.", registry=registry)
+        self.rounds = Counter("windloom_rounds_total", "Rounds done by this process.", registry=registry)
         self.round_seconds = Histogram(
             "windloom_round_seconds", "Seconds per round.", buckets=_SECONDS, registry=registry
         )
         self.stage_seconds = Histogram(
             "windloom_stage_seconds", "Seconds per stage of a round.", ["stage"], buckets=_SECONDS, registry=registry
         )
-        self.events = Counter("windloom_events", "Tuples taken into partials.", registry=registry)
-        self.rows = Counter("windloom_rows", "Rows written to the sinks.", registry=registry)
-        self.untimed = Counter("windloom_untimed", "Tuples without a usable time.", registry=registry)
-        self.late = Counter("windloom_late", "Late tuples.", ["stream", "fate"], registry=registry)
+        self.events = Counter("windloom_events_total", "Tuples taken into partials.", registry=registry)
+        self.rows = Counter("windloom_rows_total", "Rows written to the sinks.", registry=registry)
+        self.untimed = Counter("windloom_untimed_total", "Tuples without a usable time.", registry=registry)
+        self.late = Counter("windloom_late_total", "Late tuples.", ["stream", "fate"], registry=registry)
         self.lag = Gauge(
             "windloom_lag_seconds", "Seconds that a stream is behind the clock.", ["stream"], registry=registry
         )
@@ -38,8 +38,10 @@ class Metrics:
         self.queries = Gauge("windloom_queries", "Queries of the last round.", registry=registry)
         self.trees = Gauge("windloom_trees", "Trees of the last round.", registry=registry)
         self.plan_version = Gauge("windloom_plan_version", "Version of the last round's plan.", registry=registry)
-        self.requests = Counter("windloom_requests", "Requests answered, by status.", ["status"], registry=registry)
-        self.errors = Counter("windloom_errors", "Requests that failed unexpectedly.", registry=registry)
+        self.requests = Counter(
+            "windloom_requests_total", "Requests answered, by status.", ["status"], registry=registry
+        )
+        self.errors = Counter("windloom_errors_total", "Requests that failed unexpectedly.", registry=registry)
         self.up = Gauge("windloom_up", "Whether the stream is running.", registry=registry)
         Gauge("windloom_watchers", "Event streams that are open.", registry=registry).set_function(watchers)
         registry.register(_Costs(costs))

@@ -13,7 +13,7 @@ import pytest
 from support.asgi import Client
 from support.fake_loom import AVERAGE, FakeLoom
 from windloom.errors import WindloomError
-from windloom.service.access import Gate, Level, Sessions, Tokens, read_tokens
+from windloom.service.access import Gate, Level, Logins, Tokens, read_tokens
 from windloom.service.app import make_app
 from windloom.service.service import Limits, Service
 
@@ -47,7 +47,7 @@ def test_without_a_token_everything_but_health_and_the_empty_page_is_refused(tok
             )
         assert client.get("/healthz").status_code == 200
         assert client.get("/").status_code == 200
-        assert client.get("/api/v1/session").json() == {"level": "none", "needs_token": True}
+        assert client.get("/api/v1/login").json() == {"level": "none", "needs_token": True}
 
 
 def test_a_read_token_reads_and_an_admin_token_changes(tokens: Tokens) -> None:
@@ -64,29 +64,29 @@ def test_a_read_token_reads_and_an_admin_token_changes(tokens: Tokens) -> None:
 
 def test_the_page_logs_in_once_and_out_again(tokens: Tokens) -> None:
     with served(tokens, is_secure=True) as client:
-        assert client.post("/api/v1/session", json={"token": "not-one-of-the-tokens"}).status_code == 401
-        answer = client.post("/api/v1/session", json={"token": READ})
+        assert client.post("/api/v1/login", json={"token": "not-one-of-the-tokens"}).status_code == 401
+        answer = client.post("/api/v1/login", json={"token": READ})
         cookie = answer.headers["set-cookie"]
         for part in ("HttpOnly", "SameSite=strict", "Secure", "Path=/"):
             assert part in cookie
         assert READ not in cookie
-        session = {"Cookie": cookie.partition(";")[0]}
-        assert client.get("/api/v1/queries", headers=session).status_code == 200
-        assert client.get("/api/v1/session", headers=session).json()["level"] == "read"
-        client.delete("/api/v1/session", headers=session)
-        assert client.get("/api/v1/queries", headers=session).status_code == 401
+        login = {"Cookie": cookie.partition(";")[0]}
+        assert client.get("/api/v1/queries", headers=login).status_code == 200
+        assert client.get("/api/v1/login", headers=login).json()["level"] == "read"
+        client.delete("/api/v1/login", headers=login)
+        assert client.get("/api/v1/queries", headers=login).status_code == 401
 
 
-def test_sessions_end_and_the_oldest_go_first() -> None:
+def test_logins_end_and_the_oldest_go_first() -> None:
     now = [0.0]
-    sessions = Sessions(lambda: now[0])
-    first = sessions.open(Level.READ)
-    assert sessions.level_of(first) is Level.READ
+    logins = Logins(lambda: now[0])
+    first = logins.open(Level.READ)
+    assert logins.level_of(first) is Level.READ
     now[0] = 13 * 3600
-    assert sessions.level_of(first) is Level.NONE
-    last = [sessions.open(Level.ADMIN) for _ in range(1_001)]
-    assert sessions.level_of(last[0]) is Level.NONE
-    assert sessions.level_of(last[1]) is Level.ADMIN
+    assert logins.level_of(first) is Level.NONE
+    last = [logins.open(Level.ADMIN) for _ in range(1_001)]
+    assert logins.level_of(last[0]) is Level.NONE
+    assert logins.level_of(last[1]) is Level.ADMIN
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ _COUNT = int(os.environ.get("WINDLOOM_MANGLED", "500"))
 _PATHS = [
     "/", "/api", "/page/app.js", "/page/%2e%2e", "/healthz", "/readyz", "/metrics", "/api/v1/queries",
     "/api/v1/queries/flow", "/api/v1/queries/dry-run", "/api/v1/queries/flow/answers", "/api/v1/latest", "/api/v1/ask",
-    "/api/v1/plan", "/api/v1/plan.svg", "/api/v1/sharing", "/api/v1/rounds", "/api/v1/status", "/api/v1/session",
+    "/api/v1/plan", "/api/v1/plan.svg", "/api/v1/sharing", "/api/v1/rounds", "/api/v1/status", "/api/v1/login",
     "/api/v1/openapi.json",
 ]  # fmt: skip
 _METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "GIBBERISH"]
@@ -33,7 +33,7 @@ _VALUES = [
 ]  # fmt: skip
 _PIECES = [*string.punctuation, "\u0000", "\ud800", "😀", "'", "/*", "9" * 50]
 _KINDS = [b"application/json"] * 6 + [b"text/plain", b"", b"multipart/form-data", b"\xff"]
-_FIELDS = [b"", b"*/*", b"text/csv", b"Bearer x", b"windloom_session=x", b"\xff\xfe", b"9" * 999]
+_FIELDS = [b"", b"*/*", b"text/csv", b"Bearer x", b"windloom_login=x", b"\xff\xfe", b"9" * 999]
 
 
 def mangled_text(rng: random.Random) -> str:

@@ -23,16 +23,16 @@ async function call(method, path, body, signal) {
   }
   if (answer.ok) return answer.json();
   const told = await answer.json().catch(() => ({ error: { message: `status ${answer.status}` } }));
-  if (answer.status === 401 && path !== "session") window.dispatchEvent(new Event("turned-away"));
+  if (answer.status === 401 && path !== "login") window.dispatchEvent(new Event("turned-away"));
   throw new Refused(answer.status, told.error);
 }
 
 const name = encodeURIComponent;
 
 export const api = {
-  session: () => call("GET", "session"),
-  logIn: (token) => call("POST", "session", { token }),
-  logOut: () => call("DELETE", "session"),
+  access: () => call("GET", "login"),
+  logIn: (token) => call("POST", "login", { token }),
+  logOut: () => call("DELETE", "login"),
   status: () => call("GET", "status"),
   rounds: () => call("GET", "rounds"),
   plan: () => call("GET", "plan"),

@@ -85,7 +85,7 @@ feed.watch((what, done) => {
 
 async function begin() {
   try {
-    access = await api.session();
+    access = await api.access();
   } catch (error) {
     state("bad", error.message);
     setTimeout(begin, 3000);

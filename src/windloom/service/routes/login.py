@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from windloom.service.access import COOKIE, SESSION_SECONDS, Level
+from windloom.service.access import COOKIE, LOGIN_SECONDS, Level
 from windloom.service.faults import RefusedError
 from windloom.service.models import Access, Login
 from windloom.service.service import AnyLevel, Served
 
-router = APIRouter(prefix="/api/v1/session", tags=["session"])
+router = APIRouter(prefix="/api/v1/login", tags=["login"])
 
 
 @router.get("")
@@ -28,8 +28,8 @@ def log_in(given: Login, service: Served, response: Response) -> Access:
         raise RefusedError(401, "this token is not known", "", "copy it from the token file of the service")
     response.set_cookie(
         COOKIE,
-        service.gate.sessions.open(level),
-        max_age=SESSION_SECONDS,
+        service.gate.logins.open(level),
+        max_age=LOGIN_SECONDS,
         path="/",
         secure=service.is_secure,
         httponly=True,
@@ -41,6 +41,6 @@ def log_in(given: Login, service: Served, response: Response) -> Access:
 @router.delete("")
 def log_out(request: Request, service: Served, response: Response) -> Access:
     """Forget the cookie, here and there."""
-    service.gate.sessions.close(request.cookies.get(COOKIE, ""))
+    service.gate.logins.close(request.cookies.get(COOKIE, ""))
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=service.is_secure)
     return Access(level=Level.NONE.name.lower(), needs_token=service.gate.tokens is not None)
