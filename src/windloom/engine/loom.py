@@ -134,7 +134,7 @@ class Loom:
         return own
 
     def table(self, name: str, by: str | Sequence[str], queries: Sequence[str]) -> None:
-        """Declare a wide table: one row a key, many queries' latest answers as columns, all as of one watermark.
+        """Declare a wide table: one row per key, the latest answers of many queries as columns, as of one watermark.
 
         `by` names the grouping columns, which all the queries must have. Read it with `results.table(name)` after a
         run, or with `handle.table(name)` while a stream runs.

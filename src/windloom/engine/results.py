@@ -110,7 +110,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         return [one.name for one in self.plan.find(name)[2].query.group_by]
 
     def table(self, name: str) -> pa.Table:
-        """A wide table that was declared with `loom.table`: of every query the latest complete window, a row a key."""
+        """A wide table that was declared with `loom.table`: the latest window of every query, one row per key."""
         if name not in self.tables:
             raise unknown_table(name, list(self.tables))
         return self.tables[name].rows(self.arrow)
