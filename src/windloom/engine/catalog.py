@@ -123,7 +123,7 @@ class Registry:
                 raise WindloomError(
                     f"stream '{stream.name}' is already registered",
                     f"'{file.name}' creates it again, at line {declared.line}",
-                    "load a catalog before its data are registered, and once",
+                    "load a catalog once, and before its data is registered",
                 )
             streams[stream.name] = stream
         for entry in catalog.queries if with_queries else ():
@@ -141,7 +141,7 @@ class Registry:
             if frame.isStreaming:
                 raise WindloomError(
                     f"stream '{stream.name}' is a streaming DataFrame",
-                    "run() answers all windows of data that end",
+                    "run() answers all windows of bounded data",
                     "start() it, or read it as a batch (spark.read instead of spark.readStream)",
                 )
         return {stream.name: self._frames[stream.name] for stream in plan.streams}
@@ -156,7 +156,7 @@ class Registry:
             if frame is not None and not frame.isStreaming:
                 raise WindloomError(
                     f"stream '{name}' is a batch DataFrame",
-                    "start() answers windows as they close, on streams that go on",
+                    "start() answers windows of unbounded streams as they close",
                     "read it with spark.readStream, answer it with run(), or give it as history=…",
                 )
         return dict(self._frames)
@@ -248,7 +248,7 @@ class Registry:
 def _no_data(stream: str) -> WindloomError:
     return WindloomError(
         f"stream '{stream}' has no data",
-        "its columns are declared, and that is all",
+        "only its columns are declared",
         f"give it some: loom.stream('{stream}', df), or --stream {stream}=PATH",
     )
 

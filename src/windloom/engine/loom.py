@@ -166,7 +166,7 @@ class Loom:
             if not self.queries:
                 raise WindloomError(
                     "there is no query to plan",
-                    f"{len(self.streams)} streams are registered, and nothing is asked of them",
+                    f"{len(self.streams)} streams are registered, and no query reads them",
                     "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
                 )
             types = self._registry.types()

@@ -138,8 +138,8 @@ def prepare(say: Callable[[str], None]) -> None:
     if not kept_in():
         raise WindloomError(
             "compiled kernels cannot be kept",
-            "neither the folder of the package nor the cache of the user can be written to",
-            "set NUMBA_CACHE_DIR to a folder that can, here and for executors; without it every process compiles anew",
+            "neither the folder of the package nor the user's cache is writable",
+            "set NUMBA_CACHE_DIR to a writable folder, here and for executors; without it every process compiles again",
         )
     say("starting Spark for a rehearsal (about a minute in all)")
     with draft_of(archive) as draft:
@@ -171,7 +171,7 @@ def _common_folder() -> str:
     """Beside the sources, or where Numba has gone because that folder cannot be written to."""
     folder = os.path.commonpath(kept_in())
     beside = Path(folder).is_relative_to(Path(__file__).parents[1])
-    return folder if beside else f"{folder}, since NUMBA_CACHE_DIR names it or the package cannot be written to"
+    return folder if beside else f"{folder}, because NUMBA_CACHE_DIR names it or the package is not writable"
 
 
 def _trades(spark: SparkSession) -> DataFrame:
