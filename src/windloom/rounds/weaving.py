@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -53,14 +53,33 @@ def weave(
     workers = threads or (1 if len(tuples) < FEW_TUPLES else os.cpu_count() or 1)
     made: dict[int, Cells] = {}
     with ThreadPoolExecutor(workers) as pool:
-        # Sets from which others may be rolled up come first, and in each group the longest ones, so that no thread is
-        # left with a large set at the end.
+        if workers > 1:
+            # What many sets share, each thing by one thread: otherwise the first sets would wait for one another.
+            list(pool.map(lambda make: make(), _shared(plan, scan, tuples)))
+        # Sets from which others may be rolled up come first, and in each group the longest ones, so that no thread is left
+        # with a large set at the end.
         for lot in ([fed for fed in scan.feeds if not fed.via], [fed for fed in scan.feeds if fed.via]):
             ordered = sorted(lot, key=lambda fed: -_work(tuples, fed, plan.sets[fed.number]))
             make = partial(_made, plan, tuples, closed, dict(made))
             found = map(make, ordered) if workers == 1 else pool.map(make, ordered)
             made |= dict(zip((fed.number for fed in ordered), found, strict=True))
     return {fed.number: made[fed.number] for fed in scan.feeds if len(made[fed.number])}
+
+
+def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], object]]:
+    """Makers of what sets share: values in order, codes of groups, slices; what takes longest comes first."""
+    listed = {
+        read.argument
+        for fed in scan.feeds
+        for part, read in zip(plan.sets[fed.number].components, fed.components, strict=True)
+        if part.family.is_list and read.argument is not None
+    }
+    grouped = {position for fed in scan.feeds for position in fed.groups} - listed
+    return [
+        *(partial(getattr, tuples.column(position), "ranked") for position in sorted(listed)),
+        partial(getattr, tuples, "slices"),
+        *(partial(getattr, tuples.column(position), "coded") for position in sorted(grouped)),
+    ]
 
 
 def _made(plan: Plan, tuples: Tuples, closed: int, made: Mapping[int, Cells], fed: WovenSet) -> Cells:

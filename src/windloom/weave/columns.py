@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from threading import RLock
 from typing import TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.families.float_keys import KEY_OF_MINUS_ZERO, float_keys
+from windloom.weave.once import once
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -50,18 +51,19 @@ class Column:
     def __init__(self, column: pa.ChunkedArray) -> None:
         self.type = _plain(column.type)
         self.column = column if column.type == self.type else column.cast(self.type)
+        self.lock = RLock()
 
     def __len__(self) -> int:
         return len(self.column)
 
-    @cached_property
+    @once
     def valid(self) -> Mask | None:
         """Which tuples have a value; None if all of them do."""
         if not self.column.null_count:
             return None
         return np.concatenate([chunk.is_valid().to_numpy(zero_copy_only=False) for chunk in self.column.chunks])
 
-    @cached_property
+    @once
     def floats(self) -> NDArray[np.float64]:
         """Numbers as doubles."""
         if pa.types.is_floating(self.type) or pa.types.is_integer(self.type):
@@ -69,7 +71,7 @@ class Column:
         filled = pc.fill_null(self.column, 0) if self.column.null_count else self.column
         return _filled(filled.cast(pa.float64()), np.float64, np.float64)
 
-    @cached_property
+    @once
     def integers(self) -> Ints:
         """Integers, days, microseconds and booleans as 64-bit integers."""
         if pa.types.is_boolean(self.type):
@@ -77,7 +79,7 @@ class Column:
             return _filled(filled.cast(pa.int8()), np.int8, np.int64)
         return _filled(self.column, _WIDTHS.get(self.type, np.int64), np.int64)
 
-    @cached_property
+    @once
     def limbs(self) -> NDArray[np.uint32]:
         """Decimals as four words of 32 bits each, the lowest first; the highest is signed."""
         out = np.empty((len(self), 4), np.uint32)
@@ -90,21 +92,21 @@ class Column:
             begin += len(chunk)
         return out
 
-    @cached_property
+    @once
     def is_ranked(self) -> bool:
         """Whether values have no 64-bit key: then their ranks stand for them, and `ranked.dictionary` holds them."""
         kind = self.type
         fits = pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind)
         return not (fits or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
 
-    @cached_property
+    @once
     def keys(self) -> Ints:
         """64-bit keys in Spark's order of the values, with NaN above everything."""
         if pa.types.is_floating(self.type):
             return float_keys(self.floats)
         return self.ranked.ranks.astype(np.int64) if self.is_ranked else self.integers
 
-    @cached_property
+    @once
     def equal_keys(self) -> Ints:
         """The same, with one key for 0.0 and -0.0."""
         keys = self.keys
@@ -112,7 +114,7 @@ class Column:
             return np.where(keys == KEY_OF_MINUS_ZERO, 0, keys)
         return keys
 
-    @cached_property
+    @once
     def coded(self) -> Coded:
         """Codes by which Spark groups: 0.0 and -0.0 are one value, and so are all NaN."""
         if pa.types.is_integer(self.type) and not self.column.null_count and len(self):
@@ -121,7 +123,7 @@ class Column:
                 return by_offset
         return _encoded(self._grouped)
 
-    @cached_property
+    @once
     def ranked(self) -> Ranked:
         """Ranks in Spark's order; 0.0 and -0.0 are one value."""
         if pa.types.is_null(self.type):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from threading import RLock
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from windloom.kernels.compiling.compiled import compiled
 from windloom.weave.columns import Coded
+from windloom.weave.once import once
 from windloom.weave.slices import Slices, Slicing
 
 Ints = NDArray[np.int64]
@@ -67,6 +68,7 @@ class Grid:
     """`cells` is the cell of every tuple; `slice_of`, `group_of` and `row_of` are those of a cell."""
 
     def __init__(self, slices: Slices, slicing: Slicing, grouping: Grouping) -> None:
+        self.lock = RLock()
         self.starts, self.grouping = slicing.starts, grouping
         tuples = len(slices.of_tuple)
         self.cells = np.empty(tuples, np.int32)
@@ -87,7 +89,7 @@ class Grid:
     def __len__(self) -> int:
         return len(self.slice_of)
 
-    @cached_property
+    @once
     def every(self) -> Kept:
         """All cells."""
         order, bounds = np.empty(len(self), np.int64), np.empty(self.grouping.count + 1, np.int64)

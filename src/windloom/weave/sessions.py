@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import RLock
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,7 @@ class SessionGrid(Grid):
     """Made of the chosen tuples only: others would bridge pauses. Tuples that are not chosen have no cell."""
 
     def __init__(self, ticks: Ints, gap: int, grouping: Grouping, rows: Codes, every: bool) -> None:
+        self.lock = RLock()
         self.grouping = grouping
         chosen = len(ticks) if every else len(rows)
         order = np.empty(chosen, np.int32)

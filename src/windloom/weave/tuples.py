@@ -96,7 +96,7 @@ class Tuples:
         return self.tick if position == TICK else self._columns[position]
 
     def word(self, number: int) -> Ints:
-        return self._once(("word", number), lambda: self._words[number].integers)
+        return self._words[number].integers
 
     @property
     def slices(self) -> Slices:
@@ -121,8 +121,7 @@ class Tuples:
 
     def grouping(self, groups: tuple[int, ...]) -> Grouping:
         def make() -> Grouping:
-            coded = [self._once(("coded", one), lambda one=one: self.column(one).coded) for one in groups]  # type: ignore[misc]
-            return group_tuples(coded, len(self))
+            return group_tuples([self.column(position).coded for position in groups], len(self))
 
         return self._once(("grouping", groups), make)
 
@@ -134,8 +133,7 @@ class Tuples:
 
     def in_order(self, bits: Bits, column: int) -> Codes:
         """The same tuples in order of the column's values."""
-        ranked = self._once(("ranked", column), lambda: self.column(column).ranked)
-        return self._once(("in order", bits, column), lambda: self._filter(ranked.order, bits))
+        return self._once(("in order", bits, column), lambda: self._filter(self.column(column).ranked.order, bits))
 
     def counts(self, grid: Grid, bits: Bits, known: int | None = None) -> Ints:
         """How many of the chosen tuples each cell of a grid has."""
