@@ -56,8 +56,8 @@ def weave(
         if workers > 1:
             # What many sets share, each thing by one thread: otherwise the first sets would wait for one another.
             list(pool.map(lambda make: make(), _shared(plan, scan, tuples)))
-        # Sets from which others may be rolled up come first, and in each group the longest ones, so that no thread is left
-        # with a large set at the end.
+        # Sets from which others may be rolled up come first, and in each group the longest ones, so that no thread is
+        # left with a large set at the end.
         for lot in ([fed for fed in scan.feeds if not fed.via], [fed for fed in scan.feeds if fed.via]):
             ordered = sorted(lot, key=lambda fed: -_work(tuples, fed, plan.sets[fed.number]))
             make = partial(_made, plan, tuples, closed, dict(made))
