@@ -1,4 +1,4 @@
-"""Taking in the tuples of a round on the driver: one Spark job per scan, then cells of all sets."""
+"""Takes in the tuples of a round on the driver: one Spark job per scan, then the cells of all sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from windloom.spark.intake.native import tick_sql
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
 
-#: Tuples that are kept for the log take no more than this; of more, the cells are logged.
+#: Tuples are kept for the log only up to this size; beyond it, the cells are logged.
 KEPT_BYTES = 256 << 20
 
 
@@ -40,7 +40,7 @@ class Ticks:
 
 
 class TooLargeError(Exception):
-    """More came than the driver takes in at once."""
+    """There are more cells than the driver takes in at once."""
 
     def __init__(self, stream: str, size: int, limit: int) -> None:
         super().__init__(
@@ -72,7 +72,7 @@ def take_in(
     skip_untimed: bool = False,
     limit: int | None = None,
 ) -> TakenIn:
-    """Run the jobs of all scans whose slices are of time.
+    """Runs the jobs of all scans whose slices are of time.
 
     `before` says, by stream, which tuples are late. `timed` are streams whose ticks must be known, of tuples that no
     query wants included: where no scan sees all tuples, Spark observes their ticks while it scans. Tuples without a
@@ -121,7 +121,7 @@ def take_in(
 
 @dataclass(slots=True)
 class _Found:
-    """Beside cells: ticks, and the tuples while they are all in one portion."""
+    """What is found besides cells: ticks, and the tuples if all are in one portion."""
 
     ticks: Ticks = field(default_factory=Ticks)
     clock: Clock | None = None
@@ -153,7 +153,7 @@ def _scanned(
 
 
 def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The tuples that have a tick, and what is told of all of them."""
+    """The tuples that have a tick, and the ticks of all of them."""
     untimed = table.column(0).null_count
     if untimed:
         table = table.filter(pc.is_valid(table.column(0)))
@@ -161,7 +161,7 @@ def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
 
 
 def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The partials whose slice is known, without their ticks, and what is told of all of them."""
+    """The partials whose slice is known, without their ticks, and the ticks of all of them."""
     untimed = 0
     if table.column(0).null_count:
         known = pc.is_valid(table.column(0))
@@ -193,7 +193,7 @@ class Clock:
 
 
 def clock(stream: Stream, frame: DataFrame) -> Ticks:
-    """The same, asked for in a job of its own."""
+    """The same, found by a separate job."""
     row = frame.selectExpr(*_span_sql(stream)).collect()[0]
     return Ticks(row["first"], row["last"])
 
