@@ -89,7 +89,7 @@ def take_in(
         stream = plan.stream(scan.stream)
         if _is_counted(scan):
             continue
-        found, frame = _Found(), frames[scan.stream]
+        found, frame = _Found(timed=stream in timed), frames[scan.stream]
         if scan.stream in unseen:
             found.clock = Clock(stream)
             frame = found.clock.watching(frame)
@@ -121,8 +121,12 @@ def take_in(
 
 @dataclass(slots=True)
 class _Found:
-    """What is found besides cells: ticks, and the tuples if all are in one portion."""
+    """What is found besides cells: ticks, and the tuples if all are in one portion.
 
+    If the stream is not `timed`, a native scan looks for no ticks: to aggregate them takes time.
+    """
+
+    timed: bool
     ticks: Ticks = field(default_factory=Ticks)
     clock: Clock | None = None
     fetched: Fetched = field(default_factory=Fetched)
@@ -139,7 +143,7 @@ def _scanned(
 ) -> Iterator[Taken]:
     what = f"what is taken in of stream '{stream.name}'"
     if isinstance(scan, NativeScan):
-        for table in collected(partials_frame(scan, stream, frame), what, found.fetched):
+        for table in collected(partials_frame(scan, stream, frame, timed=found.timed), what, found.fetched):
             table, ticks = timed_partials(scan, table)
             found.ticks += ticks
             yield take_partials(plan, scan, table, before)
@@ -167,6 +171,8 @@ def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
         known = pc.is_valid(table.column(0))
         untimed = pc.sum(table.filter(pc.invert(known)).column(1 + len(scan.key_types))).as_py()
         table = table.filter(known)
+    if "seen" not in table.column_names:
+        return table, Ticks(untimed=untimed)
     told = _spanned(table.column("first"), table.column("seen"), untimed)
     return table.drop_columns(["first", "seen"]), told
 
