@@ -15,7 +15,7 @@ from support.native import taken_of_plan
 from support.rounds import first_of
 from windloom.aggregates import PlannedComponent
 from windloom.kernels import TECHNIQUES, permits
-from windloom.model import Aggregate, Expression, LandmarkWindow, Query, TimeWindow
+from windloom.model import Aggregate, Expression, ExpressionKey, LandmarkWindow, Query, TimeWindow
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
@@ -32,7 +32,7 @@ def permitted(technique: str) -> st.SearchStrategy[Aggregate]:
 
 
 def _families(aggregate: Aggregate) -> list[Any]:
-    argument = None if aggregate.argument is None else TYPES["s", aggregate.argument.sql]
+    argument = None if aggregate.argument is None else TYPES[ExpressionKey("s", aggregate.argument.sql)]
     return [PlannedComponent(component, argument).family for component in aggregate.components]
 
 

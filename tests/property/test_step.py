@@ -15,7 +15,7 @@ from support.native import taken_of_plan
 from windloom.aggregates import PlannedComponent
 from windloom.kernels import TECHNIQUES, allowed, permits
 from windloom.kernels.families.algebra import ADD_FLOAT, Family
-from windloom.model import Aggregate, Expression, Query, TimeWindow, Window
+from windloom.model import Aggregate, Expression, ExpressionKey, Query, TimeWindow, Window
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import PlanOptions, make_plan
@@ -53,7 +53,7 @@ def test_one_step_answers_what_the_oracle_answers(
 
 
 def families(aggregate: Aggregate) -> list[Family]:
-    argument = None if aggregate.argument is None else TYPES["s", aggregate.argument.sql]
+    argument = None if aggregate.argument is None else TYPES[ExpressionKey("s", aggregate.argument.sql)]
     return [PlannedComponent(component, argument).family for component in aggregate.components]
 
 

@@ -42,6 +42,7 @@ def test_a_cluster_gives_the_rows_of_the_driver_placement(spark: SparkSession, t
         pytest.skip(f"no cluster can be started on loopback here: {error}")
     assert found["answers"] == two_lives(spark, tmp_path / "local", "driver")
     assert all(found["answers"].values())
+    assert len(set(found["written"])) > SHARDS, "shards wrote rows of several rounds"
     # The killed attempt had written its state; no log knows of it, and the file is gone.
     assert found["attempts"]["000000001-0000"] >= 2
     assert [name.rpartition("-")[0] for name in found["left"]] == [f"000000002-{shard:04d}" for shard in range(SHARDS)]

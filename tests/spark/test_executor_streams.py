@@ -11,6 +11,7 @@ import pytest
 from support.files import put
 from support.sharded import ADDED, QUERIES, SHARDS, random_trades, rows, start, told
 from windloom.durable.faults import watched
+from windloom.durable.shards import pieces
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ def lives(spark: SparkSession, folder: Path, placement: str, seed: int) -> tuple
     answers = {name: rows(third.arrow(name)) for name in third.queries}
     asked = third.ask("SELECT symbol, count(*) AS n FROM trades [TUMBLE 20 seconds] GROUP BY symbol")
     return changes, answers, [told(one) for one in (first, second, third)], rows(asked.table), asked.complete_from
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards write tables of two rows or more by themselves, so that answers take both ways."""
+    monkeypatch.setattr(pieces, "LEAST_ROWS", 2)
 
 
 def test_the_same_rows_as_on_the_driver(spark: SparkSession, tmp_path: Path) -> None:
@@ -84,6 +91,9 @@ def test_a_crash_at_any_point_changes_no_row(spark: SparkSession, tmp_path: Path
     assert handle.await_termination(300)
     for name in QUERIES:
         assert rows(handle.arrow(name)) == rows(undisturbed.arrow(name))
+    written = {one.name for one in (tmp_path / "b" / "out").glob("*/*.parquet")}
+    assert {"shard" in name for name in written} == {True, False}
+    assert not list((tmp_path / "b" / "out" / pieces.FOLDER).glob("*.piece"))
     last = handle.status["round"]
     assert {one.name.rpartition("-")[0] for one in shards.iterdir()} == {f"{last:09d}-{n:04d}" for n in range(SHARDS)}
 

@@ -101,7 +101,7 @@ def reported(folder: Path) -> Reported:
         table: pa.Table = pq.read_table(file)
         for row in table.to_pylist():
             own = found.setdefault(row.pop("query"), {})
-            own.setdefault(int(file.stem.removeprefix("round-")), []).append(tuple(row.values()))
+            own.setdefault(int(file.stem.split("-")[1]), []).append(tuple(row.values()))
     return found
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from support.cluster import SHORT_LIVED
 from support.sharded import two_lives
 from windloom.durable.faults import watched
+from windloom.durable.shards import pieces
 from windloom.spark.session.local import local_session
 
 CONF = {
@@ -30,6 +31,7 @@ CONF = {
 
 
 def main(master: str, folder: Path) -> None:
+    pieces.LEAST_ROWS = 2  # so that shards write rows by themselves
     spark = local_session(cores=2, memory="512m", conf={**CONF, "spark.master": master})
     shards = folder / "executors" / "c" / "shards"
     attempts: dict[str, int] = {}
@@ -42,7 +44,8 @@ def main(master: str, folder: Path) -> None:
     with watched(look):
         answers = two_lives(spark, folder, "executors")
     left = sorted(one.name for one in shards.iterdir())
-    print(json.dumps({"answers": answers, "attempts": attempts, "left": left}))
+    written = sorted(one.name for one in (folder / "executors" / "out").glob("*/*-shard-*.parquet"))
+    print(json.dumps({"answers": answers, "attempts": attempts, "left": left, "written": written}))
     spark.stop()
 
 

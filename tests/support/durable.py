@@ -1,6 +1,6 @@
 """A stream of rounds with a checkpoint and a sink on disk, without Spark: to be crashed, killed and started again.
 
-python -m support.durable FOLDER     runs it to its end, or to the fault point that WINDLOOM_FAULT names
+python -m support.durable FOLDER PLACEMENT     runs it to its end, or to the fault point that WINDLOOM_FAULT names
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from support.catalogs import STREAM, make_query
-from support.micro_batches import MicroBatches, RecordedQueries, Row, answers_in
+from support.micro_batches import MicroBatches, RecordedQueries, Row, answers_in, pieces_of
 from support.rounds import renamed
 from windloom.model import Aggregate, Expression, LandmarkWindow, Query, RowsWindow, SessionWindow, TimeWindow
 from windloom.rounds import State
@@ -47,26 +47,33 @@ class Batch(NamedTuple):
     queries: Mapping[str, Query]
 
 
-def make_batches(seed: int, count: int) -> list[Batch]:
+def make_batches(seed: int, count: int, placement: str = "driver") -> list[Batch]:
     """Tuples in disorder, some late; queries that come, go and are replaced."""
     rng = random.Random(seed)
-    queries = {name: renamed(rng.choice(ASKED), name) for name in ("a", "b", "c")}
+    asked = ASKED if placement == "driver" else [one for one in ASKED if not one.window.is_of_positions]
+    queries = {name: renamed(rng.choice(asked), name) for name in ("a", "b", "c")}
     batches = []
     for number in range(count):
         if number and rng.random() < 0.4:
             name = rng.choice("abcd")
             queries = {one: query for one, query in queries.items() if one != name}
             if rng.random() < 0.7 or not queries:
-                queries[name] = renamed(rng.choice(ASKED), name)
+                queries[name] = renamed(rng.choice(asked), name)
         ticks = [number * 7 + rng.randrange(-9, 10) for _ in range(8)]
         rows = [{"tick": tick, "k": rng.choice("xyz"), "i": rng.randrange(9)} for tick in ticks]
         batches.append(Batch(rows, queries))
     return batches
 
 
-def run_stream(folder: Path, batches: Sequence[Batch], snapshot_rounds: int = 3) -> State:
-    """From where the checkpoint in the folder is to the last round; answers are beside it."""
-    with MicroBatches(folder, STREAMS, snapshot_rounds=snapshot_rounds, history_ticks=15) as life:
+def run_stream(folder: Path, batches: Sequence[Batch], snapshot_rounds: int = 3, placement: str = "driver") -> State:
+    """From where the checkpoint in the folder is to the last round; answers are beside it.
+
+    Shards write tables of two rows or more by themselves, so that answers take both ways.
+    """
+    with (
+        pieces_of(2),
+        MicroBatches(folder, STREAMS, snapshot_rounds=snapshot_rounds, history_ticks=15, placement=placement) as life,
+    ):
         for batch in batches[life.loop.next_round :]:
             life.change(batch.queries)
             life.round({"s": batch.rows})
@@ -82,4 +89,4 @@ def reported(folder: Path) -> dict[int, dict[str, list[str]]]:
 
 
 if __name__ == "__main__":
-    run_stream(Path(sys.argv[1]), make_batches(7, 12))
+    run_stream(Path(sys.argv[1]), make_batches(7, 12, sys.argv[2]), placement=sys.argv[2])

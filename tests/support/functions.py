@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from support.catalogs import TYPES
 from windloom.aggregates.registry import CARDS
 from windloom.errors import WindloomError
-from windloom.model import Aggregate, Expression
+from windloom.model import Aggregate, Expression, ExpressionKey
 from windloom.model.aggregate import Function
 
 _COLUMNS = ("x", "n", "i", "d", "b", "k")
@@ -36,7 +36,7 @@ def _of_column(function: Function, column: str) -> Iterator[Aggregate]:
 def _is_taken(aggregate: Aggregate) -> bool:
     assert aggregate.argument is not None
     try:
-        aggregate.result_type(TYPES["s", aggregate.argument.sql])
+        aggregate.result_type(TYPES[ExpressionKey("s", aggregate.argument.sql)])
     except WindloomError:
         return False
     return True

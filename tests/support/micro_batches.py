@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +29,7 @@ from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
 from windloom.durable.shards.split import join_cells, split_cells
 from windloom.engine.running.driver import DriverPlacement
-from windloom.engine.running.executors import ExecutorPlacement
+from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement
 from windloom.engine.running.progress import RoundProgress
@@ -145,12 +146,12 @@ class MicroBatches:
         self._history_ticks = history_ticks
         watermarks = Watermarks(streams, clock or ManualClock(), idle_after)
         kept = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
+        tables = AnswerTables(None)
         try:
-            placed: Placement = (
-                DriverPlacement(self.jobs, self.checkpoint, watermarks)
-                if placement == "driver"
-                else ExecutorPlacement(self.jobs, self.checkpoint, ShardFiles(str(storage.root)), shards, watermarks)
-            )
+            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks)
+            if placement == "executors":
+                files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks([kept, *sinks], tables)
+                placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
             queries = RecordedQueries(streams, intake)
             self.loop = RoundLoop(
                 queries.plan_of,
@@ -158,7 +159,7 @@ class MicroBatches:
                 recover(self.checkpoint, queries.plan_of),
                 placed,
                 [kept, *sinks],
-                AnswerTables(None),
+                tables,
                 snapshot_rounds=snapshot_rounds,
                 listeners=Listeners(done=self.done.append),
             )
@@ -196,7 +197,7 @@ class MicroBatches:
 
 
 def answers_in(folder: Path) -> dict[int, dict[str, list[Row]]]:
-    """What the sink holds, by round and query, times as ticks; rounds and queries without a row are left out."""
+    """What the sink shows, by round and query, times as ticks; rounds and queries without a row are left out."""
     found: dict[int, dict[str, list[Row]]] = {}
     for path in sorted((folder / "answers").glob("*/round-*.parquet")):
         table = pq.read_table(path, partitioning=None)
@@ -204,8 +205,15 @@ def answers_in(folder: Path) -> dict[int, dict[str, list[Row]]]:
             place = table.column_names.index(edge)
             table = table.set_column(place, edge, table[edge].cast(pa.int64()))
         for row in table.to_pylist():
-            found.setdefault(int(path.stem.removeprefix("round-")), {}).setdefault(row.pop("query"), []).append(row)
+            found.setdefault(int(path.stem.split("-")[1]), {}).setdefault(row.pop("query"), []).append(row)
     return found
+
+
+@contextmanager
+def pieces_of(rows: int) -> Iterator[None]:
+    """Shards write tables of at least so many rows by themselves."""
+    with patch("windloom.durable.shards.pieces.LEAST_ROWS", rows):
+        yield
 
 
 @contextmanager

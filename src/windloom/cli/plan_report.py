@@ -104,7 +104,7 @@ def sharing_of_set(
 ) -> Sharing:
     """The queries of a planned set, with the techniques that answer them, at the rate of the stream."""
     queries = [planned.query for planned in partial_set.queries]
-    name, names, rate = str(partial_set.identity), tuple(query.name for query in queries), stream.events_per_second
+    name, names, rate = partial_set.text, tuple(query.name for query in queries), stream.events_per_second
     if cost == "paper":
         techniques = costed_techniques(partial_set.components, partial_set.trees[0].techniques, queries)
         model = PaperCost(techniques, rate or DEFAULT_EVENTS_PER_SECOND)

@@ -1,6 +1,6 @@
-"""Cells as part of a frame: what is told of each set, and an Arrow stream of one row with a list column per array.
+"""Cells as part of a frame: a description of each set, and an Arrow stream of one row with a list column per array.
 
-What is told says which list is which. Of an aggregate that a user defined, it has the name and the fields of its
+The description says which list is which. For a user-defined aggregate, it has the name and the fields of its
 values.
 """
 
@@ -75,7 +75,7 @@ def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int,
         return batch.column(place).flatten()
 
     def numbers(place: int, kind: type[np.generic] | None) -> Any:
-        # Memory of our own: kernels are compiled for arrays that can be written.
+        # Memory of our own, because kernels are compiled for writable arrays.
         return np.array(array(place).to_numpy(zero_copy_only=False), dtype=kind)
 
     def part_of(one: dict[str, Any]) -> Columns:

@@ -1,4 +1,4 @@
-"""A checkpoint directory: everything a stream needs to go on exactly where it was, written before it is relied on.
+"""A checkpoint directory: everything that a stream needs to continue where it stopped, written before it is relied on.
 
 | file                        | what                                                 | written                       |
 |-----------------------------|------------------------------------------------------|-------------------------------|
@@ -33,7 +33,7 @@ from windloom.model.stream import Stream
 from windloom.rounds.state import State
 
 IDENTITY = "windloom.json"
-#: Snapshots that are always kept, so that a damaged one has another to fall back on.
+#: The number of snapshots that are always kept, so that there is another one if one is damaged.
 LEAST_SNAPSHOTS = 2
 
 _ENDINGS = {"plans": "json", "begun": "json", "log": "arrow", "commits": "json", "snapshots": "state"}
@@ -42,17 +42,17 @@ _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it is one."""
+    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it has one."""
 
     plan_version: int
     batch: int | None
 
 
 class Checkpoint:
-    """Made by `open`. There is one writer at a time, so what is in each folder is listed once and remembered."""
+    """Made by `open`. There is one writer at a time, so the files of each folder are listed once and remembered."""
 
     def __init__(self, storage: Storage, id: str) -> None:
-        self.id = id  # tells the answers of this checkpoint from those of others
+        self.id = id  # distinguishes the answers of this checkpoint from those of others
         self._storage = storage
         self._numbers = {folder: self._list(folder) for folder in _ENDINGS}
         self._plans: dict[int, PlanRecord] = {}
@@ -60,7 +60,7 @@ class Checkpoint:
 
     @classmethod
     def open(cls, storage: Storage, streams: Mapping[str, Stream]) -> Checkpoint:
-        """Create it, or verify that it belongs to these streams; nobody else can open it until `close`."""
+        """Creates it, or verifies that it belongs to these streams; nobody else can open it until `close`."""
         storage.lock(this_process())
         try:
             return cls(storage, _verify(storage, streams))
@@ -98,7 +98,7 @@ class Checkpoint:
     # Rounds
 
     def begin(self, round: int, batch: int | None = None) -> PlanRecord:
-        """The plan the round runs with: the one it began with before, else the newest that holds by then.
+        """The plan that the round runs with: the one it began with before, or else the newest that applies.
 
         `batch` is Spark's number of the micro-batch, None for a round that is none.
         """
@@ -142,7 +142,7 @@ class Checkpoint:
 
     @property
     def first_free_round(self) -> int:
-        """The first round that can still be given a plan: one that has begun keeps its own."""
+        """The first round that can still get another plan; one that has begun keeps its own."""
         following = self.last_committed + 1
         return following if self.begun(following) is None else following + 1
 
@@ -177,14 +177,14 @@ class Checkpoint:
             yield log
 
     def commit(self, round: int, progress: Mapping[str, Any]) -> None:
-        """The round is done: its rows are where they belong, and it will not run again."""
+        """Marks the round as done: the sinks have its rows, and it will not run again."""
         fault("before commit")
         self._write("commits", round, write_record("commit", progress))
         fault("after commit")
 
     @property
     def last_committed(self) -> int:
-        """-1 if no round is. The name decides: the file comes last, so where it is everything else is."""
+        """The last committed round, or -1. The name of its file decides, which is written after everything else."""
         commits = self._numbers["commits"]
         return commits[-1] if commits else -1
 
@@ -195,7 +195,7 @@ class Checkpoint:
         return None if data is None else read_record("commit", _name("commits", round), data, hint)
 
     def recent_progress(self, most: int) -> list[dict[str, Any]]:
-        """Of the newest rounds, oldest first; damaged ones are left out, for nothing else depends on them."""
+        """The progress of the newest rounds, oldest first; damaged records are left out, as nothing needs them."""
         found = []
         for round in self._numbers["commits"][-most:]:
             try:
@@ -209,7 +209,7 @@ class Checkpoint:
     # Snapshots
 
     def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None:
-        """Keep the state after a round, in terms of the plan the round was begun with, or of that of the next one."""
+        """Keeps the state after a round, in terms of the plan with which the round began, or of the next one."""
         begun = self.begun(round)
         if begun is None:
             raise ValueError(f"round {round} was never begun")
@@ -237,7 +237,7 @@ class Checkpoint:
             del self._numbers["snapshots"][place]
 
     def retain(self, keep_rounds: int = 0, keep_snapshots: int = LEAST_SNAPSHOTS) -> None:
-        """Drop what recovery cannot need: all that the oldest of the newest `keep_snapshots` snapshots covers.
+        """Drops what recovery cannot need: everything that the oldest of the newest `keep_snapshots` snapshots covers.
 
         Logs and commits of the newest `keep_rounds` rounds stay in any case.
         """

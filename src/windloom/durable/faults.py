@@ -34,7 +34,7 @@ FAULT_POINTS = (
 
 #: Passed by tasks on executors. A task that is killed runs again in another process, which has counted nothing, so
 #: these count rounds, and only the first attempt of the first shard passes them.
-TASK_FAULT_POINTS = ("after shard",)
+TASK_FAULT_POINTS = ("after pieces", "after shard")
 
 _passed: Counter[str] = Counter()
 _watchers: list[Callable[[str], None]] = []

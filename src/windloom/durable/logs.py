@@ -1,6 +1,6 @@
-"""The log of one round: everything that the step was called with.
+"""The log of one round: the complete input of its step.
 
-What came is logged as cells or, where they take less room, as projected tuples: weaving these again gives the same
+Tuples are logged as cells or, if that takes less space, as projected tuples: weaving these again gives the same
 cells. A round that ran in shards on executors has neither, but notes of what its shards wrote.
 """
 
@@ -32,7 +32,7 @@ _HINT = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class RoundLog:
-    """What the step was called with, in the plan of `plan_version`, and what else the round is told by.
+    """The input of the step, in terms of the plan `plan_version`, and the other figures of the round.
 
     `tuples` are, by number of the scan, those whose cells `input` need not have: see `complete`. `untimed` counts the
     tuples of each stream that had no usable time and were left out.
@@ -57,7 +57,7 @@ class RoundLog:
         return self.input.taking(replace(self.input.taken, cells=cells))
 
     def smaller(self, plan: Plan) -> RoundLog:
-        """The same log with either the tuples or the cells of every scan, whichever take less room."""
+        """The same log with either the tuples or the cells of every scan, whichever take less space."""
         cells, tuples = dict(self.input.taken.cells), {}
         for number, table in self.tuples.items():
             made = [fed.number for fed in plan.scans[number].feeds if fed.number in cells]
@@ -97,7 +97,7 @@ class RoundLog:
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> RoundLog:
-        """Refuses, by name, what is damaged, cut short or of another version."""
+        """Reads a log; refuses, by name, one that is damaged, cut short or of another version."""
         frame = read_frame("log", f"the checkpoint's file '{name}'", data, _HINT)
         about, blobs = frame.body, frame.blobs
         shards = tuple(ShardNote.from_json(note) for note in about["shards"])

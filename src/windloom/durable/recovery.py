@@ -30,7 +30,7 @@ class Recovered:
 
 
 def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Recovered:
-    """Answers of the rounds run again are not computed: their rows are where they belong already."""
+    """The state after the last committed round. Answers are not computed again, because the sinks have their rows."""
     last = checkpoint.last_committed
     snapshot = _newest_snapshot(checkpoint, last)
     state, record, plan = State(), None, None
@@ -53,7 +53,7 @@ def recover(checkpoint: Checkpoint, plan_of: Callable[[PlanRecord], Plan]) -> Re
 
 
 def _newest_snapshot(checkpoint: Checkpoint, last: int) -> Snapshot | None:
-    """One of a round that is not committed is no use: that round's answers are still wanted."""
+    """The newest readable snapshot of a committed round; the answers of an uncommitted one are still needed."""
     for round in reversed(checkpoint.snapshots()):
         if round <= last:
             try:

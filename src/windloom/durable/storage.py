@@ -25,24 +25,24 @@ _locked_here: dict[Path, str] = {}
 
 
 class StorageError(WindloomError):
-    """A file that could not be read, written or deleted, for reasons of the system it is on."""
+    """A file that could not be read, written or deleted, for a reason of the system."""
 
 
 class NewFile(Protocol):
-    """A file that nobody sees until it is finished."""
+    """A file that is invisible until it is finished."""
 
     @property
     def stream(self) -> IO[bytes]:
         """Where its bytes go."""
 
     def finish(self) -> None:
-        """It is complete: durable when this returns, and in the place of the file of that name, if there was one."""
+        """Completes the file: it is durable when this returns, and replaces the file of that name, if there was one."""
 
     def discard(self) -> None:
-        """It is not wanted any more."""
+        """Drops the file."""
 
     def failed(self, error: OSError) -> StorageError:
-        """What to raise when its stream takes no more."""
+        """The error to raise if its stream cannot be written."""
 
 
 class Storage(Protocol):
@@ -61,16 +61,16 @@ class Storage(Protocol):
         """Names of the files in a folder, sorted; none if there is no such folder."""
 
     def delete(self, name: str) -> None:
-        """Remove a file; one that is not there is no error."""
+        """Removes a file; a missing file is no error."""
 
     def lock(self, owner: str) -> None:
-        """Keep others out until `unlock` or the end of the process; refuses a second owner, naming the first."""
+        """Keeps others out until `unlock` or the end of the process; refuses a second owner, naming the first."""
 
     def unlock(self) -> None: ...
 
 
 def this_process() -> str:
-    """Who owns a lock, as people look for it."""
+    """The owner of a lock, described so that people can find it."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return f"process {os.getpid()} on host {socket.gethostname()}, since {now}"
 
@@ -84,10 +84,10 @@ def refuse_second(place: str, owner: str) -> WindloomError:
 
 
 class LocalStorage:
-    """A directory of this machine. The lock is the operating system's: it ends with the process, however that ends."""
+    """A directory of this machine. The operating system holds the lock: it ends with the process, however that ends."""
 
     def __init__(self, root: Path, *, syncs: bool = True) -> None:
-        """`syncs=False` is for files that a crash may take: they are still seen whole or not at all."""
+        """`syncs=False` is for files that a crash may destroy; they still appear completely or not at all."""
         self.root = root.absolute()
         self._syncs = syncs
         self._lock: int | None = None
@@ -162,7 +162,7 @@ class _LocalFile:
         self._unfinished = target.with_name(f".{target.name}.unfinished")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            # Arrow's own file: Parquet is written to it without passing through Python.
+            # Arrow's own file, to which Parquet is written without passing through Python.
             self.stream: Any = pa.OSFile(str(self._unfinished), mode="wb")
         except OSError as error:
             raise _failed("write", target, error) from error
@@ -191,7 +191,7 @@ class _LocalFile:
 
 
 class BufferedFile:
-    """A file that is held in memory until it is finished, for storage that writes whole files only."""
+    """A file that is held in memory until it is finished, for storage that writes only complete files."""
 
     def __init__(self, storage: Storage, name: str) -> None:
         self._storage, self._name = storage, name

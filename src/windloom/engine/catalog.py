@@ -32,17 +32,17 @@ from windloom.spark.frames import (
 
 
 class Registry:
-    """What has been registered; every method leaves it unchanged when it raises."""
+    """What has been registered; a method that raises leaves it unchanged."""
 
     def __init__(self, session: Callable[[], SparkSession]) -> None:
-        self._session = session  # asked only where a type or an answer needs Spark
+        self._session = session  # called only if a type or an answer needs Spark
         self.streams: dict[str, Stream] = {}
         self.queries: dict[str, Query] = {}
         self.aggregates: dict[str, UserDefined] = {}
         self._frames: dict[str, DataFrame] = {}
         self._types: dict[ExpressionKey, DataType] = {}
         self._checked: set[Query] = set()
-        self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ in their windows only
+        self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ only in their windows
 
     def add_stream(
         self,
@@ -68,13 +68,13 @@ class Registry:
             for key, query in self.queries.items()
         }
         self.streams[name], self._frames[name], self.queries = made, frame, queries
-        # What was learnt from a declaration may not hold for the data.
+        # What was derived from a declaration may not hold for the data.
         self._checked = {query for query in self._checked if name not in query.streams}
         self._types = {key: kind for key, kind in self._types.items() if key.relation != name}
         return made
 
     def add_aggregate(self, own: UserDefined) -> None:
-        """Known from now on by its name, which no function may have."""
+        """Registers an aggregate by its name, which no function may have."""
         name, taken = own.name, None
         if name in self.aggregates:
             taken = "it was defined before"
@@ -96,10 +96,10 @@ class Registry:
         return query
 
     def bind(self, name: str, text: str) -> Query:
-        """The query a text means on the registered streams, checked; it is not registered."""
+        """The query that a text means on the registered streams, checked; it is not registered."""
         query = self._named(name, text)
         self._check(query)
-        self._checked.discard(query)  # of a stream's queries that come and go, nothing may stay for ever
+        self._checked.discard(query)  # nothing of a stream's queries that come and go may be kept for ever
         return query
 
     def _named(self, name: str, text: str) -> Query:
@@ -123,7 +123,7 @@ class Registry:
                 raise WindloomError(
                     f"stream '{stream.name}' is already registered",
                     f"'{file.name}' creates it again, at line {declared.line}",
-                    "load a catalog before its data are registered, and once",
+                    "load a catalog once, and before its data is registered",
                 )
             streams[stream.name] = stream
         for entry in catalog.queries if with_queries else ():
@@ -141,7 +141,7 @@ class Registry:
             if frame.isStreaming:
                 raise WindloomError(
                     f"stream '{stream.name}' is a streaming DataFrame",
-                    "run() answers all windows of data that end",
+                    "run() answers all windows of bounded data",
                     "start() it, or read it as a batch (spark.read instead of spark.readStream)",
                 )
         return {stream.name: self._frames[stream.name] for stream in plan.streams}
@@ -156,7 +156,7 @@ class Registry:
             if frame is not None and not frame.isStreaming:
                 raise WindloomError(
                     f"stream '{name}' is a batch DataFrame",
-                    "start() answers windows as they close, on streams that go on",
+                    "start() answers windows of unbounded streams as they close",
                     "read it with spark.readStream, answer it with run(), or give it as history=…",
                 )
         return dict(self._frames)
@@ -167,7 +167,7 @@ class Registry:
         return self._types
 
     def types(self) -> dict[ExpressionKey, DataType]:
-        """Types of all expressions, from the data where there is some, else from the declaration."""
+        """The types of all expressions, from the data if there is any, otherwise from the declaration."""
         missing: dict[str, list[Expression]] = {}
         for query in self.queries.values():
             for expression in query.expressions:
@@ -183,7 +183,7 @@ class Registry:
         return self._types
 
     def _check(self, query: Query) -> None:
-        """Refuse what its data's types do not allow; expressions over aggregates only where there are data."""
+        """Refuses what the types of its data do not allow; checks expressions over aggregates only if there is data."""
         if query in self._checked:
             return
         try:
@@ -198,7 +198,7 @@ class Registry:
         self._checked.add(query)
 
     def _check_all_outputs(self) -> None:
-        """Ask Spark once for all queries; where it refuses one, `_check` finds out which."""
+        """Asks Spark once for all queries; if it refuses one, `_check` finds out which."""
         unchecked = (query for query in self.queries.values() if query not in self._checked)
         found = (OutputsOfTypes(query, *_check_query_types(query, self._types)) for query in unchecked)
         asked = {outputs.key: outputs for outputs in found if self._must_ask(outputs)}
@@ -206,7 +206,7 @@ class Registry:
             self._checked_outputs.update(asked)
 
     def _must_ask(self, outputs: OutputsOfTypes) -> bool:
-        """Is it for Spark to say whether it evaluates the outputs: there are data, and our rules do not know."""
+        """Must Spark be asked whether it evaluates the outputs? It must if there is data and our rules do not know."""
         query = outputs.query
         if not self._has_data(query) or query.is_plain or outputs.key in self._checked_outputs:
             return False
@@ -217,7 +217,7 @@ class Registry:
         return having or None in kinds
 
     def _learn_types(self, stream: str, expressions: list[Expression]) -> None:
-        """From the columns and from our own rules; from Spark, in one analysis, where these do not know."""
+        """Finds types from the columns and our own rules, and the others from Spark, in one analysis."""
         columns = self.streams[stream].columns
         unknown = []
         by_rule = self._has_usual_types(stream) if expressions else False
@@ -241,14 +241,14 @@ class Registry:
         return all(stream in self._frames for stream in query.streams)
 
     def _has_usual_types(self, stream: str) -> bool:
-        """Do our rules hold in the session of the data; without data, that of a plan, they are taken to hold."""
+        """Do our rules hold in the session of the data? Without data, they are assumed to hold."""
         return stream not in self._frames or has_usual_types(self._session())
 
 
 def _no_data(stream: str) -> WindloomError:
     return WindloomError(
         f"stream '{stream}' has no data",
-        "its columns are declared, and that is all",
+        "only its columns are declared",
         f"give it some: loom.stream('{stream}', df), or --stream {stream}=PATH",
     )
 
@@ -260,7 +260,7 @@ def _registered_twice(first: Query) -> WindloomError:
 
 
 def _check_query_types(query: Query, types: dict[ExpressionKey, DataType]) -> tuple[list[DataType], list[DataType]]:
-    """Types of the groupings and of the aggregates."""
+    """Checks the types of the groupings and of the aggregates."""
     groups = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
     for grouping, kind in zip(query.group_by, groups, strict=True):
         if not kind.is_groupable:

@@ -1,4 +1,4 @@
-"""In which terms a plan's cost is told: predicted seconds, or the operations that the papers count."""
+"""The two ways to show the cost of a plan: predicted seconds, or the operations that the papers count."""
 
 from __future__ import annotations
 

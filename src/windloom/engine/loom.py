@@ -16,9 +16,10 @@ from windloom.engine.costs import check_cost, cost_view, picture_of
 from windloom.engine.notebook import Picture
 from windloom.engine.results import Results, unknown_query
 from windloom.engine.running.progress import RoundProgress
+from windloom.engine.sinks.registry import SinkChoice
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.options import StreamOptions, parse_instant
-from windloom.engine.streaming.start import SinkChoice, start_stream
+from windloom.engine.streaming.start import start_stream
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable
 from windloom.errors import WindloomError
@@ -87,15 +88,15 @@ class Loom:
         """Register a DataFrame as a stream.
 
         `time` is its event-time column: a timestamp, or an integer with `unit` "s", "ms" or "us". `delay` says how late
-        tuples may come, `rate` how many come a second (both used by the plan). What a loaded catalog says of the
-        stream counts unless it is given here.
+        tuples may come, `rate` how many come per second (both used by the plan). What a loaded catalog says about the
+        stream applies unless it is given here.
         """
         stream = self._registry.add_stream(name, df, time, delay, unit, rate)
         self._changed()
         return stream
 
     def query(self, name: str, text: str) -> Query:
-        """Register a query. Raises a WindloomError that shows line, column and the fix where the text is wrong."""
+        """Register a query. If the text is wrong, raises a WindloomError that shows line, column and fix."""
         query = self._registry.add_query(name, text)
         self._changed()
         return query
@@ -114,11 +115,11 @@ class Loom:
     ) -> UserDefined:
         """Define an aggregate in Python, for queries to call by its name.
 
-        `lift(x)` makes a value of one argument, `combine(a, b)` one of two values, `lower(value)` the answer; `neutral`
-        is the value that changes nothing. A value is a number or a NamedTuple of numbers. The functions are compiled
-        by Numba, and checked on drawn values: `combine` must be associative and commutative. `inverse(whole, part)`
-        takes a part away again, exactly, and makes windows of whole numbers cheaper; further `properties` that can be
-        claimed are "selective": the result is one of the two. `argument` is "double" or "bigint".
+        `lift(x)` makes a value from an argument, `combine(a, b)` one from two values, `lower(value)` the answer;
+        `neutral` is the value that changes nothing. A value is a number or a NamedTuple of numbers. The functions are
+        compiled by Numba, and checked on drawn values: `combine` must be associative and commutative. `inverse(whole,
+        part)` removes a part again, exactly, and makes windows over whole numbers cheaper; another of the `properties`
+        that can be claimed is "selective": the result is one of the two values. `argument` is "double" or "bigint".
         """
         own = define_aggregate(
             name,
@@ -134,7 +135,7 @@ class Loom:
         return own
 
     def table(self, name: str, by: str | Sequence[str], queries: Sequence[str]) -> None:
-        """Declare a wide table: one row a key, many queries' latest answers as columns, all as of one watermark.
+        """Declare a wide table: one row per key, the latest answers of many queries as columns, as of one watermark.
 
         `by` names the grouping columns, which all the queries must have. Read it with `results.table(name)` after a
         run, or with `handle.table(name)` while a stream runs.
@@ -166,7 +167,7 @@ class Loom:
             if not self.queries:
                 raise WindloomError(
                     "there is no query to plan",
-                    f"{len(self.streams)} streams are registered, and nothing is asked of them",
+                    f"{len(self.streams)} streams are registered, and no query reads them",
                     "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
                 )
             types = self._registry.types()
@@ -186,7 +187,7 @@ class Loom:
         technique: str = "auto",
         intake: str = "auto",
     ) -> str:
-        """The plan to read: `format` is "text", "json" or "svg"; `loom.plan()` gives the plan itself.
+        """The plan to read: `format` is "text", "json" or "svg" (a picture); `loom.plan()` gives the plan itself.
 
         `query` shows one query in full, `queries` lists all of them however many there are. `sharing` shows what every
         tree and query is predicted to cost, what sharing saves, and why queries were not put together. `cost` is
@@ -297,10 +298,10 @@ class Loom:
         `checkpoint`: start again with the same one, and the stream goes on where it was.
 
         `history` is a batch DataFrame that is answered before the stream; with `handover`, an instant, it counts up to
-        there and the stream from there on. `keep` says for how long partials stay for questions and queries to come.
-        `idle_after`: a stream silent for so long does not hold back queries that read others too. `finish` answers the
-        windows still open when a stream of trigger availableNow has ended. `untimed="skip"` leaves tuples without a
-        time out, counted.
+        there and the stream from there on. `keep` says how long past input is kept for questions and later queries.
+        `idle_after`: a stream that is silent for this long does not hold back queries that also read others. `finish`
+        answers the windows that are still open when a stream with trigger availableNow has ended. `untimed="skip"`
+        leaves out and counts tuples without a time.
 
         `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
         shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.
@@ -338,7 +339,7 @@ class Loom:
         technique: str = "auto",
         intake: str = "auto",
     ) -> WhatIf:
-        """What a query would cost beside the registered ones, before it is added.
+        """What a query would cost in addition to the registered ones, before it is added.
 
         The plan with it and the plan without it are predicted; neither runs.
         """
@@ -370,7 +371,7 @@ class Loom:
         return report_sharing(plan, self._known().in_force())
 
     def _learn(self, results: Results) -> None:
-        """Rates and groups that the run saw: plans from now on are predicted with them."""
+        """Keeps the rates and groups that the run observed; later predictions use them."""
         seen = {
             one.identity: results.observed[one.number] for one in results.plan.sets if one.number in results.observed
         }

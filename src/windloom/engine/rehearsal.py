@@ -2,7 +2,7 @@
 
 Each area is one function; what it calls is compiled and kept on disk by Numba. An area of new kernels is a function
 and a line in `AREAS`. Runs go through Spark as a user's do, so that kernels are compiled for the very types they will
-meet, and so that Spark's JVM has loaded, by the end, the classes that its archive should hold.
+meet, and so that Spark's JVM has loaded the classes that its archive should hold.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _KINDS = {
 
 
 def ordinary_queries(spark: SparkSession) -> None:
-    """What most catalogs ask for, from files as users have them."""
+    """What most catalogs ask for, from files."""
     with TemporaryDirectory(prefix="windloom-") as folder:
         trades = _trades(spark)
         trades.write.csv(f"{folder}/csv", header=True)
@@ -82,7 +82,7 @@ def kinds_of_windows(spark: SparkSession) -> None:
 
 
 def rounds_of_streams(spark: SparkSession) -> None:
-    """Two rounds, so that the second has a state to go on from."""
+    """Two rounds, so that the second one starts with a state."""
     with TemporaryDirectory(prefix="windloom-") as folder:
         trades = _trades(spark)
         trades.repartition(2).write.parquet(f"{folder}/in")
@@ -128,7 +128,7 @@ AREAS: tuple[tuple[str, Callable[[SparkSession], None]], ...] = (
 
 
 def prepare(say: Callable[[str], None]) -> None:
-    """Compile what is not compiled yet and make Spark's archive where there is none; says what it does, and where."""
+    """Compiles what is not compiled yet, makes Spark's archive if there is none, and says what it does and where."""
     java = find_java()
     archive = archive_path(java)
     wants_archive = not archive.is_file() and can_archive(java)
@@ -138,8 +138,8 @@ def prepare(say: Callable[[str], None]) -> None:
     if not kept_in():
         raise WindloomError(
             "compiled kernels cannot be kept",
-            "neither the folder of the package nor the cache of the user can be written to",
-            "set NUMBA_CACHE_DIR to a folder that can, here and for executors; without it every process compiles anew",
+            "neither the folder of the package nor the user's cache is writable",
+            "set NUMBA_CACHE_DIR to a writable folder, here and for executors; without it every process compiles again",
         )
     say("starting Spark for a rehearsal (about a minute in all)")
     with draft_of(archive) as draft:
@@ -152,7 +152,7 @@ def prepare(say: Callable[[str], None]) -> None:
 
 
 def rehearse(session: SparkSession, say: Callable[[str], None]) -> None:
-    """Run every area, and note the kernels of the first."""
+    """Runs every area, and notes the kernels of the first."""
     for number, (name, area) in enumerate(AREAS):
         say(f"compiling kernels: {name} ({number + 1} of {len(AREAS)})")
         area(session)
@@ -168,10 +168,10 @@ def _of_archive(java: JavaHome) -> str:
 
 
 def _common_folder() -> str:
-    """Beside the sources, or where Numba has gone because that folder cannot be written to."""
+    """The folder of the kernels: beside the sources, or where Numba puts them if that is not writable."""
     folder = os.path.commonpath(kept_in())
     beside = Path(folder).is_relative_to(Path(__file__).parents[1])
-    return folder if beside else f"{folder}, since NUMBA_CACHE_DIR names it or the package cannot be written to"
+    return folder if beside else f"{folder}, because NUMBA_CACHE_DIR names it or the package is not writable"
 
 
 def _trades(spark: SparkSession) -> DataFrame:

@@ -70,7 +70,7 @@ def unknown_table(name: str, known: list[str]) -> WindloomError:
 
 
 class AnswerTable(Protocol):
-    """Makes rows of the answers of several queries, as of a watermark."""
+    """Makes a wide table from the answers of several queries, as of a watermark."""
 
     @property
     def queries(self) -> tuple[Query, ...]: ...
@@ -110,7 +110,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         return [one.name for one in self.plan.find(name)[2].query.group_by]
 
     def table(self, name: str) -> pa.Table:
-        """A wide table that was declared with `loom.table`: of every query the latest complete window, a row a key."""
+        """A wide table that was declared with `loom.table`: the latest window of every query, one row per key."""
         if name not in self.tables:
             raise unknown_table(name, list(self.tables))
         return self.tables[name].rows(self.arrow)
@@ -157,19 +157,19 @@ class DriverResults(Results):
         if answer is not None:
             return answer
         shape = self.plan.shapes[self._shape(name)]
-        if why_spark(shape) is None:  # a value that Spark may refuse: nobody else's answers depend on it
+        if why_spark(shape) is None:  # a value that Spark may refuse; the answers of other queries do not depend on it
             return self._finishing.by_spark({name: (shape, self._table(name))})[name]
         self._ask_spark(name)
         return self._by_spark[name]
 
     def _here(self, name: str) -> pa.Table | None:
-        """The answer, if no job of Spark's is needed for it any more."""
+        """The answer, if it needs no Spark job any more."""
         if name in self._by_spark:
             return self._by_spark[name]
         return self._finishing.here(self.plan.shapes[self._shape(name)], self._table(name))
 
     def _ask_spark(self, name: str) -> None:
-        """One job for the query and for others that will be asked for, too."""
+        """Runs one job for the query and for others that may be asked for."""
         shapes = {one: self.plan.shapes[number] for one, number in self._shape_of.items()}
         others = [one for one in self if one != name and one not in self._by_spark and why_spark(shapes[one])]
         asked = {name: (shapes[name], self._table(name))}
@@ -180,7 +180,7 @@ class DriverResults(Results):
             asked[one] = (shapes[one], self._table(one))
         try:
             self._by_spark.update(self._finishing.by_spark(asked))
-        except WindloomError:  # others may be at fault; they are told when they are asked for
+        except WindloomError:  # other queries may be at fault; they raise when they are asked for
             self._by_spark.update(self._finishing.by_spark({name: asked[name]}))
 
     def _table(self, name: str) -> pa.Table:
@@ -211,7 +211,7 @@ class ExecutorResults(Results):
         return finish(rows, self.plan.shapes[shape])
 
     def unpersist(self) -> None:
-        """Give back the memory and disk that hold the answers."""
+        """Frees the memory and disk that hold the answers."""
         self._wide.frame.unpersist()
 
 
@@ -228,9 +228,9 @@ class StoredResults(Results):
 
 
 def with_utc(table: pa.Table) -> pa.Table:
-    """The same instants in UTC, and any column may be NULL.
+    """The same rows with instants in UTC, and with all columns nullable.
 
-    Spark hands timestamps over in the session's zone, and tells which expressions cannot be NULL; answers must not
+    Spark returns timestamps in the zone of the session, and marks expressions that cannot be NULL; answers must not
     depend on either.
     """
     fields = [

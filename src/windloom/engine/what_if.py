@@ -19,7 +19,7 @@ from windloom.plan.physical import Plan
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Seconds of work per second of event time: of the plan without the query and with it, and of the query alone."""
+    """Seconds of work per second of event time: for the plan without and with the query, and for the query alone."""
 
     query: str  # its text
     before: float

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TreeSeconds:
-    """Of one tree; `techniques` has an entry for each component of the set, 0 where the tree does not need it."""
+    """The seconds of one tree; `techniques` has an entry for each component of the set, 0 if it is not needed."""
 
     own: float  # merging the set's cells to slices of its own
     answers: float  # finding windows and writing answers
@@ -28,7 +28,7 @@ class SetSeconds:
 
     @property
     def shared(self) -> float:
-        """What is paid once, however the queries form trees."""
+        """The costs that are paid once, however the queries form trees."""
         return self.scan + self.partials + self.merge
 
     @property
@@ -80,10 +80,10 @@ class PaperCosts:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Another slide for a query, and what the plan would cost less with it."""
+    """Another slide for a query, and what it would save."""
 
     slide_ticks: int
-    saves: float  # seconds a second
+    saves: float  # seconds per second
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +101,22 @@ class QueryShare:
 
     @property
     def saved(self) -> float:
-        """The share of what it would cost alone that sharing saves."""
+        """The share of its cost alone that sharing saves."""
         return 1 - self.seconds / self.alone if self.alone > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Merger:
-    """Two trees of a set as one: what would be common, and what the plan would cost more."""
+    """Two trees of a set as one: what they would have in common, and how much more the plan would cost."""
 
     other: int
     weaveability: float
-    more: float  # seconds a second; negative where together would be cheaper
+    more: float  # seconds per second; negative if one tree would be cheaper
 
 
 @dataclass(frozen=True, slots=True)
 class SharingReport:
-    """What EXPLAIN SHARING words: predicted seconds, each query's part, and what other trees would cost."""
+    """The figures of EXPLAIN SHARING: predicted seconds, the part of each query, and what other trees would cost."""
 
     seconds: PlanSeconds
     queries: Mapping[str, QueryShare]

@@ -1,7 +1,7 @@
 """The plan as a graph: streams → scans → sets → trees → answers, every node knowing its inputs.
 
 A node that takes several inputs, such as the fold of a join, stands between trees and answers and needs nothing new
-here but its class: readers of the graph follow `inputs` and never ask what a node is fed by.
+here but its class: readers of the graph follow `inputs`, whatever the nodes are.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ScanNode(Node):
 
 @dataclass(frozen=True, slots=True)
 class SetNode(Node):
-    """The cells of one partial set; it has no inputs where no tuple can be part of it."""
+    """The cells of one partial set; it has no inputs if no tuple can be part of it."""
 
     kind: ClassVar[str] = "set"
 

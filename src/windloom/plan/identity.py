@@ -1,7 +1,7 @@
 """What makes two partial sets the same: one value that is found from a query and from a set, in every plan.
 
-Queries of one identity are summarised together. Whatever is known of a set from plan to plan (what a run has observed
-of it, the cells that a stream keeps, the trees that live queries form) is known by this value.
+Queries with one identity are summarised together. Whatever is kept about a set from plan to plan (what a run has
+observed of it, the cells that a stream keeps, the trees that live queries form) is found by this value.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Difference(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class SetIdentity:
-    """Everything is kept as canonical SQL, which is equal where the meaning is, and puts the sets of a plan in order.
+    """Everything is canonical SQL, which is equal if the meaning is, and gives the sets of a plan an order.
 
-    `predicate` is empty where every tuple is wanted. Predicates that Spark may fail on are told apart by the order of
+    `predicate` is empty if every tuple is wanted. Predicates on which Spark may fail differ by the order of
     their parts, because one part may guard another: `a <> 0 AND b / a > 1`.
     `grouping` has no order and no names: `GROUP BY a, b` and `GROUP BY b AS x, a` are one grouping.
-    `windows` is what the kind of window adds: nothing where slices are stretches of time; where they are stretches of
-    positions, its name and the keys by which tuples are counted; of sessions, their gap.
+    `windows` is what the kind of window adds: nothing if slices are stretches of time; if they are stretches of
+    positions, its name and the keys by which tuples are counted; for sessions, their gap.
     """
 
     stream: str
@@ -73,18 +73,6 @@ class SetIdentity:
             (Difference.WINDOWS, self.windows, other.windows),
         )
         return tuple(difference for difference, mine, its in pairs if mine != its)
-
-    def __str__(self) -> str:
-        """
-        >>> print(SetIdentity("trades", "price > 1", ("symbol",), ("rows", "symbol")))
-        trades [ROWS symbol] WHERE price > 1 GROUP BY symbol
-        """
-        text = self.stream
-        if self.windows:
-            kind, *details = self.windows
-            text += f" [{' '.join([kind.upper(), ', '.join(details)]).rstrip()}]"
-        text += f" WHERE {self.predicate}" if self.predicate else ""
-        return text + (f" GROUP BY {', '.join(self.grouping)}" if self.grouping else "")
 
 
 def set_grouping(query: Query) -> tuple[Expression, ...]:

@@ -45,7 +45,7 @@ class Shape:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """Names of the answer's columns behind `window_start` and `window_end`."""
+        """The names of the answer's columns after `window_start` and `window_end`."""
         if self.select is not None:
             return tuple(name for name, _ in self.select)
         return tuple(name for name, _ in self.groups + self.columns)
@@ -53,7 +53,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
-    """A query with its place: `group_positions` finds its grouping columns among the set's."""
+    """A query with its place; `group_positions` are the places of its grouping columns among those of the set."""
 
     query: Query
     shape: int
@@ -73,7 +73,7 @@ class PlannedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Queries that share slices. Queries of one shape stand next to each other.
+    """Queries that share slices. Queries of one shape are adjacent.
 
     `marks` are the edges at which Cutty-slicing reads running values; no classes otherwise.
     """
@@ -90,7 +90,7 @@ class Tree:
 
     @property
     def fine_edges(self) -> EdgeSet:
-        """Edges and marks together: where the tree needs the set's partials to be cut."""
+        """Edges and marks together, where the tree needs the partials of the set to be cut."""
         return self.edges if not self.marks.classes else self.edges.union(self.marks)
 
 
@@ -98,7 +98,7 @@ class Tree:
 class PartialSet:
     """Everything that one stream, predicate and grouping is summarised into, once.
 
-    `slice_id` is how tuples would find its slices in a scan of its own.
+    `slice_id` is how tuples would find their slices if the set had a scan of its own.
     """
 
     number: int
@@ -110,14 +110,23 @@ class PartialSet:
     edges: EdgeSet
     slice_id: SliceId
     trees: tuple[Tree, ...]
-    # How it came about; sets that do the same are the same.
+    # How the set was planned; this does not count for equality.
     statistics: Statistics = field(compare=False)  # what its cost was estimated with
     strategy: str = field(compare=False)  # that formed its trees; where the plan's is `auto`, the one that was chosen
 
     @property
     def identity(self) -> SetIdentity:
-        """What the set is known by from plan to plan."""
+        """What identifies the set from plan to plan."""
         return SetIdentity.of(self.stream, self.predicate, self.group_by, self.window)
+
+    @property
+    def text(self) -> str:
+        """What the set is of, as one would write it: `trades [ROWS] WHERE price > 1 GROUP BY symbol`."""
+        identity = self.identity
+        parts = [self.stream, self.window.set_text]
+        parts += [f"WHERE {identity.predicate}"] if identity.predicate else []
+        parts += [f"GROUP BY {', '.join(identity.grouping)}"] if identity.grouping else []
+        return " ".join(part for part in parts if part)
 
     @property
     def queries(self) -> Iterator[PlannedQuery]:
@@ -130,12 +139,12 @@ class PartialSet:
 
     @property
     def window(self) -> Window:
-        """A window of its queries, which says how the set is cut and fed: that is the same for all of them."""
+        """One window of its queries, which tells how the set is cut and fed; that is the same for all of them."""
         return next(self.queries).query.window
 
     @property
     def counted_by(self) -> tuple[Expression, ...] | None:
-        """None where slices are stretches of time; else by what tuples are counted whose positions are sliced."""
+        """None if slices are stretches of time; otherwise the keys by which tuples are counted."""
         return self.window.counted_by
 
 
@@ -154,7 +163,7 @@ class Plan:
     slicing: str
     technique: str
     intake: str = "auto"
-    #: What draws a plan for a notebook; the engine knows how, and stands above.
+    #: Draws a plan for a notebook; set by the engine, which this folder cannot import.
     drawn: ClassVar[Callable[[Plan], str] | None] = None
 
     def _repr_html_(self) -> str | None:
@@ -172,7 +181,7 @@ class Plan:
 
     @property
     def by_identity(self) -> dict[SetIdentity, PartialSet]:
-        """Its sets, to find those of another plan among them."""
+        """Its sets by identity, to find those of another plan among them."""
         return {partial_set.identity: partial_set for partial_set in self.sets}
 
     def scan_of(self, partial_set: PartialSet) -> Scan | None:
@@ -183,11 +192,11 @@ class Plan:
         return next(stream for stream in self.streams if stream.name == name)
 
     def events_per_second(self, partial_set: PartialSet) -> float:
-        """The rate that was given for its stream; else what was measured, or assumed, for the set."""
+        """The given rate of its stream, or else the measured or assumed one of the set."""
         return self.stream(partial_set.stream).events_per_second or partial_set.statistics.event_rate
 
     def rate_of(self, stream: Stream) -> tuple[float, str]:
-        """Tuples a second of a stream that the plan reads, and whether that is given, measured or assumed."""
+        """Tuples per second of a stream that the plan reads, and whether that is given, measured or assumed."""
         if stream.events_per_second is not None:
             return stream.events_per_second, "given"
         found = [partial_set.statistics for partial_set in self.sets if partial_set.stream == stream.name]

@@ -1,4 +1,4 @@
-"""Answers: rows of every query of every tree, computed block by block and handed out as Arrow tables.
+"""Answers: the rows of every query of every tree, computed block by block as Arrow tables.
 
 A block holds the rows of a few groups and queries, of one shape. Blocks are made one after another, so that memory is
 bounded by the block size and not by the number of answers; whoever consumes them may keep or write them.
@@ -36,9 +36,9 @@ from windloom.rounds.parts import Part, Piece, ShapePart, make_part
 from windloom.rounds.windows.life import Landmark, Marks, Span
 from windloom.rounds.windows.registry import life_of
 
-#: Rows a block aims at: large enough to amortise the calls, small enough to stay near the caches.
+#: The size that a block aims at, in rows: large enough to amortise the calls, small enough to stay near the caches.
 BLOCK_ROWS = 1 << 20
-#: Rows that trees which are answered at the same time may be ahead of the one that is read.
+#: How many rows trees that are answered at the same time may be ahead of the one being read.
 ROWS_AHEAD = 4 << 20
 
 
@@ -57,7 +57,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one step answers: of each set the windows that end in `(after, until]`, both by number of the set.
+    """What one step answers: for each set the windows that end in `(after, until]`, both by number of the set.
 
     A query may have an `after` of its own.
     """
@@ -72,7 +72,7 @@ class Answers:
     since: Mapping[str, int] = field(default_factory=dict)  # by name of the query that reports only later windows
 
     def blocks(self, rows: int = BLOCK_ROWS, threads: int = 1) -> Iterator[Block]:
-        """Every answer once; the same blocks in the same order each time it is called."""
+        """Every answer once; each call gives the same blocks in the same order."""
         held = [(one, cells) for one in self.plan.sets if (cells := self.cells.get(one.number)) is not None]
         makers = [
             partial(self._tree_blocks, one, tree, cells, rows)
@@ -119,13 +119,13 @@ class _TreeAnswers:
             if groups != one_group:
                 yield from self._answer(groups, every)
                 continue
-            # A technique builds what it derives from the group's cells once a part: parts must outweigh that.
+            # A technique derives its structures from the group's cells once per part, so parts must outweigh that.
             cells = int(np.diff(self.cells.group_bounds[groups.start : groups.stop + 1])[0])
             for queries in _parts(self._estimated_rows(groups, axis=1), max(rows, 4 * cells)):
                 yield from self._answer(groups, queries)
 
     def _estimated_rows(self, part: slice, axis: int) -> NDArray[np.float64]:
-        """Upper bounds of rows: of every group over all queries (axis 0), or of every query in `part` of groups."""
+        """Upper bounds of rows: for every group over all queries (axis 0), or for every query in `part` of groups."""
         bounds, starts = self.cells.group_bounds, self.cells.starts
         groups = slice(0, len(bounds) - 1) if axis == 0 else part
         windows = [planned.query.window for planned in self.tree.queries]
@@ -141,7 +141,7 @@ class _TreeAnswers:
             covered = starts[np.maximum(edge[1:] - 1, edge[:-1])] - starts[np.minimum(edge[:-1], len(starts) - 1)]
             rows = np.minimum((covered + length) / slide + 1, counts * (length / slide + 1))
             if grows.any():
-                # A group has a row for every end from its first cell on, whether it goes on or not.
+                # A group has a row for every end from its first cell on, even if it has fallen silent.
                 begin = np.maximum(starts[np.minimum(edge[:-1], len(starts) - 1)], whole.after[:, None])
                 ends = (whole.until[:, None] - begin) / slide + 1
                 rows = np.where(grows, np.maximum(ends, 0), rows)
@@ -190,7 +190,7 @@ class _TreeAnswers:
                 )
 
     def _combine(self, part: Part, bounds: NDArray[np.int64], lanes: Lanes) -> dict[int, Combined]:
-        """Every component the queries need, over all rows; rows of queries that do not need it stay undefined."""
+        """Every component that the queries need, over all rows; rows of queries that do not need it stay undefined."""
         combined = {}
         for index, wanted in part.wanted.items():
             technique = self.tree.techniques[index]
@@ -293,7 +293,7 @@ class _TreeAnswers:
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
     def _lists(self, component: int) -> Listed | None:
-        """The cells that lists of a component are read from; None where its cells hold no lists."""
+        """The cells whose lists a component reads; None if its cells hold no lists."""
         cells = self.cells if self.fine is None else self.fine[0]
         lifted: AnyLifted = cells.lifted[component]
         return lifted if isinstance(lifted, Listed) else None
@@ -317,7 +317,7 @@ def _parts(sizes: NDArray[np.float64], limit: int) -> Iterator[slice]:
 
 
 def _group_column(keys: pa.Array, lane_bounds: NDArray[np.int64]) -> pa.DictionaryArray:
-    """The grouping column as codes into its distinct values: no value is copied once a row."""
+    """The grouping column as codes into its distinct values, so that no value is copied for every row."""
     encoded = keys.dictionary_encode()
     indices = encoded.indices
     codes = new_array(int(lane_bounds[-1]), np.int32)
@@ -326,5 +326,5 @@ def _group_column(keys: pa.Array, lane_bounds: NDArray[np.int64]) -> pa.Dictiona
     if indices.null_count:
         mask = np.empty(len(codes), np.bool_)
         spread_groups(np.asarray(indices.is_null(), np.bool_), lane_bounds, mask)
-    # The codes come from the encoding itself; to check their bounds would cost more than it took to write them.
+    # The codes come from the encoding itself; checking their bounds would cost more than writing them.
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), encoded.dictionary, safe=False)

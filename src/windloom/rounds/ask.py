@@ -1,4 +1,4 @@
-"""A one-time question, answered from what is kept: every complete window of it that the cells cover."""
+"""Answers a one-time question from what is kept: every complete window that the cells cover."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from windloom.rounds.windows.registry import life_of
 
 
 def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) -> tuple[Answers, int | None]:
-    """Answers of the one query of `query_plan`, from the cells of `plan`, as far as its windows are closed.
+    """The answers of the only query of `query_plan`, from the cells of `plan`, as far as its windows are closed.
 
-    Where these do not tell, `past` is asked: the tuples of past rounds. The tick is the start of the first exact
-    window, None if every one is. Refuses questions of which nothing is kept.
+    If these are not enough, `past` is asked: the tuples of past rounds. The tick is the start of the first exact
+    window, or None if every window is exact. Refuses questions for which nothing is kept.
     """
     (one,) = query_plan.sets
     (planned,) = one.queries
@@ -53,7 +53,7 @@ def _refusal(
     if before is None:
         return WindloomError(
             message,
-            f"no running query has this stream, condition and grouping: FROM {one.identity}",
+            f"no running query has this stream, condition, grouping and kind of window: FROM {one.text}",
             "add it as a query: it answers from the next round on",
         )
     unknown = [str(one.components[index].component) for index, tick in history.known_from.items() if tick > last_start]

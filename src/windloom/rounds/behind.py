@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 class Behind:
     """Tuples behind a frontier, counted by finest slice (where it begins) and signature.
 
-    All tuples of an entry are in the same windows of the same queries: late tuples are counted exactly.
+    All tuples of an entry are in the same windows of the same queries, so late tuples are counted exactly.
     """
 
     starts: Ints
@@ -31,7 +31,7 @@ class Behind:
         return len(self.starts)
 
     def holds(self, bit: int | None) -> Mask:
-        """Entries whose tuples satisfy a predicate; None: every one."""
+        """The entries whose tuples satisfy a predicate; None: all."""
         if bit is None:
             return np.ones(len(self), np.bool_)
         return np.asarray((self.words[bit // SIGNATURE_BITS] >> (bit % SIGNATURE_BITS)) & 1, np.bool_)
@@ -50,7 +50,7 @@ class Behind:
 class Before:
     """What decides which tuples of a stream are late: the frontier before the round.
 
-    `since` are further ticks at which some windows tell late tuples apart: slices are divided there.
+    `since` are further ticks at which slices are divided, because some windows distinguish late tuples there.
     """
 
     closed: int = TICK_MIN
@@ -62,7 +62,7 @@ ON_TIME = Before()
 
 
 def count_behind(starts: Ints, words: Sequence[Ints], tuples: Ints) -> Behind:
-    """Entries of equal slice and signature are one."""
+    """Merges entries with equal slice and signature."""
     columns = [np.asarray(one, np.int64) for one in (starts, *words)]
     order = np.lexsort(columns)
     is_new = np.ones(len(order), np.bool_)
@@ -74,7 +74,7 @@ def count_behind(starts: Ints, words: Sequence[Ints], tuples: Ints) -> Behind:
 
 
 def join_behind(parts: Iterable[Behind]) -> Behind:
-    """Tuples that several parts counted."""
+    """The tuples that several parts have counted."""
     found = list(parts)
     words = [np.concatenate(each) for each in zip(*(one.words for one in found), strict=True)]
     starts, tuples = (np.concatenate(each) for each in zip(*((one.starts, one.tuples) for one in found), strict=True))

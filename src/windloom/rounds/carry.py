@@ -1,4 +1,4 @@
-"""Carrying a state from one plan to the next, between two rounds: what is shared stays, what nobody needs goes."""
+"""Carries a state from one plan to the next, between two rounds: shared cells stay, unneeded ones are dropped."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from windloom.rounds.state import Cut, History, State
 from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeSet
 
-#: Slicings of the past that are remembered for a set; of an older one only that it ended.
+#: The number of past slicings that are remembered for a set; of older ones, only that they ended.
 MOST_CUTS = 256
 
 
 def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State:
-    """The state in terms of `new`, called between two rounds, with the plans of the two.
+    """The state in terms of the plan `new`; called between two rounds.
 
-    `past` tells what the tuples of past rounds make of a set that is new.
+    `past` gives what the tuples of past rounds yield for a new set.
 
     Sets are the same if their identities are; queries are the same if name and meaning are. Queries that
     are new are `fresh`, and `since` says from which window on they are exact where that is not from the beginning.
@@ -56,13 +56,13 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
 
 
 def carry_set(state: State, before: PartialSet | None, one: PartialSet) -> tuple[Cells | None, History]:
-    """Cells of `before` as cells of `one`, with its components and at its edges, and what they hold of the past."""
+    """The cells of `before` as cells of `one`, with its components and edges, and what they hold of the past."""
     seen = state.seen.get(one.stream)
     held_from = life_of(one.window).held_from(one.window, seen)
     if held_from is None:
         seen = None
     if before is None:
-        # Tuples up to `seen` went by unheld; if there were none, nothing was missed.
+        # Tuples up to `seen` were not kept; if there were none, nothing was missed.
         return None, History() if held_from is None else History(held_from)
     places = {component: index for index, component in enumerate(before.components)}
     cells = _aligned(state.cells.get(before.number), before, one, places)
@@ -86,7 +86,7 @@ def _aligned(
 def _past(
     history: History, before: PartialSet, one: PartialSet, places: dict[PlannedComponent, int], seen: int | None
 ) -> History:
-    if seen is None:  # no tuples, so nothing to be inexact about
+    if seen is None:  # no tuples, so nothing can be inexact
         return history
     known = {}
     for index, component in enumerate(one.components):
@@ -95,7 +95,7 @@ def _past(
             known[index] = tick
     cuts = history.cuts
     if before.edges != one.edges:
-        # Every edge of the slicing that ends now is one of an older slicing with more edges: that one adds nothing.
+        # Every edge of the slicing that ends now is also one of an older slicing with more edges, so it adds nothing.
         cuts = (*(cut for cut in cuts if not _covers(cut.edges, before.edges)), Cut(before.edges, seen))
     past = History(history.kept_from, known, cuts)
     return past if len(cuts) <= MOST_CUTS else past.forget(cuts[-MOST_CUTS - 1].until + 1)
@@ -107,5 +107,5 @@ def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
 
 
 def _same(left: Query, right: Query) -> bool:
-    """Whatever the text looks like."""
+    """Do they mean the same, however they are spelled?"""
     return replace(left, text="") == replace(right, text="")

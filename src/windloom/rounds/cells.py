@@ -24,7 +24,7 @@ from windloom.slicing.identify import PaneSlice
 class Cells:
     """Cell i belongs to the group whose bounds hold i and to the slice that begins at `starts[i]`."""
 
-    keys: list[pa.Array]  # the distinct group keys, one array a grouping column
+    keys: list[pa.Array]  # the distinct group keys, one array per grouping column
     group_bounds: NDArray[np.int64]
     starts: NDArray[np.int64]
     lifted: tuple[AnyLifted, ...]  # one for each component of the set
@@ -51,7 +51,7 @@ class Cells:
 
 
 def read_partials(one: NativeScan, table: pa.Table) -> Cells:
-    """Sorted, merged cells of partials as they came: columns `slice`, keys, then each component's fields.
+    """Sorted, merged cells from partials as they came: columns `slice`, keys, then each component's fields.
 
     Partials of the same slice and group (from several tasks, rounds or panes) become one cell.
     """
@@ -65,13 +65,13 @@ def read_partials(one: NativeScan, table: pa.Table) -> Cells:
     arranged = arrange(numbers, len(distinct[0]) if distinct else 1, starts)
     del keys, numbers
     fields = iter(table.columns[1 + len(one.key_types) :])
-    # Component by component, so that only one of them is held twice while it is put in order.
+    # Component by component, so that only one of them is held twice while it is sorted.
     lifted = tuple(arranged.merge(lift(planned, [next(fields) for _ in planned.fields])) for planned in one.components)
     return Cells(distinct, arranged.group_bounds, arranged.starts, lifted)
 
 
 def merge_cells(kept: Cells, fresh: Cells) -> Cells:
-    """The cells of both, those of the same group and slice combined."""
+    """The cells of both; those with the same group and slice are combined."""
     if not len(kept):
         return fresh
     if not len(fresh):
@@ -84,7 +84,7 @@ def merge_cells(kept: Cells, fresh: Cells) -> Cells:
 
 
 def merge_all(parts: Sequence[Cells]) -> Cells:
-    """The cells of all parts, by halves, so that no cell is moved more often than there are doublings."""
+    """The cells of all parts, merged by halves, so that each cell is moved at most log2(parts) times."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
@@ -92,7 +92,7 @@ def merge_all(parts: Sequence[Cells]) -> Cells:
 
 
 def keep_from(cells: Cells, tick: int | NDArray[np.int64]) -> Cells:
-    """Only cells of slices that begin at `tick` or later; it may be one for every cell."""
+    """Only the cells of slices that begin at `tick` or later; `tick` may differ from cell to cell."""
     return keep_cells(cells, cells.starts >= tick)
 
 
@@ -117,12 +117,12 @@ def keep_groups(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
 
 
 def move_cells(cells: Cells, starts: NDArray[np.int64]) -> Cells:
-    """The same cells at other slice starts; those that now have the same group and start combined."""
+    """The same cells at other slice starts; those that then have the same group and start are combined."""
     return _sorted_cells(group_of_cells(cells), cells.keys, starts, cells.lifted)
 
 
 def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
-    """Cells of the slices between `edges`, and the bounds of each one's run of finer cells."""
+    """The cells of the slices between `edges`, and the bounds of each one's run of finer cells."""
     periods = np.array([one.period for one in edges.classes], np.int64)
     residues = np.array([one.residue for one in edges.classes], np.int64)
     runs = np.empty(len(cells) + 1, np.int64)
@@ -136,7 +136,7 @@ def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
 
 
 def running(lifted: Lifted, runs: NDArray[np.int64]) -> Lifted:
-    """Each cell's value accumulated from the start of its run: the running value Cutty reads at a mark."""
+    """The value of each cell accumulated from the start of its run: the running value that Cutty reads at a mark."""
 
     def accumulated(part: object) -> object:
         out = type(part)(*(np.empty_like(column) for column in part))  # type: ignore[attr-defined]
@@ -164,7 +164,7 @@ def _sorted_cells(
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Cells in order of group and slice; those of the same group and slice form a run that becomes one cell."""
+    """Cells in order of group and slice; those with the same group and slice form a run that becomes one cell."""
 
     order: NDArray[np.int64]
     runs: NDArray[np.int64]
@@ -178,7 +178,7 @@ class Arrangement:
 def arrange(
     numbers: NDArray[np.int64], groups: int, starts: NDArray[np.int64], places: NDArray[np.int64] | None = None
 ) -> Arrangement:
-    """`numbers` and `starts` of cells, or of those at `places` only, by which `order` then names them."""
+    """Arranges cells by groups (`numbers`) and `starts`; with `places`, only those cells, which `order` then names."""
     order, bounds = np.empty(len(starts), np.int64), np.zeros(groups + 1, np.int64)
     _order_cells(numbers, starts, order, bounds)
     runs = np.empty(len(starts) + 1, np.int64)
@@ -191,7 +191,7 @@ def arrange(
 
 @compiled
 def _order_cells(numbers, starts, order, bounds):  # type: ignore[no-untyped-def]
-    """Sort by group (counting sort), then by slice start within each group."""
+    """Sorts by group (counting sort), then by slice start within each group."""
     for number in numbers:
         bounds[number + 1] += 1
     for group in range(len(bounds) - 1):

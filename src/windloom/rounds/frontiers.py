@@ -1,6 +1,6 @@
-"""Frontiers: how far the time of each stream has come, and so up to where windows over it are closed.
+"""Frontiers: how far the time of each stream has come, and therefore up to where windows over it are closed.
 
-The frontier of a stream is its largest event tick so far, less its delay; it never runs backwards. A window is closed
+The frontier of a stream is its largest event tick so far, less its delay; it never moves backwards. A window is closed
 once the least frontier of the streams that its query reads has passed its end: that least frontier is the query's
 watermark. So a silent stream holds back the queries that read it, and no others.
 """
@@ -24,9 +24,9 @@ def inputs_of(one: PartialSet | Query) -> Inputs:
 
 
 def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = ()) -> int:
-    """The watermark of a query that reads `inputs`; a stream without a frontier has not come anywhere yet.
+    """The watermark of a query that reads `inputs`; a stream without a frontier has brought nothing yet.
 
-    Idle streams do not count beside others. Where all are idle none holds back another, and the furthest one counts.
+    Idle streams do not count if others are not idle. If all are idle, the furthest one counts.
 
     >>> least({"a": 50, "b": 30}, ("a", "b")), least({"a": 50}, ("a", "b")) == TICK_MIN
     (30, True)
@@ -39,7 +39,7 @@ def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = 
 
 
 def advanced(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """Frontiers when a round has brought `after`: one that lies behind where it was closes nothing, and is ignored.
+    """The frontiers after a round has brought `after`; a frontier that would move backwards stays where it was.
 
     >>> advanced({"a": 5, "b": 9}, {"b": 7, "c": 1})
     {'a': 5, 'b': 9, 'c': 1}
@@ -51,7 +51,7 @@ def advanced(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, i
 def ahead_of_idle(
     frontiers: Mapping[str, int], every: Iterable[Inputs], idle: Collection[str], before: Mapping[Inputs, int]
 ) -> dict[Inputs, int]:
-    """Of sets that read several streams: up to where they are closed, where that is ahead of their least frontier.
+    """For sets that read several streams: up to where they are closed, if that is ahead of their least frontier.
 
     They get there while a stream is idle, and stay there when it comes back.
 
@@ -65,5 +65,5 @@ def ahead_of_idle(
 
 
 def all_closed(streams: Iterable[Stream]) -> dict[str, int]:
-    """Frontiers of streams that have ended: every window is closed."""
+    """The frontiers of streams that have ended: every window is closed."""
     return {stream.name: TICK_MAX for stream in streams}

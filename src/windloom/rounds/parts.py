@@ -1,4 +1,4 @@
-"""Parts: queries of a tree that are answered together, and what is the same in all their blocks."""
+"""Parts: queries of a tree that are answered together, and what all their blocks share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windloom.rounds.windows.life import Landmark
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Of one answer column: queries `first : last` of a shape part fill it from the same components."""
+    """A piece of one answer column: queries `first : last` of a shape part fill it from the same components."""
 
     first: int
     last: int
@@ -42,7 +42,8 @@ class ShapePart:
 class Part:
     """Consecutive queries of a tree; `wanted` holds, by component, those that need it.
 
-    By query, windows end in `(after, until]`. `since` is where windows begin whose ends do not tell that.
+    By query, windows end in `(after, until]`. `since` is the first start of windows, for kinds whose ends do not tell
+    it.
     """
 
     windows: WindowArrays

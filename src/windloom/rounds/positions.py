@@ -1,8 +1,8 @@
 """Positions of tuples between rounds: how many are counted, and which still wait for the frontier of their stream.
 
-The position of a tuple is final when the frontier of its stream has passed it: no earlier tuple can come any more.
+The position of a tuple is final when the frontier of its stream has passed it, since no earlier tuple can come then.
 Until then it waits, as it came. A tuple that comes behind the frontier is late, and has no position. So positions, and
-with them the windows of rows, are the same however a stream is cut into rounds.
+with them the windows of rows, are the same however a stream is divided into rounds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from windloom.rounds.groups import concat_keys, number_groups
 
 
 class Counting(NamedTuple):
-    """What is counted together: the tuples of a stream, for each value of the keys (SQL) by themselves."""
+    """What is counted together: the tuples of a stream, separately for each value of the keys (SQL)."""
 
     stream: str
     keys: tuple[str, ...]
@@ -31,9 +31,9 @@ class Counting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Tuples that have a position: of each key, in the columns `k0…` and `count`; without keys that is one row or none.
+    """The number of tuples with a position, per key: columns `k0…` and `count`; without keys there is one row or none.
 
-    Tuples up to the tick `after` are not counted: they came before anybody asked.
+    Tuples up to the tick `after` are not counted, because they came before the first query.
     """
 
     table: pa.Table | None = None
@@ -55,7 +55,7 @@ class Counts:
         return [as_array(column) for column in self.table.columns[:-1]]
 
     def plus(self, more: pa.Table) -> Counts:
-        """With further tuples counted, given in the same columns."""
+        """The counts with further tuples, given in the same columns."""
         if self.table is None:
             return Counts(more, self.after)
         added = Counts(more)
@@ -95,7 +95,7 @@ class Positions:
         return self.counts.get(counting_of(one), Counts())
 
     def carried(self, plan: Plan, seen: Mapping[str, int]) -> Positions:
-        """For the queries of another plan. What nobody counted yet is counted from the tuples after `seen` on."""
+        """The positions for the queries of another plan. A new counting begins with the tuples after `seen`."""
         counted = [one for one in plan.sets if one.counted_by is not None]
         streams = {one.stream for one in counted}
         counts = {

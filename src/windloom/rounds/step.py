@@ -1,6 +1,6 @@
-"""The step: merge cells into the open slices, move the frontiers, answer the windows they have passed.
+"""The step: merges cells into the open slices, moves the frontiers, and answers the windows they have passed.
 
-`step(state, round_input, plan)` is pure: no Spark, no clock, no files; the same inputs give the same outputs. The
+`step(state, round_input, plan)` is pure: it uses no Spark, clock or files, and equal inputs give equal outputs. The
 driver runs it for small states, executors run it shard by shard for large ones, a batch run is one step with every
 frontier at +∞, and recovery folds it over the log.
 """
@@ -24,7 +24,7 @@ from windloom.rounds.windows.registry import life_of
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """Of one step: tuples and partials taken in, by number of the set, and late tuples."""
+    """What one step counted: tuples and partials taken in, by number of the set, and late tuples."""
 
     tuples: Mapping[int, int]
     partials: Mapping[int, int]
@@ -34,9 +34,9 @@ class StepCounts:
 def step(
     state: State, round_input: RoundInput, plan: Plan, *, history_ticks: int = 0
 ) -> tuple[State, Answers, StepCounts]:
-    """One round. Each set closes windows up to the least frontier of the streams it reads.
+    """Runs one round. Each set closes windows up to the least frontier of the streams it reads.
 
-    A frontier below where it was closes nothing: time does not run backwards. Cells are kept as long as an open window
+    A frontier never moves backwards. Cells are kept as long as an open window
     may cover them, and for `history_ticks` behind where their set is closed.
     """
     positions = state.positions if round_input.rows is None else round_input.rows
@@ -73,7 +73,7 @@ def step(
 
 
 def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
-    """The state with the time of every stream moved on, and all else as it was."""
+    """The state with the frontier of every stream moved, and everything else unchanged."""
     frontiers = advanced(state.frontiers, round_input.frontiers)
     return replace(
         state,
@@ -96,7 +96,7 @@ def _own_after(state: State, plan: Plan) -> dict[str, int]:
 
 
 def _since(state: State, plan: Plan, until: Mapping[int, int]) -> dict[str, int]:
-    """Without those that hold nothing back any more: every window that started earlier has ended."""
+    """Without the queries for which it no longer matters, because every earlier window has ended."""
     since = {}
     for one in plan.sets if state.since else ():
         for planned in one.queries:

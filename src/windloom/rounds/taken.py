@@ -1,4 +1,4 @@
-"""What is taken in of a scan: the cells of its sets, and which tuples came behind the frontier of their stream."""
+"""What is taken in from a scan: the cells of its sets, and the tuples that came behind the frontier of their stream."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Taken:
 
 
 def take_partials(plan: Plan, scan: NativeScan, table: pa.Table, before: Before = ON_TIME) -> Taken:
-    """Of a native scan's partials, all with a slice."""
+    """Takes in the partials of a native scan, all with a slice."""
     read = read_partials(scan, table)
     late = np.flatnonzero(read.starts < before.closed)
     if not len(late):
@@ -42,14 +42,14 @@ def take_partials(plan: Plan, scan: NativeScan, table: pa.Table, before: Before 
 
 
 def take_tuples(plan: Plan, scan: WovenScan, table: pa.Table, before: Before = ON_TIME) -> Taken:
-    """Of a woven scan's tuples, all with a tick."""
+    """Takes in the tuples of a woven scan, all with a tick."""
     tuples = read_tuples(plan, scan, table)
     behind = _behind(scan, tuples, before)
     return Taken(weave(plan, scan, tuples, before.closed), {} if behind is None else {scan.number: behind})
 
 
 def take_together(parts: Sequence[Taken]) -> Taken:
-    """What several portions of tuples gave."""
+    """What several portions of tuples gave together."""
     if len(parts) == 1:
         return parts[0]
     cells: dict[int, list[Cells]] = {}
@@ -67,13 +67,13 @@ def take_together(parts: Sequence[Taken]) -> Taken:
 
 def _behind(scan: WovenScan, tuples: Tuples, before: Before) -> Behind | None:
     if scan.counted_by is not None or not len(tuples):
-        return None  # told by the scan of the stream whose slices are of time
+        return None  # reported by the scan of the stream whose slices are of time
     late = np.flatnonzero(tuples.tick.integers < before.closed)
     if not len(late):
         return None
     starts = tuples.slices.starts[tuples.slices.of_tuple[late]]
     for tick in before.since:
-        # Still in its slice, and so in the same windows.
+        # It stays in its slice, and so in the same windows.
         starts = np.where(tuples.tick.integers[late] >= tick, np.maximum(starts, tick), starts)
     words = [tuples.word(number)[late] for number in range(scan.signature.words)]
     return count_behind(starts, words, np.ones(len(late), np.int64))

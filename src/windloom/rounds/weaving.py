@@ -21,20 +21,20 @@ from windloom.slicing.edges import EdgeSet
 from windloom.weave.cut import Cut
 from windloom.weave.tuples import Tuples
 
-#: Tuples below which threads cost more than they gain.
+#: For fewer tuples, threads cost more than they gain.
 FEW_TUPLES = 20_000
 
-#: Finer cells are rolled up where they are so many times fewer than the tuples.
+#: Finer cells are rolled up if they are this many times fewer than the tuples.
 FEW_CELLS = 8
 
-#: A list counts for so many other components when work is divided among threads.
+#: A list counts as this many other components when work is divided among threads.
 _LIST_WORK = 8
 
 
 def read_tuples(plan: Plan, scan: WovenScan, table: pa.Table) -> Tuples:
-    """Projected tuples, all with a tick, as the sets of their scan share them."""
+    """Projected tuples, all with a tick, in the form that the sets of their scan share."""
     numbers = [*(fed.number for fed in scan.feeds), *(number for number, _ in scan.watched)]
-    # Late tuples are told by slice, so slices are as fine as those of the sets that are only watched.
+    # Late tuples are counted by slice, so slices are as fine as those of the sets that are only watched.
     own = [plan.sets[number] for number in numbers if plan.sets[number].counted_by == scan.counted_by]
     edges = {one.edges for one in own if one.window.is_sliced} or {one.edges for one in own}
     finest = EdgeSet.of(one for each in edges for one in each.classes)
@@ -56,8 +56,8 @@ def weave(
         if workers > 1:
             # What many sets share, each thing by one thread: otherwise the first sets would wait for one another.
             list(pool.map(lambda make: make(), _shared(plan, scan, tuples)))
-        # Sets that others may be rolled up from come first; of each lot what takes longest, so that no thread is left
-        # with a large set at the end.
+        # Sets from which others may be rolled up come first, and in each group the longest ones, so that no thread is
+        # left with a large set at the end.
         for lot in ([fed for fed in scan.feeds if not fed.via], [fed for fed in scan.feeds if fed.via]):
             ordered = sorted(lot, key=lambda fed: -_work(tuples, fed, plan.sets[fed.number]))
             make = partial(_made, plan, tuples, closed, dict(made))
@@ -83,7 +83,7 @@ def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], ob
 
 
 def _made(plan: Plan, tuples: Tuples, closed: int, made: Mapping[int, Cells], fed: WovenSet) -> Cells:
-    """From the finer cells of another set, where they are few, else from tuples."""
+    """Made from the finer cells of another set if they are few, otherwise from tuples."""
     one = plan.sets[fed.number]
     finer = min(fed.via, key=lambda number: len(made[number]), default=None)
     if finer is not None and FEW_CELLS * len(made[finer]) <= _chosen(tuples, fed):

@@ -39,13 +39,15 @@ class StoredAnswers:
         """
         found: list[pa.Table] = []
         held = 0
+        newest = ""
         for file in self._files(name, columns):
+            if held >= limit and _round(file) != newest:
+                break
+            newest = _round(file)
             rows = _between(self._table(file), name, since, until)
             if rows.num_rows:
                 found.append(rows)
                 held += rows.num_rows
-            if held >= limit:
-                break
         if not found:
             return None
         rows = pa.concat_tables(found[::-1], promote_options="default").combine_chunks()
@@ -81,6 +83,11 @@ class StoredAnswers:
             while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > _KEPT_BYTES:
                 self._kept.popitem(last=False)
         return table
+
+
+def _round(file: Path) -> str:
+    """Of a file's name, what tells the round; on executors each shard may have left a file of it."""
+    return file.stem.split("-")[1]
 
 
 def _between(rows: pa.Table, name: str, since: str | None, until: str | None) -> pa.Table:

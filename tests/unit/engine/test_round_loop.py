@@ -18,6 +18,7 @@ from support.micro_batches import (
     MicroBatches,
     answers_in,
     crash_at,
+    pieces_of,
 )
 from windloom.durable.faults import FAULT_POINTS, watched
 from windloom.engine.sinks.memory import MemorySink
@@ -103,18 +104,20 @@ def test_every_fault_point_is_survived_with_two_streams(tmp_path: Path, placemen
                 life.finish()
 
     passed: list[str] = []
-    with watched(passed.append):
+    with watched(passed.append), pieces_of(1):
         live(tmp_path / "whole")
-    assert set(passed) == set(FAULT_POINTS)
-    for point in FAULT_POINTS:
+    points = FAULT_POINTS if placement == "driver" else (*FAULT_POINTS, "after pieces")
+    assert set(passed) == set(points)
+    for point in points:
         folder = tmp_path / point
         for nth in (1, 3):
             try:
-                with crash_at(point, nth):
+                with crash_at(point, nth), pieces_of(1):
                     live(folder)
             except CrashError:
                 pass
-        live(folder)
+        with pieces_of(1):
+            live(folder)
         assert in_order(folder) == in_order(tmp_path / "whole"), point
 
 

@@ -49,6 +49,19 @@ def test_sets_of_a_plan_differ_in_identity_and_say_in_what(loom: Loom) -> None:
     assert differences("rows", "keyed") == (Difference.GROUPING, Difference.WINDOWS)
 
 
+def test_a_set_says_what_it_is_of(loom: Loom) -> None:
+    loom.query("visits", "SELECT count(*) AS n FROM trades [SESSION GAP 5 minutes]")
+    plan = loom.plan()
+    assert {name: plan.find(name)[0].text for name in ("plain", "groups", "rows", "keyed", "visits")} == {
+        "plain": "trades",
+        "groups": "trades GROUP BY symbol, volume",
+        "rows": "trades [ROWS]",
+        "keyed": "trades [PARTITION BY symbol ROWS] GROUP BY symbol",
+        "visits": "trades [SESSION GAP 5 minutes]",
+    }
+    assert plan.find("where")[0].text.startswith("trades WHERE ")
+
+
 def test_spelling_and_order_do_not_matter(loom: Loom) -> None:
     loom.query("again", "SELECT sum(price) AS s FROM trades [RANGE 9 s SLIDE 1 s] WHERE 2 < volume AND price > 1")
     loom.query("turned", "SELECT volume AS v, sum(price) AS s FROM trades [TUMBLE 1 s] GROUP BY volume, symbol")

@@ -82,7 +82,10 @@ def test_before_any_round_nothing_is_answered_and_nothing_refused() -> None:
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (question(TimeWindow(10, 10), grouping=()), "no running query has this stream, condition and grouping: FROM s"),
+        (
+            question(TimeWindow(10, 10), grouping=()),
+            "no running query has this stream, condition, grouping and kind of window: FROM s",
+        ),
         (question(TimeWindow(10, 10), where="b"), "FROM s WHERE b GROUP BY k"),
         (question(TimeWindow(10, 10), Aggregate("max", Expression.of_column("i"))), "max(i) is not kept"),
         (question(TimeWindow(10, 10, 5)), "begin or end inside slices"),

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from windloom.durable.shards.pieces import Piece
 from windloom.rounds.lateness import Lateness
 from windloom.rounds.step import StepCounts
 
 
 @dataclass(frozen=True, slots=True)
 class ShardNote:
-    """`state` and `answers` name files; without answers there is no file of answers.
+    """`state` and `answers` name files; there is no file of answers where there are none for the driver to finish.
 
-    `kept_from` tells from when on the shard still holds the cells of a set, if it has dropped earlier ones.
+    `kept_from` tells from when on the shard still holds the cells of a set, if it has dropped earlier ones. `pieces`
+    are rows that the task has written to where the sink keeps them.
     """
 
     shard: int
@@ -23,6 +25,7 @@ class ShardNote:
     answers: str | None
     counts: StepCounts
     kept_from: Mapping[int, int]  # by number of the partial set
+    pieces: tuple[Piece, ...] = ()
 
     @property
     def files(self) -> list[str]:
@@ -37,13 +40,17 @@ class ShardNote:
             "tuples": _named(self.counts.tuples),
             "partials": _named(self.counts.partials),
             "kept_from": _named(self.kept_from),
+            "pieces": [[piece.table, piece.file, piece.rows] for piece in self.pieces],
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ShardNote:
         counts = StepCounts(_numbered(values["tuples"]), _numbered(values["partials"]))
         kept_from = _numbered(values["kept_from"])
-        return cls(values["shard"], values["state"], values["state_bytes"], values["answers"], counts, kept_from)
+        pieces = tuple(Piece(*piece) for piece in values["pieces"])
+        return cls(
+            values["shard"], values["state"], values["state_bytes"], values["answers"], counts, kept_from, pieces
+        )
 
 
 def counts_of(notes: Sequence[ShardNote], late: Lateness) -> StepCounts:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from windloom.durable.encoding import decode, encode, restored_state
+from windloom.durable.faults import fault
 from windloom.durable.shards.blocks import write_blocks
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
+from windloom.durable.shards.pieces import Outlet, PieceWriter
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds.answers import Answers
@@ -40,10 +42,14 @@ class ShardRound:
 
 @dataclass(frozen=True, slots=True)
 class ShardPlaces:
-    """Where shards keep what outlives a round: `states` are the files of the last one, none before the first."""
+    """Where shards keep what outlives a round: `states` are the files of the last one, none before the first.
+
+    `outlet` is where they write rows for readers, if the sink takes them from where they were made.
+    """
 
     files: ShardFiles
     states: tuple[str, ...]
+    outlet: Outlet | None = None
 
     def held(self, round: ShardRound, shard: int) -> State:
         """What the last round left of a shard, in terms of its plan."""
@@ -66,16 +72,25 @@ def step_shard(
     return after, answers, counts, kept_from
 
 
-def run_shard(round: ShardRound, places: ShardPlaces, shard: int, cells: Mapping[int, Cells]) -> ShardNote:
+def run_shard(
+    round: ShardRound, places: ShardPlaces, shard: int, cells: Mapping[int, Cells], *, is_first_attempt: bool = True
+) -> ShardNote:
     """Reads files of the last round, and writes files that nobody knows of until the note is recorded."""
     after, answers, counts, kept_from = step_shard(round, places.held(round, shard), cells)
     state_name, answers_name = ShardFiles.new_names(round.number, shard)
-    pieces = write_blocks(answers.blocks())
-    first = next(pieces, None)
+    outlet = places.outlet
+    writer = PieceWriter(outlet, round.number, shard) if outlet is not None and outlet.is_reached else None
+    blocks = answers.blocks()
+    written = write_blocks(blocks if writer is None else writer.take(round.plan, blocks))
+    first = next(written, None)
     if first is not None:
-        places.files.write(answers_name, chain([first], pieces))
+        places.files.write(answers_name, chain([first], written))
+    pieces = () if writer is None else writer.finish()
+    if shard == 0 and is_first_attempt:
+        fault("after pieces", round.number + 1)
     places.files.write(state_name, _cells_only(after))
-    return ShardNote(shard, state_name, after.nbytes, None if first is None else answers_name, counts, kept_from)
+    left = None if first is None else answers_name
+    return ShardNote(shard, state_name, after.nbytes, left, counts, kept_from, pieces)
 
 
 def shard_state(files: ShardFiles, name: str, facts: State, plan: Plan) -> State:

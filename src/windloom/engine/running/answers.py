@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 
 import pyarrow as pa
 
+from windloom.durable.shards.pieces import Piece, PieceFolder
 from windloom.engine.running.placement import Outcome
 from windloom.engine.sinks.sink import TableInfo
 from windloom.engine.sinks.tables import AnswerTables
+from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds import Block
 from windloom.spark.answers.executors import WideAnswers
@@ -27,14 +30,15 @@ class MadeAnswers:
         outcome: Outcome,
         tables: AnswerTables,
         told: Callable[[int], None],
+        folder: PieceFolder | None,
         *,
         is_shared: bool,
     ) -> None:
         self._plan, self._outcome, self._tables, self._told = plan, outcome, tables, told
-        self._is_shared = is_shared
+        self._folder, self._is_shared = folder, is_shared
         self._kept: list[tuple[str, pa.Table]] | None = None
         self.made = 0 if outcome.wide is None else outcome.wide.totals.rows
-        self.finished = self.made
+        self.finished = self.made + sum(piece.rows for piece in outcome.pieces)
 
     @property
     def wide(self) -> WideAnswers | None:
@@ -50,12 +54,28 @@ class MadeAnswers:
             yield block
             self._told(self.made)
 
-    def rows(self) -> Iterable[tuple[str, pa.Table]]:
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        return self._outcome.pieces
+
+    def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
+        read = self._read_pieces() if with_pieces else iter(())
         if not self._is_shared:
-            return self._rows()
+            return chain(self._rows(), read)
         if self._kept is None:
             self._kept = list(self._rows())
-        return self._kept
+        return chain(self._kept, read)
+
+    def _read_pieces(self) -> Iterator[tuple[str, pa.Table]]:
+        """Of a round that began when the sink that takes pieces was the only one."""
+        for piece in self.pieces:
+            if self._folder is None:
+                raise WindloomError(
+                    f"the rows '{piece.file}' of table '{piece.table}' cannot be read",
+                    "shards have written them for the Parquet sink, and the stream has none now",
+                    "start once more with the sink and the path that it had",
+                )
+            yield piece.table, self._folder.read(piece)
 
     def _rows(self) -> Iterator[tuple[str, pa.Table]]:
         for shape, table in self._tables.pieces(self._plan, self.blocks()):

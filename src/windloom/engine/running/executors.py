@@ -7,11 +7,12 @@ A round, and what a crash right after each of its parts leaves:
 | `begun`: the plan version                                  | runs again, with the same plan                  |
 | job 1: partials, on the executors; the frontiers           | runs again, from the same micro-batch           |
 | job 2: every shard reads its state of the last committed   | runs again; files that were written are         |
-| round, steps, writes its new state and its answers, and    | leftovers                                       |
+| round, steps, writes its new state, its answers, and where | leftovers                                       |
+| the sink takes them pieces of rows that nobody sees, and   |                                                 |
 | hands back their names                                     |                                                 |
 | log: frontiers, names of all files, counts                 | reads the names: no job runs, the rows are      |
 |                                                            | those of the recorded files, bit for bit        |
-| sinks                                                      | writes the same rows again                      |
+| sinks; pieces that shards wrote are shown                  | writes the same rows again; what is shown stays |
 | commit                                                     | is done; the next one reads the recorded states |
 | retention: files of no use to the next round               | is done; the next start deletes them            |
 
@@ -26,8 +27,9 @@ It folds the step over the logs, without cells, as recovery does for the driver 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from windloom.durable import RoundLog
@@ -35,9 +37,12 @@ from windloom.durable.journal import Journal
 from windloom.durable.shards.blocks import joined, read_blocks
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of
+from windloom.durable.shards.pieces import Outlet, PieceFolder
 from windloom.durable.shards.run import ShardPlaces, ShardRound, shard_state
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.watermark import Watermarks
+from windloom.engine.sinks.sink import Sink
+from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, State, step
@@ -63,6 +68,23 @@ class ShardJobs(GatheringJobs, Protocol):
     ) -> list[ShardNote]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """Where shards write rows by themselves, round by round, for the sink that `folder` is of."""
+
+    folder: PieceFolder
+    tables: AnswerTables
+
+    def of(self, plan: Plan) -> Outlet:
+        return self.folder.outlet(self.tables.without_spark(plan))
+
+    @classmethod
+    def for_sinks(cls, sinks: Sequence[Sink], tables: AnswerTables) -> Outlets | None:
+        """None where some sink needs the rows on the driver: then all of them come by it."""
+        folder = sinks[0].pieces if len(sinks) == 1 else None
+        return None if folder is None else cls(folder, tables)
+
+
 @contextmanager
 def gathered_round(
     jobs: GatheringJobs, watermarks: Watermarks, round: Round, intake: Intake, shards: int, watch: Stopwatch
@@ -86,10 +108,16 @@ class ExecutorPlacement:
     counts_rows = False
 
     def __init__(
-        self, jobs: ShardJobs, journal: Journal, files: ShardFiles, shards: int, watermarks: Watermarks
+        self,
+        jobs: ShardJobs,
+        journal: Journal,
+        files: ShardFiles,
+        shards: int,
+        watermarks: Watermarks,
+        outlets: Outlets | None = None,
     ) -> None:
         self._jobs, self._journal, self._files = jobs, journal, files
-        self._shards, self._watermarks = shards, watermarks
+        self._shards, self._watermarks, self._outlets = shards, watermarks, outlets
         self.description = f"executors, {shards} shards"
         self._ran: tuple[ShardNote, ...] = ()  # of the round that is not committed yet
         self._notes = self._recorded(journal.last_committed)
@@ -101,6 +129,8 @@ class ExecutorPlacement:
             )
         logged = self._recorded(journal.last_committed + 1)  # of a round that was interrupted
         files.keep_only({*self._states, *(name for note in logged for name in note.files)})
+        if outlets is not None:
+            outlets.folder.keep_only({piece.file for note in logged for piece in note.pieces})
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
         log = self._journal.read_log(round.number)
@@ -115,12 +145,19 @@ class ExecutorPlacement:
         self._ran = log.shards
         state_bytes = sum(note.state_bytes for note in log.shards)
         return Outcome(
-            state, state_bytes, counts_of(log.shards, counted.late), log.untimed, joined(self._blocks(log.shards))
+            state,
+            state_bytes,
+            counts_of(log.shards, counted.late),
+            log.untimed,
+            joined(self._blocks(log.shards)),
+            pieces=[piece for note in log.shards for piece in note.pieces],
         )
 
     def committed(self, round: int, state: State) -> None:
         self._notes = self._ran
         self._files.keep_only(set(self._states))
+        if self._outlets is not None:
+            self._outlets.folder.keep_only(())  # those of the round have been shown
 
     @contextmanager
     def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
@@ -129,7 +166,8 @@ class ExecutorPlacement:
             yield (shard_state(self._files, name, state, plan) for name in names)
 
     def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
-        places = ShardPlaces(self._files, self._states)
+        outlet = None if self._outlets is None else self._outlets.of(round.plan)
+        places = ShardPlaces(self._files, self._states, outlet)
         with gathered_round(self._jobs, self._watermarks, round, intake, self._shards, watch) as (shard_round, taken):
             with watch("shards"):
                 notes = self._jobs.run_shards(shard_round, places, taken, self._shards)

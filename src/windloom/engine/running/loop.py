@@ -110,7 +110,9 @@ class RoundLoop:
         round = Round(number, record, plan, state, self.plan, self.state)
         outcome = self.placement.run(round, intake, watch)
         self._listeners.stepped(outcome)
-        answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, is_shared=len(self._sinks) > 1)
+        folder = next((sink.pieces for sink in self._sinks if sink.pieces is not None), None)
+        is_shared = len(self._sinks) > 1
+        answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, folder, is_shared=is_shared)
         with watch("answers"):
             for sink in self._sinks:
                 sink.write(number, answers)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
 
 from windloom.durable import PlanRecord
+from windloom.durable.shards.pieces import Piece
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.plan.physical import Plan
@@ -56,7 +57,8 @@ class Outcome:
     """What a round came to, logged already. `blocks` can be read once, before the round is committed.
 
     `cells` are what windows were computed from, where the driver has them. `wide` are the answers of a batch run that
-    Spark holds: then there are no blocks.
+    Spark holds: then there are no blocks. `pieces` are rows that shards have written to where the sink keeps them; they
+    are in no block.
     """
 
     state: State
@@ -66,6 +68,7 @@ class Outcome:
     blocks: Iterable[Block] = ()
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
     wide: WideAnswers | None = None
+    pieces: Sequence[Piece] = ()
 
 
 class Stopwatch:

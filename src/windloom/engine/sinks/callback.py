@@ -17,6 +17,8 @@ from windloom.spark.frames import arrow_frame, ddl_of_columns
 
 
 class CallbackSink:
+    pieces = None
+
     def __init__(self, spark: SparkSession, function: Callable[[DataFrame, int], object]) -> None:
         self._spark, self._function = spark, function
 

@@ -45,9 +45,13 @@ class Finishing:
             self._types[shape] = known or output_types(self._spark, shape)
         return self._types[shape]
 
+    def may_be_here(self, shape: Shape) -> bool:
+        """Whether Spark need not evaluate it for what the session means by expressions."""
+        return shape.select is None or self._is_usual
+
     def here(self, shape: Shape, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table | None:
         """The answer, evaluated without Spark; None if Spark must evaluate it."""
-        if shape.select is not None and not self._is_usual:
+        if not self.may_be_here(shape):
             return None
         try:
             return answer_rows(shape, table, keep)

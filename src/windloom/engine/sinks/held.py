@@ -12,6 +12,8 @@ from windloom.spark.answers.executors import WideAnswers
 class HeldAnswers:
     """Blocks where the driver ran the step, else a frame that Spark holds."""
 
+    pieces = None
+
     def __init__(self) -> None:
         self.blocks: list[Block] = []
         self.wide: WideAnswers | None = None

@@ -6,6 +6,7 @@ It is kept in memory and, completely, in one file per table, so that it survives
 from __future__ import annotations
 
 import io
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,14 @@ import pyarrow.parquet as pq
 
 from windloom.durable.faults import fault
 from windloom.durable.storage import Storage
-from windloom.engine.sinks.sink import RoundAnswers, TableInfo
+from windloom.engine.sinks.sink import RoundAnswers, SinkPlace, TableInfo
+from windloom.spark.sources.storage import storage_at
 
 
 class LiveSink:
+    takes_path: ClassVar[bool] = False
+    pieces = None
+
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._latest: dict[str, pa.Table] = {}
@@ -25,6 +30,10 @@ class LiveSink:
             data = storage.read(file) if file.endswith(".parquet") else None
             if data is not None:
                 self._latest[file.removesuffix(".parquet")] = pq.read_table(pa.BufferReader(data))
+
+    @classmethod
+    def open(cls, place: SinkPlace) -> Self:
+        return cls(storage_at(place.spark, f"{place.checkpoint_path}/live"))
 
     def write(self, round: int, answers: RoundAnswers) -> None:
         tables, fresh = answers.tables, dict[str, pa.Table]()

@@ -28,6 +28,10 @@ class Manifest:
         except (ValueError, LookupError, TypeError):
             return None
 
+    @property
+    def tables(self) -> list[str]:
+        return list(self._tables)
+
     def to_bytes(self) -> bytes:
         whole = {"format": _FORMAT, "checkpoint": self.checkpoint, "tables": self._tables}
         return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()

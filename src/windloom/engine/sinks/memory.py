@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Self
+
 import pyarrow as pa
 
-from windloom.engine.sinks.sink import RoundAnswers
+from windloom.engine.sinks.sink import RoundAnswers, SinkPlace
 
 
 class MemorySink:
+    takes_path: ClassVar[bool] = False
+    pieces = None
+
     def __init__(self) -> None:
         self._rounds: dict[str, dict[int, list[pa.Table]]] = {}
+
+    @classmethod
+    def open(cls, place: SinkPlace) -> Self:
+        return cls()
 
     def write(self, round: int, answers: RoundAnswers) -> None:
         for kept in self._rounds.values():

@@ -1,28 +1,39 @@
 """Parquet: one file per table and round, named by the round, so that a repeated round replaces itself.
 
-`<table>/round-000000042.parquet` appears whole or not at all. `manifest.json` says which table holds which queries, and
-which checkpoint the rounds belong to.
+`<table>/round-000000042.parquet` appears whole or not at all. Shards of a stream on executors write tables of which
+they have many rows by themselves, one file per table, round and shard: `<table>/round-000000042-shard-0003.parquet`.
+`manifest.json` says which table holds which queries, and which checkpoint the rounds belong to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windloom.durable.faults import fault
-from windloom.durable.storage import NewFile, Storage
+from windloom.durable.shards.pieces import PieceFolder
+from windloom.durable.storage import LocalStorage, NewFile, Storage
 from windloom.engine.sinks.manifest import MANIFEST, Manifest
-from windloom.engine.sinks.sink import RoundAnswers, TableInfo
+from windloom.engine.sinks.sink import RoundAnswers, SinkPlace, TableInfo
 from windloom.errors import WindloomError
+from windloom.spark.sources.storage import storage_at
 
 
 class ParquetSink:
+    takes_path: ClassVar[bool] = True
+
     def __init__(self, storage: Storage, path: str, checkpoint: str | None) -> None:
         """`checkpoint` is the identity of the checkpoint whose rounds are written here; None for a batch run."""
         self._storage = storage
+        # Executors write to a directory, if they see the same one; other file systems have no names to be taken over.
+        is_directory = isinstance(storage, LocalStorage)
+        self.pieces = PieceFolder(Path(path), checkpoint) if is_directory and checkpoint is not None else None
+        self._has_written = False
         self._manifest = Manifest(checkpoint)
         held = storage.read(MANIFEST)
         if held is None:
@@ -36,12 +47,22 @@ class ParquetSink:
             )
         self._manifest = manifest
 
+    @classmethod
+    def open(cls, place: SinkPlace) -> Self:
+        assert place.path is not None, "checked when the sink was chosen"
+        return cls(storage_at(place.spark, place.path), place.path, place.checkpoint_id)
+
     def write(self, round: int, answers: RoundAnswers) -> None:
         written = _Written(self._storage, round)
         try:
-            written.take(answers.rows())
+            written.take(answers.rows(with_pieces=self.pieces is None))
             self.describe(answers.tables)
+            if not self._has_written:
+                self._forget(round, {*written.names, *(piece.shown for piece in answers.pieces)})
+            if self.pieces is not None:
+                self.pieces.show(answers.pieces)
             written.finish()
+            self._has_written = True
         except BaseException:
             written.discard()
             raise
@@ -55,6 +76,17 @@ class ParquetSink:
     def close(self) -> None:
         """Every round is complete by itself."""
 
+    def _forget(self, round: int, names: Collection[str]) -> None:
+        """Of a round that an earlier life has shown, and that is answered anew: files that it does not have now.
+
+        There are none unless its log was lost, and only the first round of a life can be one.
+        """
+        prefix = round_file(round).removesuffix(".parquet")
+        for table in self._manifest.tables:
+            for name in self._storage.list(table):
+                if name.startswith(prefix) and f"{table}/{name}" not in names:
+                    self._storage.delete(f"{table}/{name}")
+
     def describe(self, tables: Mapping[str, TableInfo]) -> None:
         """The manifest comes before the files: no reader finds a table that it does not name."""
         if self._manifest.describe(tables):
@@ -67,6 +99,10 @@ class _Written:
     def __init__(self, storage: Storage, round: int) -> None:
         self._storage, self._round = storage, round
         self._files: dict[str, tuple[NewFile, pq.ParquetWriter]] = {}
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{table}/{round_file(self._round)}" for table in self._files]
 
     def take(self, pieces: Iterable[tuple[str, pa.Table]]) -> None:
         for name, rows in pieces:

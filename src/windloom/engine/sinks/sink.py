@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
 import pyarrow as pa
 
+from windloom.durable.shards.pieces import Piece, PieceFolder
 from windloom.rounds import Block
 from windloom.spark.answers.executors import WideAnswers
+from windloom.spark.api import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,16 @@ class RoundAnswers(Protocol):
     @property
     def tables(self) -> Mapping[str, TableInfo]: ...
 
-    def rows(self) -> Iterable[tuple[str, pa.Table]]:
-        """Finished rows, by name of their table; rows of a table may come in several pieces."""
+    def rows(self, *, with_pieces: bool = True) -> Iterable[tuple[str, pa.Table]]:
+        """Finished rows, by name of their table; rows of a table may come in several parts.
+
+        Without those that are in pieces, for a sink that takes these as they are.
+        """
+        ...
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """Rows that were written where the step ran, to where the sink keeps them."""
         ...
 
     def blocks(self) -> Iterator[Block]:
@@ -44,7 +54,13 @@ class RoundAnswers(Protocol):
 
 
 class Sink(Protocol):
-    """`write` is given whole rounds, in order; after a crash the last one comes again, with the same rows."""
+    """`write` is given whole rounds, in order; after a crash the last one comes again, with the same rows.
+
+    A sink with a folder of `pieces` can be the only one of a stream on executors: then shards write rows to it.
+    """
+
+    @property
+    def pieces(self) -> PieceFolder | None: ...
 
     def write(self, round: int, answers: RoundAnswers) -> None: ...
 
@@ -52,4 +68,25 @@ class Sink(Protocol):
         """What the sink holds of a table; None where it keeps nothing that could be read back."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """The stream has ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SinkPlace:
+    """Where a sink may keep what it holds: at `path`, if the user gave one, and under the checkpoint."""
+
+    spark: SparkSession
+    path: str | None
+    checkpoint_path: str
+    checkpoint_id: str
+
+
+class NamedSink(Sink, Protocol):
+    """A sink that is asked for by name. `takes_path`: it writes to the path that the user gives, and needs one."""
+
+    takes_path: ClassVar[bool]
+
+    @classmethod
+    def open(cls, place: SinkPlace) -> Self: ...

@@ -58,6 +58,8 @@ def check_empty(out: Path) -> None:
 class ParquetStore:
     """The Parquet sink over a hidden directory. `tables` tells, by number of the shape, where its rows will be."""
 
+    pieces = None
+
     def __init__(self, spark: SparkSession, plan: Plan, answers: AnswerTables, out: Path) -> None:
         check_empty(out)
         self._spark, self._plan, self._answers = spark, plan, answers

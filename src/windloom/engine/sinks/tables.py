@@ -7,9 +7,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-import numpy as np
 import pyarrow as pa
 
+from windloom.durable.shards.pieces import with_query
 from windloom.engine.sinks.finishing import Finishing
 from windloom.engine.sinks.sink import TableInfo
 from windloom.plan.physical import Plan, Shape
@@ -37,7 +37,7 @@ class AnswerTables:
         waiting = self._finishing.portion(with_query=True)
         for block in blocks:
             shape = plan.shapes[block.shape]
-            table = _with_query(block)
+            table = with_query(block)
             found = self._finishing.here(shape, table, keep=("query",))
             if found is not None:
                 yield shape, found
@@ -60,19 +60,15 @@ class AnswerTables:
             found[name] = TableInfo(self.columns(shape), {**known, **own})
         return found
 
+    def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
+        """By number of the shape, the table of rows that may be finished without Spark; None for others."""
+        return tuple(self.name(shape) if self._finishing.may_be_here(shape) else None for shape in plan.shapes)
+
     def empty(self, shape: Shape) -> pa.Table:
         return self._finishing.empty(shape, with_query=True)
 
     def frame(self, rows: pa.Table, columns: Mapping[str, str]) -> DataFrame:
         return arrow_frame(self._spark, rows, ddl_of_columns(columns))
-
-
-def _with_query(block: Block) -> pa.Table:
-    counts = np.diff(block.bounds)
-    query = pa.DictionaryArray.from_arrays(
-        pa.array(np.repeat(np.arange(len(counts), dtype=np.int32), counts)), pa.array(block.queries, pa.string())
-    )
-    return block.table.add_column(0, "query", query)
 
 
 def table_name(columns: dict[str, str]) -> str:

@@ -61,11 +61,11 @@ class Answer:
 
 
 class _StoppingError(Exception):
-    """Raised into Spark when a micro-batch begins after the handle was told to stop; nothing has been done of it."""
+    """Raised into Spark when a micro-batch begins after the handle was told to stop; none of it was processed."""
 
 
 class _RoundFailedError(Exception):
-    """Raised into Spark when a round failed: short, because Spark logs it whole; the handle has what happened."""
+    """Raised into Spark when a round failed; short, because Spark logs all of it, and the handle keeps the cause."""
 
 
 class Handle(AnswerViews):
@@ -128,20 +128,20 @@ class Handle(AnswerViews):
         return about
 
     def _frontiers(self) -> dict[str, Any]:
-        """How far the streams that queries read have come, and the one that is furthest behind."""
+        """How far the streams that queries read have come, and which one is furthest behind."""
         ticks = frontier_ticks(self._queries.plan_of(self._newest), self._loop.state)
         frontiers = {name: instant(tick) for name, tick in ticks.items()}
         return {"watermark": instant(min(ticks.values())), "frontiers": frontiers}
 
     @property
     def spark_query(self) -> StreamingQuery:
-        """Spark's own query underneath, for what only Spark knows of it."""
+        """Spark's own query underneath."""
         assert self._query is not None
         return self._query
 
     @property
     def queries(self) -> Mapping[str, str]:
-        """Names and texts of the queries, changes that wait for the next round included."""
+        """The names and texts of the queries, including changes that wait for the next round."""
         return dict(self._newest.queries)
 
     def _repr_html_(self) -> str:
@@ -223,9 +223,9 @@ class Handle(AnswerViews):
             return self._loop.past(one)
 
     def what_if(self, text: str) -> WhatIf:
-        """What a query would cost beside the running ones, and from which window on it would be complete.
+        """What a query would cost in addition to the running ones, and from which window on it would be complete.
 
-        Nothing is registered; a round that runs is waited for.
+        Nothing is registered; the call waits for the current round.
         """
         loop = self._loop
         with self._changes:
@@ -252,7 +252,7 @@ class Handle(AnswerViews):
         return self._change(name, text)
 
     def replace(self, name: str, text: str) -> Change:
-        """Put another query in the place of one; its first window is told as for a query that is added."""
+        """Replace a query by another one; its first window is reported as for a query that is added."""
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))
         return self._change(name, text)
@@ -266,11 +266,11 @@ class Handle(AnswerViews):
         loop = self._loop
         with self._changes:
             if text is not None:
-                bound = self._queries.bind(name, text)  # what is wrong with it is said before anything changes
+                bound = self._queries.bind(name, text)  # mistakes are reported before anything changes
                 if not loop.placement.counts_rows:
                     refuse_unsharded([bound])
             put, remove = ({}, [name]) if text is None else ({name: text}, [])
-            # Planned outside the lock: a round that runs meanwhile does not wait for the optimizer.
+            # Planned outside the lock, so that no round waits for the optimizer.
             planned = self._queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
             with loop.lock:
                 record = planned.starting(self._checkpoint.first_free_round)
@@ -284,13 +284,13 @@ class Handle(AnswerViews):
     # ---- ending -------------------------------------------------------------------------------------------------
 
     def process_all_available(self) -> None:
-        """Wait until everything the sources have at this moment has been through a round."""
+        """Wait until everything that the sources have at this moment has been through a round."""
         if self._query is not None and self.is_active:
             with as_windloom_errors("the stream"):
                 self._query.processAllAvailable()
 
     def stop(self, drain: bool = False) -> None:
-        """End the stream after the round that runs; with `drain`, after all that the sources have at this moment."""
+        """End the stream after the current round; with `drain`, after everything the sources have at this moment."""
         if drain:
             self.process_all_available()
         with self._loop.lock:
@@ -300,7 +300,7 @@ class Handle(AnswerViews):
         self._ended.wait()
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait for the end; True when it has come. Raises what the stream failed with."""
+        """Wait for the end; True if the stream has ended. Raises the error with which it failed."""
         ended = self._ended.wait(timeout)
         if self._failure is not None:
             raise self._failure
@@ -332,7 +332,7 @@ class Handle(AnswerViews):
         return run
 
     def _with_way_on(self, error: BaseException) -> BaseException:
-        """An error that the user can mend, with what to do when it is mended."""
+        """An error that the user can fix, with what to do afterwards."""
         if not isinstance(error, WindloomError) or not self._is_durable or "same checkpoint" in error.hint:
             return error
         hint = f"{error.hint}; then start again with the same checkpoint: nothing is lost"
@@ -341,7 +341,7 @@ class Handle(AnswerViews):
         return mendable
 
     def follow(self, query: StreamingQuery, close: Callable[[], None]) -> None:
-        """Watch Spark's query in a thread of its own, and tidy up when it ends, however it ends."""
+        """Watches Spark's query in a thread of its own, and cleans up when it ends, however it ends."""
         self._query = query
 
         def watch() -> None:

@@ -1,4 +1,4 @@
-"""The queries of a running loom: plan records as plans, and the record that follows when queries come and go."""
+"""The queries of a running loom: plan records as plans, and the next record when queries come and go."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from windloom.optimizer import PlanOptions, intakes_of, make_plan
 from windloom.optimizer.live_trees import LiveTrees
 from windloom.plan.physical import Plan
 
-#: Plan versions that are kept besides the newest: that of the round that runs, and of one between.
+#: Plan versions that are kept besides the newest: that of the current round, and one between.
 _OLDER_PLANS = 2
 
 
 class LiveQueries:
-    """Queries are bound once for each text, and a plan is built once for each version; those gone by are forgotten."""
+    """Binds queries once per text, and builds a plan once per version; old ones are forgotten."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -48,7 +48,7 @@ class LiveQueries:
         declared: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> PlanRecord:
-        """The record after `record` with some queries put in (or in another's place) and others removed."""
+        """The record after `record`, with some queries added (or replaced) and others removed."""
         self._check_aggregates(record)
         for name in remove:
             if name not in record.queries:
@@ -61,18 +61,18 @@ class LiveQueries:
                 f"'{next(iter(record.queries))}' is the only one it answers",
                 "stop the handle, or add another query first",
             )
-        # A query in another's place is woven in like one that is new.
+        # A query that replaces another is woven in like a new one.
         kept = [[name for name in tree if name not in (put or {})] for tree in record.trees]
         declared = record.declared if declared is None else declared
         return self._recorded(version, from_round, queries, dict(declared), dict(options or record.options), kept)
 
     def bind(self, name: str, text: str) -> Query:
-        """The query a text means; it is remembered only when a plan has it."""
+        """The query that a text means; it is remembered only if a plan has it."""
         known = self._bound.get((name, text))
         return self._registry.bind(name, text) if known is None else known
 
     def plan_with(self, record: PlanRecord, name: str, text: str) -> Plan:
-        """The plan of a record with one query more, of which nothing is remembered."""
+        """The plan of a record with one more query, which is not remembered."""
         chosen, types = _plan_options(record.options), self._registry.known_types
         texts = {**record.queries, name: text}
         bound = [self.bind(one, own) for one, own in texts.items()]
@@ -92,7 +92,7 @@ class LiveQueries:
         options: dict[str, str],
         kept: list[list[str]] | None,
     ) -> PlanRecord:
-        """`kept` are the trees there were; without them everything is planned anew."""
+        """`kept` are the trees so far; without them everything is planned again."""
         trees = None if kept is None else self._woven(queries, options, kept)
         plan = self._build(queries, options, trees, None)
         trees = [[planned.name for planned in tree.queries] for tree in plan.trees]
@@ -101,7 +101,7 @@ class LiveQueries:
         return PlanRecord(version, from_round, queries, options, trees, declared, intakes_of(plan), own)
 
     def _check_aggregates(self, record: PlanRecord) -> None:
-        """What users defined is not in a checkpoint: the program must define it again, with the same values."""
+        """User-defined aggregates are not in a checkpoint: the program must define them again, with the same values."""
         for name, layout in record.aggregates.items():
             own = self._registry.aggregates.get(name)
             if own is None:

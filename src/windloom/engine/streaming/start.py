@@ -17,16 +17,13 @@ from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
 from windloom.engine.running.driver import DriverPlacement
-from windloom.engine.running.executors import ExecutorPlacement
+from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.watermark import Watermarks
-from windloom.engine.sinks.callback import CallbackSink
-from windloom.engine.sinks.live import LiveSink
-from windloom.engine.sinks.memory import MemorySink
-from windloom.engine.sinks.parquet import ParquetSink
-from windloom.engine.sinks.sink import Sink
+from windloom.engine.sinks.registry import SinkChoice, choose_sinks, open_sink
+from windloom.engine.sinks.sink import SinkPlace
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.live_queries import LiveQueries
@@ -42,9 +39,6 @@ from windloom.spark.intake.driver_jobs import SparkDriverJobs
 from windloom.spark.intake.ingest import ingest_of
 from windloom.spark.intake.native import tick_sql
 from windloom.spark.sources.storage import absolute_place, storage_at
-
-SINKS = ("parquet", "memory", "live")
-SinkChoice = str | Callable[[DataFrame, int], object]
 
 
 def start_stream(
@@ -64,7 +58,7 @@ def start_stream(
     frames = registry.streaming_frames()
     if options.placement == "executors":
         refuse_unsharded(registry.queries.values())
-    choices = _sink_choices(sink, path, checkpoint)
+    choices = choose_sinks(sink, path, checkpoint)
     before = _history_frames(spark, registry, frames, history)
     with ExitStack() as undo, as_windloom_errors("the streams"):
         place = _checkpoint_place(spark, checkpoint, options, undo)
@@ -76,8 +70,12 @@ def start_stream(
         queries = LiveQueries(registry)
         record = _plan_record(opened, queries, registry, plan_options, options)
         answers = AnswerTables(spark)
-        sinks = [_make_sink(spark, one, path, place, opened) for one in choices]
-        placement = _make_placement(spark, registry, opened, place, shards, options)
+        target = None if path is None else absolute_place(path)
+        sinks = [open_sink(one, SinkPlace(spark, target, place, opened.id)) for one in choices]
+        for one in sinks:
+            undo.callback(one.close)
+        outlets = Outlets.for_sinks(sinks, answers)
+        placement = _make_placement(spark, registry, opened, place, shards, options, outlets)
         loop = RoundLoop(
             queries.plan_of,
             opened,
@@ -111,32 +109,6 @@ def _tell(handle: Handle, done: RoundProgress, progress: Callable[[RoundProgress
         progress(done)
 
 
-def _sink_choices(
-    sink: SinkChoice | Sequence[SinkChoice], path: str | Path | None, checkpoint: str | Path | None
-) -> list[SinkChoice]:
-    choices = [sink] if isinstance(sink, str) or callable(sink) else list(sink)
-    for one in choices:
-        if not callable(one) and one not in SINKS:
-            raise WindloomError(
-                f"unknown sink {one!r}", "it says where answers go", near_names(str(one), [*SINKS, "a function"])
-            )
-    if not choices:
-        raise WindloomError("a stream needs a sink", "none is given", "use sink='parquet', 'memory' or 'live'")
-    if "parquet" in choices and (path is None or checkpoint is None):
-        raise WindloomError(
-            "the Parquet sink needs a place of its own, and a checkpoint",
-            f"path is {path!r}, checkpoint is {checkpoint!r}",
-            "loom.start(path='answers', checkpoint='checkpoint')",
-        )
-    if path is not None and "parquet" not in choices:
-        raise WindloomError(
-            f"path '{path}' is not used",
-            f"only the Parquet sink writes to a path; the sink is {', '.join(map(str, choices))}",
-            "leave it out, or use sink='parquet'",
-        )
-    return choices
-
-
 def _checkpoint_place(
     spark: SparkSession, checkpoint: str | Path | None, options: StreamOptions, undo: ExitStack
 ) -> str:
@@ -161,27 +133,14 @@ def _make_placement(
     place: str,
     shards: int | None,
     options: StreamOptions,
+    outlets: Outlets | None,
 ) -> Placement:
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
     skip_untimed = options.untimed == "skip"
     if shards is None:
         return DriverPlacement(SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks)
     jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
-    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks)
-
-
-def _make_sink(
-    spark: SparkSession, choice: SinkChoice, path: str | Path | None, place: str, checkpoint: Checkpoint
-) -> Sink:
-    if callable(choice):
-        return CallbackSink(spark, choice)
-    if choice == "memory":
-        return MemorySink()
-    if choice == "live":
-        return LiveSink(storage_at(spark, f"{place}/live"))
-    assert path is not None
-    target = absolute_place(path)
-    return ParquetSink(storage_at(spark, target), target, checkpoint.id)
+    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets)
 
 
 def _plan_record(

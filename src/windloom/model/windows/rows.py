@@ -45,6 +45,11 @@ class RowsWindow(Window):
         return ("rows", *(one.sql for one in self.partition_by))
 
     @property
+    def set_text(self) -> str:
+        keys = ", ".join(map(str, self.partition_by))
+        return f"[PARTITION BY {keys} ROWS]" if keys else "[ROWS]"
+
+    @property
     def counted_by(self) -> tuple[Expression, ...] | None:
         return self.partition_by
 

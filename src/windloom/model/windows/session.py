@@ -1,4 +1,4 @@
-"""Session windows: `[SESSION GAP 5 minutes]`, of each group the tuples between two pauses."""
+"""Session windows: `[SESSION GAP 5 minutes]`, for each group the tuples between two pauses."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LAST_TICK = Component("last_tick")
 
 @dataclass(frozen=True, slots=True)
 class SessionWindow(Window):
-    """Of each group, `[first, last + gap)` of tuples of which each comes at most the gap after the one before it.
+    """For each group, `[first, last + gap)` of tuples of which each comes at most the gap after the one before it.
 
-    To slicings and costs a session is a stretch of the gap, which it fills at least. Its cells are not cut at edges:
+    For slicings and costs a session is a stretch of the gap, its least length. Its cells are not cut at edges:
     a cell is a session, or what has come of it so far.
 
     >>> SessionWindow(300_000_000).short, str(SessionWindow(300_000_000))
@@ -31,7 +31,7 @@ class SessionWindow(Window):
     plural = "session windows"
     keeps_slices = False
     is_sliced = False
-    rolls_up = False  # a pause of all groups together is not one of each
+    rolls_up = False  # a pause of one group need not be one of all groups together
 
     def __post_init__(self) -> None:
         self._check([("gap", self.gap_ticks)])
@@ -58,6 +58,10 @@ class SessionWindow(Window):
     @property
     def set_identity(self) -> tuple[str, ...]:
         return ("session", format_duration(self.gap_ticks))
+
+    @property
+    def set_text(self) -> str:
+        return str(self)
 
     @property
     def native_obstacle(self) -> str | None:

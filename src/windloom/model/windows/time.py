@@ -54,7 +54,7 @@ class TimeWindow(Window):
 
 
 def sliding_tuple_text(window: Window) -> str:
-    """Of windows that slide over time or positions."""
+    """In which windows a tuple lies, for windows that slide over time or positions."""
     if window.is_tumbling:
         return "lies in exactly one window"
     if window.slide_ticks > window.range_ticks:

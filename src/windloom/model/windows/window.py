@@ -1,4 +1,4 @@
-"""What every kind of window says of itself; nobody else asks which kind a window is of."""
+"""What every kind of window defines; no other code asks for the kind of a window."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from windloom.model.stream import Stream
 from windloom.model.time import format_duration, format_instant
 from windloom.model.types import DataType
 
-#: Longest range, slide or offset accepted (about 10,000 years): keeps window arithmetic inside 64 bits.
+#: The longest range, slide or offset (about 10,000 years), which keeps window arithmetic inside 64 bits.
 MAX_TICKS = 2**58
 
 
 class Window(ABC):
-    """The windows of a query. To slicings and costs they are `[k·slide + offset, k·slide + offset + range)`.
+    """The windows of a query. For slicings and costs they are `[k·slide + offset, k·slide + offset + range)`.
 
-    Those are the windows themselves where they are of time or of rows. A kind that has other windows says which
+    Windows of time and of rows are exactly those. A kind that has other windows says which
     stretches of this form they are made of.
     """
 
@@ -33,13 +33,13 @@ class Window(ABC):
     example: ClassVar[str]
     #: The kind in a few words: `windows of time`.
     plural: ClassVar[str]
-    #: Its ticks are positions of tuples, and not of time.
+    #: Whether its ticks are positions of tuples instead of time.
     is_of_positions: ClassVar[bool] = False
-    #: Slices stay as they are cut for as long as a window needs them: what is told by slice can be asked of it.
+    #: Whether slices stay as they are cut for as long as a window needs them, as aggregates by slice require.
     keeps_slices: ClassVar[bool] = True
-    #: Its cells are slices, cut at edges that are known beforehand.
+    #: Whether its cells are slices, cut at edges that are known beforehand.
     is_sliced: ClassVar[bool] = True
-    #: The cells of a coarse grouping can be made from those of a finer one.
+    #: Whether the cells of a coarse grouping can be made from those of a finer one.
     rolls_up: ClassVar[bool] = True
 
     if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Window(ABC):
     # ---- lengths ------------------------------------------------------------------------------------------------
 
     def _check(self, lengths: Iterable[tuple[str, int]]) -> None:
-        """Refuse lengths (what they are, ticks) of which no window can be made."""
+        """Refuses lengths (name, ticks) that no window can have."""
         for what, ticks in lengths:
             if ticks <= 0:
                 raise WindloomError(
@@ -70,7 +70,7 @@ class Window(ABC):
 
     @property
     def is_tumbling(self) -> bool:
-        """Every tuple lies in exactly one window."""
+        """Whether every tuple lies in exactly one window."""
         return self.range_ticks == self.slide_ticks
 
     @property
@@ -94,7 +94,7 @@ class Window(ABC):
 
     @abstractmethod
     def with_slide(self, slide_ticks: int) -> Window:
-        """Windows of the same kind at another slide; a range of whole slides stays one, as near as it can."""
+        """Windows of the same kind with another slide; a range of whole slides stays one, as nearly as possible."""
 
     def _range_at(self, slide_ticks: int) -> int:
         length = self.range_ticks
@@ -106,22 +106,27 @@ class Window(ABC):
 
     @property
     def set_identity(self) -> tuple[str, ...]:
-        """What the kind adds to the identity of a set: windows with the same are answered from the same cells."""
+        """What the kind adds to the identity of a set; windows that add the same are answered from the same cells."""
         return ()
 
     @property
+    def set_text(self) -> str:
+        """The same as one would write it, `[SESSION GAP 5 minutes]`; nothing where it adds nothing."""
+        return ""
+
+    @property
     def counted_by(self) -> tuple[Expression, ...] | None:
-        """By what tuples are counted whose positions are sliced (nothing: all together); None: slices are of time."""
+        """The keys by which tuples are counted if positions are sliced, perhaps none; None if slices are of time."""
         return None
 
     @property
     def components(self) -> tuple[Component, ...]:
-        """What its sets keep beside COUNT(*) and what queries ask for."""
+        """What its sets keep in addition to COUNT(*) and what queries ask for."""
         return ()
 
     @property
     def native_obstacle(self) -> str | None:
-        """Why Spark's own aggregation cannot make its partials, of a query: `has windows of rows`."""
+        """Why Spark's own aggregation cannot make its partials, as a phrase about a query: `has windows of rows`."""
         return None
 
     @property
@@ -165,7 +170,7 @@ class Window(ABC):
 
     @abstractmethod
     def _written(self) -> str:
-        """What stands in the bracket, without an offset."""
+        """The text of the bracket, without an offset."""
 
     @property
     def short(self) -> str:

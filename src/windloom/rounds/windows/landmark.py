@@ -1,4 +1,4 @@
-"""Landmarks: where the windows of landmark queries begin, how far they are reported, and cells folded behind them.
+"""Landmarks: where the windows of landmark queries begin, how far they are reported, and how their cells are folded.
 
 A landmark query begins at the last edge of its slide at or before the first tuple of its stream. That is settled when
 the frontier of the stream passes that tuple: before, an earlier tuple may still come. A query that is added later,
@@ -34,7 +34,7 @@ class LandmarkLife(TimeLife):
         return missed, is_held & (closed < TICK_MAX)
 
     def holds_back(self, window: Window, since: int, closed: int) -> bool:
-        return True  # the landmark of a query that came later is where it is exact: that holds for good
+        return True  # the landmark of a query that was added later is where it is exact, permanently
 
 
 def landmarks_of(
@@ -44,10 +44,10 @@ def landmarks_of(
     seen: Mapping[str, int],
     until: Mapping[int, int],
 ) -> dict[str, Landmark]:
-    """Of every landmark query, by name; `first` and `seen` are the smallest and largest tick of each stream.
+    """The landmarks of all landmark queries, by name; `first` and `seen` are the smallest and largest tick by stream.
 
-    `until` says, by number of the set, up to where windows are closed. Where that is +∞ the last end is the first one
-    behind the stream's last tuple.
+    `until` says, by number of the set, up to where windows are closed. If that is +∞, the last end is the first one
+    after the stream's last tuple.
     """
     found = {}
     for one in plan.sets:
@@ -65,7 +65,7 @@ def landmarks_of(
 def first_ticks(
     state_first: Mapping[str, int], smallest: Mapping[str, int], frontiers: Mapping[str, int]
 ) -> dict[str, int]:
-    """The first tick of each stream when a round has brought `smallest`; behind its frontier it is settled."""
+    """The first tick of each stream after a round has brought `smallest`; once behind the frontier, it is settled."""
     found = dict(state_first)
     for stream, tick in smallest.items():
         known = found.get(stream)
@@ -79,7 +79,7 @@ def landmark_queries(one: PartialSet) -> Iterable[PlannedQuery]:
 
 
 def landmark_streams(plan: Plan) -> list[Stream]:
-    """Streams whose first and last tick a batch run must know."""
+    """The streams whose first and last tick a batch run must know."""
     landmarks = (planned.query for one in plan.sets for planned in landmark_queries(one))
     names = {stream for query in landmarks for stream in query.streams}
     return [stream for stream in plan.streams if stream.name in names]

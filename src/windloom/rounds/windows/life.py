@@ -1,4 +1,4 @@
-"""What a kind of window decides in a round; the step and its parts ask it, and never which kind it is."""
+"""What a kind of window decides in a round; the step and its parts call it, and never ask which kind it is."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from windloom.weave.tuples import Tuples
 if TYPE_CHECKING:
     from windloom.rounds.parts import Part
 
-#: Of every group of a set, `(after, until]` for the ends of its windows: where groups close by themselves.
+#: For every group of a set, `(after, until]` for the ends of its windows, if groups close separately.
 Span = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: Starts of marked cells, bounds of their groups, and the cell that each lies in; three empty arrays without marks.
@@ -44,7 +44,7 @@ class Landmark:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One round as windows see it: the state before it, and what it has moved.
+    """One round from the view of windows: the state before it, and what it has moved.
 
     `closed` says, by number of the set, up to where windows are closed after the round.
     """
@@ -58,7 +58,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a round leaves of the cells of a set; `span` where groups close their windows by themselves."""
+    """What a round leaves of the cells of a set; `span` is set if groups close their windows separately."""
 
     cells: Cells
     history: History
@@ -74,15 +74,15 @@ class Located:
 
 
 class Life(ABC):
-    """Windows of one kind, from round to round. Kinds that share sets agree in everything that is asked of a set."""
+    """The windows of one kind, from round to round. Kinds that share sets agree in everything that concerns a set."""
 
-    #: Cells of a set that nobody asked for can be made from the tuples of past rounds.
+    #: Whether the cells of a set that was not kept can be made from the tuples of past rounds.
     weaves_again = True
 
     # ---- of a set -----------------------------------------------------------------------------------------------
 
     def in_time(self, window: Window, tuples: Tuples, closed: int) -> Tuples:
-        """Tuples that may be part of cells, where the set was closed at a tick before they came."""
+        """The tuples that may be part of cells, if the set was closed at a tick before they came."""
         return tuples
 
     def grid(self, tuples: Tuples, fed: WovenSet, one: PartialSet) -> Grid:
@@ -95,10 +95,10 @@ class Life(ABC):
 
     @abstractmethod
     def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
-        """What is kept of the cells of a set when a round has reported its windows."""
+        """What is kept of the cells of a set after a round has reported its windows."""
 
     def interval(self, after: int, until: int) -> tuple[int, int]:
-        """`(after, until]` for the ends of the windows that a round reports, where the set is closed at these ticks."""
+        """`(after, until]` for the ends of the windows that a round reports, if the set is closed at these ticks."""
         return after, until
 
     def told_apart(self, one: PartialSet, state: State) -> tuple[int, ...]:
@@ -127,10 +127,10 @@ class Life(ABC):
     def lost(
         self, one: PartialSet, planned: PlannedQuery, held: Behind, state: State, landmarks: Mapping[str, Landmark]
     ) -> tuple[Mask, Mask]:
-        """Which late entries find a window of the query closed, and which one that is still open."""
+        """Which late entries have a closed window of the query, and which have one that is still open."""
 
     def own_after(self, planned: PlannedQuery, state: State, closed: int) -> int:
-        """The end after which a query reports its windows, where that is not where its set was closed."""
+        """The end after which a query reports its windows, if that differs from where its set was closed."""
         after = TICK_MIN if planned.name in state.fresh else closed
         since = state.since.get(planned.name)
         return after if since is None else max(after, self.after_since(planned.query.window, since))

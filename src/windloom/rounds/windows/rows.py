@@ -1,4 +1,4 @@
-"""Windows of rows in rounds: a window closes when all its positions have a tuple, for every key by itself."""
+"""Windows of rows in rounds: a window closes when all its positions have a tuple, separately for every key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windloom.rounds.windows.life import Landmark, Left, Life, Span, Turn
 
 
 class RowsLife(Life):
-    weaves_again = False  # positions alone tell what a query that comes later can count on
+    weaves_again = False  # positions alone determine what a later query can rely on
 
     def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
         closed, after = turn.closed[one.number], turn.positions
@@ -67,7 +67,7 @@ class RowsLife(Life):
 
 
 def _next_positions(one: PartialSet, counts: Counts, cells: Cells) -> NDArray[np.int64]:
-    """Of every group of a set's cells: the position that the next tuple of its key will have."""
+    """For every group of a set's cells: the position that the next tuple of its key will have."""
     keys = [cells.keys[one.group_by.index(key)] for key in one.counted_by or ()]
     return counts.of(keys, cells.groups)
 

@@ -1,4 +1,4 @@
-"""Sessions in rounds: what comes joins the open sessions of its group; one is closed when the frontier is past its end.
+"""Sessions in rounds: tuples join the open sessions of their group; a session closes once the frontier has passed it.
 
 A tuple at the very end of a session still belongs to it, as it does for Spark. So a session is not complete when the
 frontier reaches its end, but when it has passed it. A tuple is late if a session of its own would be complete already.
@@ -100,7 +100,7 @@ class SessionLife(Life):
     def first_exact(
         self, one: PartialSet, planned: PlannedQuery, history: History, state: State, positions: Positions
     ) -> int | None:
-        """Sessions that begin where everything is kept are complete; of earlier ones nobody knows."""
+        """Sessions that begin where everything is kept are complete; earlier ones may not be."""
         seen, lowest = state.seen.get(one.stream), kept_from(one, planned, history)
         return None if seen is None or lowest == TICK_MIN else min(lowest, seen + one.window.range_ticks + 1)
 

@@ -107,9 +107,10 @@ def _task(round: ShardRound, places: ShardPlaces) -> _Task:
         cells = join_cells(
             (one.as_py() for batch in batches for one in batch.column("cells") if one.is_valid), round.plan
         )
-        note = run_shard(round, places, shard, cells)
         task = TaskContext.get()
-        if shard == 0 and task is not None and task.attemptNumber() == 0:
+        is_first = task is not None and task.attemptNumber() == 0
+        note = run_shard(round, places, shard, cells, is_first_attempt=is_first)
+        if shard == 0 and is_first:
             fault("after shard", round.number + 1)
         columns = [pa.array([shard], pa.int32()), pa.array([json.dumps(note.to_json())])]
         yield pa.RecordBatch.from_arrays(columns, names=["shard", "note"])

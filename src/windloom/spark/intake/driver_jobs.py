@@ -31,13 +31,13 @@ class SparkDriverJobs:
     def take_in(self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State) -> TakenIn:
         """`batch` is the micro-batch that all frames are parts of, if there is one.
 
-        Streams that no query reads have a clock too: a query that comes later must know which tuples it has missed.
+        Streams that no query reads have a clock too, because a later query must know which tuples it has missed.
         """
         streams = [self.streams[name] for name in frames]
         before = before_round(plan, state)
         with ExitStack() as scope:
             if batch is not None and _jobs(plan, streams) > 1:
-                # Every job reads the micro-batch; without this each of them would fetch it from the source again.
+                # Every job reads the micro-batch; without this, each would fetch it from the source again.
                 batch.persist()
                 scope.callback(batch.unpersist)
             try:

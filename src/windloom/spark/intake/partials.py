@@ -12,8 +12,8 @@ from windloom.plan.scans import NativeScan
 from windloom.spark.intake.native import component_sql, input_sql, signature_sql, slice_sql, tick_sql
 
 
-def partials_frame(scan: NativeScan, stream: Stream, frame: DataFrame) -> DataFrame:
-    """`slice`, `s0…` (signature), `g0…`, each component's fields `c0…`; then `first` and `seen`, the ticks it spans.
+def partials_frame(scan: NativeScan, stream: Stream, frame: DataFrame, *, timed: bool = True) -> DataFrame:
+    """`slice`, `s0…` (signature), `g0…`, each component's fields `c0…`; if `timed`, also `first` and `seen`, the ticks.
 
     One row per (slice, signature, group) that holds a tuple.
     """
@@ -49,7 +49,7 @@ def partials_frame(scan: NativeScan, stream: Stream, frame: DataFrame) -> DataFr
     for planned, read in zip(scan.components, inputs, strict=True):
         aggregates += component_sql(planned, [names[sql] for sql in read])
     fields = [F.expr(f"{sql} AS c{i}") for i, sql in enumerate(aggregates)]
-    clock = [F.expr("min(tick) AS first"), F.expr("max(tick) AS seen")]
+    clock = [F.expr("min(tick) AS first"), F.expr("max(tick) AS seen")] if timed else []
     return projected.groupBy("slice", *signed, *groups).agg(*fields, *clock)
 
 

@@ -1,8 +1,8 @@
-"""Taking in tuples for windows of rows: those whose position is final are counted and woven, others wait.
+"""Takes in tuples for windows of rows: those whose position is final are counted and woven, others wait.
 
-In a round this is behind the job that tells the frontiers: of the tuples that waited and those that came, the ones
-which the frontier of their stream has passed are ripe. One job per way to count brings these over, one per stream
-those that wait on.
+In a round this follows the job that finds the frontiers: of the tuples that waited and those that came, the ones
+that the frontier of their stream has passed are ripe. One job per way to count fetches these, and one per stream
+those that still wait.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _FRESH = "__fresh"
 
 @dataclass(frozen=True, slots=True)
 class TakenRows:
-    """Cells of tuples that have a position now, and what became of positions."""
+    """The cells of tuples that have a position now, and the new positions."""
 
     taken: Taken
     positions: Positions
 
 
 def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame]) -> Taken:
-    """Of tuples that are all there: every one has its position."""
+    """Takes in the tuples of a batch run, all of which have a position."""
     parts = []
     for scan in counted_scans(plan):
         stream = plan.stream(scan.stream)
@@ -64,7 +64,7 @@ def take_all_rows(plan: Plan, frames: Mapping[str, DataFrame]) -> Taken:
 def take_rows(
     spark: SparkSession, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
 ) -> TakenRows:
-    """Of a round; `frontiers` are those after it. Tuples behind the frontier of their stream before it are late."""
+    """Takes in a round; `frontiers` are those after it. Tuples behind the frontier before it are late."""
     parts: list[Taken] = []
     counts: dict[Counting, Counts] = {}
     waiting: dict[str, pa.Table] = {}
@@ -115,7 +115,7 @@ class _Passed:
 
 
 def _source(spark: SparkSession, stream: Stream, fresh: DataFrame | None, waiting: pa.Table | None) -> DataFrame | None:
-    """The tuples that waited and those that came, told apart."""
+    """The tuples that waited and those that came, with a column that distinguishes them."""
     found = [] if fresh is None else [fresh.withColumn(_FRESH, F.lit(True))]
     if waiting is not None and waiting.num_rows:
         session = spark if fresh is None else fresh.sparkSession  # of a micro-batch, a session of its own
@@ -132,7 +132,7 @@ def _tuples(scan: WovenScan, stream: Stream, frame: DataFrame) -> Iterator[pa.Ta
 
 
 def _positioned(plan: Plan, ripe: DataFrame, stream: Stream, scan: WovenScan, counts: Counts) -> DataFrame:
-    """Positions that go on from what is counted."""
+    """Positions that continue from what is counted."""
     keys = scan.counted_by or ()
     positioned = with_positions(ripe, stream, keys)
     if counts.table is None or not counts.table.num_rows:

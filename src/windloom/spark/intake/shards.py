@@ -1,8 +1,8 @@
-"""Taking in tuples on executors: tasks make cells and divide them into shards, before or behind a shuffle.
+"""Takes in tuples on executors: tasks make cells and divide them into shards, before or after a shuffle.
 
-Where cells are far fewer than tuples, tuples are woven where they are read, and only cells are shuffled. Where a
-grouping has about a cell per tuple, its tuples are shuffled by their group first, so that each cell is made once.
-Either way a task leaves one row per shard, which holds its cells of all sets, and one row that tells what it saw.
+If cells are far fewer than tuples, tuples are woven where they are read, and only cells are shuffled. If a
+grouping has about one cell per tuple, its tuples are shuffled by their group first, so that each cell is made once.
+Either way a task yields one row per shard, with its cells of all sets, and one row that reports what it saw.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from windloom.spark.intake.projection import projected
 from windloom.spark.intake.take import Ticks, clock, timed_partials, timed_tuples, without_time
 from windloom.spark.unions import union_all
 
-#: In the place of a shard's number: the row tells what a task saw.
+#: Used instead of the number of a shard: the row reports what a task saw.
 TOLD = -1
 
 #: Tuples that a task weaves at once.
 BLOCK_TUPLES = 1 << 20
 
-#: Cells per tuple from which on tuples are shuffled by their group before they are woven.
+#: From this many cells per tuple on, tuples are shuffled by their group before they are woven.
 MANY_CELLS = 0.5
 
 _SCHEMA = pa.schema([("scan", pa.int32()), ("shard", pa.int32()), ("cells", pa.binary())])
@@ -56,7 +56,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Tuples that are woven together, and whether this part tells what there was of its scan."""
+    """Tuples that are woven together, and whether this part reports what its scan saw."""
 
     scan: Scan
     tells: bool
@@ -66,7 +66,7 @@ class _Part:
 def shard_cells(
     plan: Plan, frames: Mapping[str, DataFrame], before: Mapping[str, Before], shards: int
 ) -> tuple[DataFrame, int]:
-    """Rows `scan`, `shard`, `cells` of all scans, not yet made; and how often the tuples are read for them."""
+    """A lazy frame of rows `scan`, `shard`, `cells` of all scans, and how often it reads the tuples."""
     found = []
     for scan in plan.scans:
         stream, frame = plan.stream(scan.stream), frames[scan.stream]
@@ -102,7 +102,7 @@ def refuse_untimed(plan: Plan, seen: Told) -> None:
 
 
 def with_clocks(seen: Told, plan: Plan, frames: Mapping[str, DataFrame], streams: Iterable[Stream]) -> Told:
-    """With the ticks of streams of which no scan sees all tuples."""
+    """Adds the ticks of streams of which no scan sees all tuples."""
     largest, smallest = dict(seen.largest_ticks), dict(seen.smallest_ticks)
     seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all}
     for stream in streams:
@@ -114,7 +114,7 @@ def with_clocks(seen: Told, plan: Plan, frames: Mapping[str, DataFrame], streams
 
 
 def _parts(plan: Plan, scan: Scan) -> list[_Part]:
-    """A scan by what is woven where tuples are read, and by groupings that are shuffled first."""
+    """A scan divided into what is woven where tuples are read, and groupings that are shuffled first."""
     if isinstance(scan, NativeScan) or scan.counted_by is not None:
         return [_Part(scan, tells=True)]
     groupings: dict[tuple[str, ...], list[PartialSet]] = {}
@@ -127,7 +127,7 @@ def _parts(plan: Plan, scan: Scan) -> list[_Part]:
     every = {*(fed.number for fed in scan.feeds), *(number for number, _ in scan.watched)}
     parts: list[_Part] = []
     for key, sets in sorted(groupings.items()):
-        # The first one tells of the whole stream: it looks at what any set of the scan wants, and at all edges.
+        # The first one reports on the whole stream: it reads what any set of the scan wants, at all edges.
         others = () if parts else sorted(every - {one.number for one in sets})
         own = woven_scan(scan.number, sets, [plan.sets[number] for number in others])
         columns = {one.sql: f"x{i}" for i, one in enumerate(own.columns)}
@@ -136,7 +136,7 @@ def _parts(plan: Plan, scan: Scan) -> list[_Part]:
 
 
 def _cells_per_tuple(one: PartialSet) -> float:
-    """As far as statistics tell; of a set without groups there are few."""
+    """Estimated from statistics; a set without groups has few cells."""
     if not one.group_by:
         return 0.0
     statistics = one.statistics

@@ -1,4 +1,4 @@
-"""Taking in the tuples of a round on the driver: one Spark job per scan, then cells of all sets."""
+"""Takes in the tuples of a round on the driver: one Spark job per scan, then the cells of all sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from windloom.spark.intake.native import tick_sql
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
 
-#: Tuples that are kept for the log take no more than this; of more, the cells are logged.
+#: Tuples are kept for the log only up to this size; beyond it, the cells are logged.
 KEPT_BYTES = 256 << 20
 
 
@@ -40,7 +40,7 @@ class Ticks:
 
 
 class TooLargeError(Exception):
-    """More came than the driver takes in at once."""
+    """There are more cells than the driver takes in at once."""
 
     def __init__(self, stream: str, size: int, limit: int) -> None:
         super().__init__(
@@ -72,7 +72,7 @@ def take_in(
     skip_untimed: bool = False,
     limit: int | None = None,
 ) -> TakenIn:
-    """Run the jobs of all scans whose slices are of time.
+    """Runs the jobs of all scans whose slices are of time.
 
     `before` says, by stream, which tuples are late. `timed` are streams whose ticks must be known, of tuples that no
     query wants included: where no scan sees all tuples, Spark observes their ticks while it scans. Tuples without a
@@ -89,7 +89,7 @@ def take_in(
         stream = plan.stream(scan.stream)
         if _is_counted(scan):
             continue
-        found, frame = _Found(), frames[scan.stream]
+        found, frame = _Found(timed=stream in timed), frames[scan.stream]
         if scan.stream in unseen:
             found.clock = Clock(stream)
             frame = found.clock.watching(frame)
@@ -121,8 +121,12 @@ def take_in(
 
 @dataclass(slots=True)
 class _Found:
-    """Beside cells: ticks, and the tuples while they are all in one portion."""
+    """What is found besides cells: ticks, and the tuples if all are in one portion.
 
+    If the stream is not `timed`, a native scan looks for no ticks: to aggregate them takes time.
+    """
+
+    timed: bool
     ticks: Ticks = field(default_factory=Ticks)
     clock: Clock | None = None
     fetched: Fetched = field(default_factory=Fetched)
@@ -139,7 +143,7 @@ def _scanned(
 ) -> Iterator[Taken]:
     what = f"what is taken in of stream '{stream.name}'"
     if isinstance(scan, NativeScan):
-        for table in collected(partials_frame(scan, stream, frame), what, found.fetched):
+        for table in collected(partials_frame(scan, stream, frame, timed=found.timed), what, found.fetched):
             table, ticks = timed_partials(scan, table)
             found.ticks += ticks
             yield take_partials(plan, scan, table, before)
@@ -153,7 +157,7 @@ def _scanned(
 
 
 def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The tuples that have a tick, and what is told of all of them."""
+    """The tuples that have a tick, and the ticks of all of them."""
     untimed = table.column(0).null_count
     if untimed:
         table = table.filter(pc.is_valid(table.column(0)))
@@ -161,12 +165,14 @@ def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
 
 
 def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The partials whose slice is known, without their ticks, and what is told of all of them."""
+    """The partials whose slice is known, without their ticks, and the ticks of all of them."""
     untimed = 0
     if table.column(0).null_count:
         known = pc.is_valid(table.column(0))
         untimed = pc.sum(table.filter(pc.invert(known)).column(1 + len(scan.key_types))).as_py()
         table = table.filter(known)
+    if "seen" not in table.column_names:
+        return table, Ticks(untimed=untimed)
     told = _spanned(table.column("first"), table.column("seen"), untimed)
     return table.drop_columns(["first", "seen"]), told
 
@@ -193,7 +199,7 @@ class Clock:
 
 
 def clock(stream: Stream, frame: DataFrame) -> Ticks:
-    """The same, asked for in a job of its own."""
+    """The same, found by a separate job."""
     row = frame.selectExpr(*_span_sql(stream)).collect()[0]
     return Ticks(row["first"], row["last"])
 

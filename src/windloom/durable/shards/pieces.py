@@ -1,0 +1,213 @@
+"""Pieces: rows of answers that the task of a shard writes to where the sink keeps them, unseen until their round is.
+
+`.pieces/000000042-0003-5f1c…-0.piece`, beside the tables, is a Parquet file with rows of one table that shard 3 has
+answered in round 42. The name is drawn anew by every attempt of the task, and only names in the log of the round count.
+When the round is shown, each is renamed to `<table>/round-000000042-shard-0003.parquet`: to do that again changes
+nothing. What other attempts have left is never seen, and is deleted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windloom.durable.faults import fault
+from windloom.durable.storage import StorageError
+from windloom.errors import WindloomError
+from windloom.plan.physical import Plan
+from windloom.rounds.answers import Block
+from windloom.rounds.evaluate import DeclinedError, answer_rows
+
+FOLDER = ".pieces"
+#: Rows of a table from which on a shard writes them itself: fewer go through the driver, which puts them together.
+LEAST_ROWS = 1 << 16
+_OWNER = "owner"
+_AGAIN = "make room or mend access to it, then start again with the same checkpoint: nothing is lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A file in the folder of pieces, and the table that its rows belong to."""
+
+    table: str
+    file: str
+    rows: int
+
+    @property
+    def shown(self) -> str:
+        """Where its rows are seen: a name that is the same for all attempts of a shard."""
+        round, shard, *_ = self.file.split("-")
+        return f"{self.table}/round-{round}-shard-{shard}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """Where tasks may write the answers of a round. It travels to executors.
+
+    `tables` names, by number of the shape, the table of its rows; None where only Spark can finish them.
+    """
+
+    place: str
+    owner: str
+    tables: tuple[str | None, ...]
+    least_rows: int
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the directory is the driver's, seen from here: a cluster need not share it."""
+        try:
+            return (Path(self.place) / FOLDER / _OWNER).read_text() == self.owner
+        except OSError:
+            return False
+
+
+class PieceFolder:
+    """The driver's side: shows pieces of rounds that are logged, and deletes all others."""
+
+    def __init__(self, root: Path, owner: str) -> None:
+        """`owner` tells this directory from others of the same name on other machines."""
+        self._root, self._owner = root, owner
+
+    def outlet(self, tables: tuple[str | None, ...]) -> Outlet:
+        token = self._root / FOLDER / _OWNER
+        try:
+            if not token.exists():
+                token.parent.mkdir(parents=True, exist_ok=True)
+                token.write_text(self._owner)
+        except OSError as error:
+            raise _failed("write", token, error) from error
+        return Outlet(str(self._root), self._owner, tables, LEAST_ROWS)
+
+    def show(self, pieces: Iterable[Piece]) -> None:
+        """Once or again; a piece that is not there any more has been shown."""
+        for piece in pieces:
+            hidden, target = self._hidden(piece), self._root / piece.shown
+            fault("before sink")
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with suppress(FileNotFoundError):
+                    hidden.replace(target)
+                    _sync(target.parent)
+            except OSError as error:
+                raise _failed("write", target, error) from error
+            if not target.exists():
+                raise self._missing(piece)
+            fault("after sink")
+
+    def read(self, piece: Piece) -> pa.Table:
+        """Its rows, whether it has been shown or not."""
+        for path in (self._hidden(piece), self._root / piece.shown):
+            if path.exists():
+                return pq.ParquetFile(path).read()
+        raise self._missing(piece)
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Delete what failed or slower attempts have left: all pieces but these."""
+        try:
+            for path in (self._root / FOLDER).glob("*.piece"):
+                if path.name not in names:
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            raise _failed("delete", self._root / FOLDER, error) from error
+
+    def _hidden(self, piece: Piece) -> Path:
+        return self._root / FOLDER / piece.file
+
+    def _missing(self, piece: Piece) -> WindloomError:
+        return WindloomError(
+            f"the rows '{piece.file}' of table '{piece.table}' are missing",
+            f"a shard has written them, and they are not under '{self._root}'",
+            "start with the path that the answers had before",
+        )
+
+
+class PieceWriter:
+    """The task's side: an attempt of one shard."""
+
+    def __init__(self, outlet: Outlet, round: int, shard: int) -> None:
+        self._outlet, self._stem = outlet, f"{round:09d}-{shard:04d}-{uuid4().hex}"
+        self._waiting: dict[str, list[tuple[Block, pa.Table]]] = {}
+        self._open: dict[str, tuple[str, pq.ParquetWriter]] = {}
+        self._rows: dict[str, int] = {}
+
+    def take(self, plan: Plan, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Writes rows of tables that have many, and hands back blocks whose rows are the driver's to finish."""
+        for block in blocks:
+            table, rows = self._outlet.tables[block.shape], self._finished(plan, block)
+            if table is None or rows is None:
+                yield block
+            elif table in self._open:
+                self._write(table, rows)
+            elif rows.num_rows:
+                waiting = self._waiting.setdefault(table, [])
+                waiting.append((block, rows))
+                if sum(one.num_rows for _, one in waiting) >= self._outlet.least_rows:
+                    for _, one in self._waiting.pop(table):
+                        self._write(table, one)
+        for waiting in self._waiting.values():
+            yield from (block for block, _ in waiting)
+
+    def finish(self) -> tuple[Piece, ...]:
+        """Complete and durable when it returns."""
+        found = []
+        for table, (file, writer) in self._open.items():
+            path = self._path(file)
+            try:
+                writer.close()
+                _sync(path)
+            except OSError as error:
+                raise _failed("write", path, error) from error
+            found.append(Piece(table, file, self._rows[table]))
+        if found:
+            _sync(self._path("").parent)
+        return tuple(found)
+
+    def _finished(self, plan: Plan, block: Block) -> pa.Table | None:
+        if self._outlet.tables[block.shape] is None:
+            return None
+        try:
+            return answer_rows(plan.shapes[block.shape], with_query(block), ("query",))
+        except DeclinedError:
+            return None
+
+    def _write(self, table: str, rows: pa.Table) -> None:
+        try:
+            if table not in self._open:
+                file = f"{self._stem}-{len(self._open)}.piece"
+                self._open[table] = (file, pq.ParquetWriter(self._path(file), rows.schema, compression="zstd"))
+            self._open[table][1].write_table(rows)
+        except OSError as error:
+            raise _failed("write", self._path(self._stem), error) from error
+        self._rows[table] = self._rows.get(table, 0) + rows.num_rows
+
+    def _path(self, file: str) -> Path:
+        return Path(self._outlet.place) / FOLDER / file
+
+
+def with_query(block: Block) -> pa.Table:
+    """The rows of a block with the name of their query in front."""
+    counts = np.diff(block.bounds)
+    query = pa.DictionaryArray.from_arrays(
+        pa.array(np.repeat(np.arange(len(counts), dtype=np.int32), counts)), pa.array(block.queries, pa.string())
+    )
+    return block.table.add_column(0, "query", query)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _failed(what: str, path: Path, error: OSError) -> StorageError:
+    return StorageError(f"cannot {what} '{path}'", str(error.strerror or error), _AGAIN)
