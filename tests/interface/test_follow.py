@@ -37,7 +37,7 @@ def test_rounds_are_json_lines_and_the_same_command_goes_on_where_it_was(windloo
     first = windloom("run", desk / "desk.cql", "--follow", *given)
     assert first.code == 0, first.err
     assert [json.loads(line)["events"] for line in first.out.splitlines()] == [12]
-    assert f"the checkpoint is {desk / 'out' / '_checkpoint'}: the same command goes on" in first.err
+    assert f"the checkpoint is {desk / 'out' / '_checkpoint'}: the same command continues" in first.err
 
     (desk / "in" / "1.csv").write_text(csv_text(ROWS[12:]))
     second = windloom("run", desk / "desk.cql", "--follow", *given, "--finish")
