@@ -260,7 +260,7 @@ class _TreeAnswers:
         arrays = [pa.array(window_start).view(instant), pa.array(window_end).view(instant)]
         arrays += [_group_column(keys[i], lane_bounds) for i in part.queries[0].group_positions]
         for pieces, (_, kind) in zip(part.columns, shape.columns, strict=True):
-            arrays.append(self._column(part, pieces, bounds, combined, list_rows, refuse).cast(arrow_type(kind)))
+            arrays.append(self._column(part, pieces, arrow_type(kind), bounds, combined, list_rows, refuse))
         table = pa.Table.from_arrays(arrays, names=part.names)
         return Block(part.queries[0].shape, part.query_names, bounds, table)
 
@@ -268,12 +268,13 @@ class _TreeAnswers:
         self,
         part: ShapePart,
         pieces: tuple[Piece, ...],
+        kind: pa.DataType,
         bounds: NDArray[np.int64],
         combined: dict[int, Combined],
         list_rows: ListRows,
         refuse: Refuse,
     ) -> pa.Array:
-        """One answer column."""
+        """One answer column; functions that compute with different types fill it together."""
         arrays = []
         for piece in pieces:
             rows = slice(int(bounds[piece.first]), int(bounds[piece.last]))
@@ -281,7 +282,7 @@ class _TreeAnswers:
             if listed is not None:
                 technique = self.tree.techniques[piece.components[0]]
                 queries = part.first + np.arange(piece.first, piece.last)
-                arrays.append(list_rows.column(piece.aggregate, listed, technique, queries))
+                arrays.append(list_rows.column(piece.aggregate, listed, technique, queries).cast(kind))
                 continue
             argument = self.one.components[piece.components[0]].argument_type
 
@@ -289,7 +290,7 @@ class _TreeAnswers:
                 refuse(row + begin, value)
 
             parts = [_rows(combined[i], rows) for i in piece.components]
-            arrays.append(lower(piece.aggregate, argument, parts, refuse_here))
+            arrays.append(lower(piece.aggregate, argument, parts, refuse_here).cast(kind))
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
     def _lists(self, component: int) -> Listed | None:
