@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,8 +61,12 @@ def take_together(parts: Sequence[Taken]) -> Taken:
             cells.setdefault(number, []).append(one)
         for number, late in part.behind.items():
             behind.setdefault(number, []).append(late)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        # What has most cells comes first, so that no thread is left with it at the end.
+        ordered = sorted(cells, key=lambda number: -sum(map(len, cells[number])))
+        merged = dict(zip(ordered, pool.map(merge_all, (cells[number] for number in ordered)), strict=True))
     return Taken(
-        {number: merge_all(found) for number, found in cells.items()},
+        {number: merged[number] for number in cells},
         {number: join_behind(found) for number, found in behind.items()},
     )
 
