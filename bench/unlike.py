@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from bench.bids import EVENTS, UnlikeQuery, stored_bids, unlike_loom, unlike_queries
 from bench.measure import Outcome, in_fresh_process, paired, peak_resident_bytes, seconds
-from bench.peers import DuckDB, check_rows, check_values, spark_frame
+from bench.peers import DuckDBProcess, check_rows, check_values, spark_frame
 from bench.sessions import session
 from bench.unlike_streams import UNLIKE_STREAMS
 from bench.workloads import against_tumbling
@@ -35,7 +35,7 @@ def against_duckdb(
     """DuckDB answers the queries one by one; it must have as many rows of each, and of some the same values."""
     asked, spark = unlike_queries(queries, mixed), session()
     with stored_bids(events) as folder:
-        loom, duck = unlike_loom(spark, folder, asked), DuckDB(folder)
+        loom, duck = unlike_loom(spark, folder, asked), DuckDBProcess(folder)
         results = loom.run()
         check_rows(asked, {one: results.arrow(one).num_rows for one in results}, duck.row_counts(asked))
         for query in evenly(asked, compared):
