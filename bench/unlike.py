@@ -65,7 +65,7 @@ def mixed_100(repeats: int) -> Outcome:
     return against_duckdb(100, True, 0.2, repeats)
 
 
-def against_spark(repeats: int, *, queries: int = 100, events: int = EVENTS, sampled: int = 10) -> Outcome:
+def against_spark(repeats: int, *, queries: int = 100, events: int = EVENTS, sampled: int = 30) -> Outcome:
     """Spark's own SQL for some of the queries, from the narrowest overlap to the widest, scaled to all."""
     asked, spark = unlike_queries(queries, mixed=True), session()
     chosen = evenly(sorted(asked, key=lambda query: (query.length / query.slide, query.name)), sampled)
