@@ -13,7 +13,7 @@ COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/python -m piptools compile -
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## make .venv from the lock files, find or install a Java and a browser, compile the kernels
+setup: ## make .venv from the lock files, find or install a Java, a browser and PostgreSQL, compile the kernels
 	@$(PYTHON) tools/bootstrap.py
 
 demo: setup ## see Windloom at work on a small stream
@@ -40,7 +40,7 @@ experiments: setup ## repeat the papers' experiments: docs/experiments
 lock: setup ## pin every dependency again; ARGS=--upgrade moves to the newest versions
 	@$(BIN)/python -m pip install --quiet 'pip-tools>=7.5'
 	@$(COMPILE) --build-deps-for editable --only-build-deps -o requirements-build.lock pyproject.toml
-	@$(COMPILE) --extra dev --extra serve -o requirements.lock pyproject.toml
+	@$(COMPILE) --extra dev --extra serve --extra delta --extra postgres -o requirements.lock pyproject.toml
 	@$(BIN)/python -c "import tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
 		print(*extras['java'], sep='\n')" | $(COMPILE) -o requirements-java.lock -
 

@@ -47,6 +47,7 @@ def main() -> int:
 def workloads() -> dict[str, Callable[[int], Outcome]]:
     """Every workload by name."""
     # Imported here: the parent only starts processes, and --help needs no Spark.
+    from bench.adapt import ADAPT_WORKLOADS
     from bench.cold import COLD_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
     from bench.service import SERVICE_WORKLOADS
@@ -56,6 +57,7 @@ def workloads() -> dict[str, Callable[[int], Outcome]]:
 
     return {
         **BATCH_WORKLOADS,
+        **ADAPT_WORKLOADS,
         **SCAN_WORKLOADS,
         **STREAM_WORKLOADS,
         **UNLIKE_WORKLOADS,

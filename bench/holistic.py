@@ -37,8 +37,8 @@ def distinct_windows(repeats: int, sampled: int = 3) -> Outcome:
         ours = min(seconds(loom.run) for _ in range(repeats))
         ordered = sorted(loom.queries.values(), key=lambda query: (query.window.overlap, query.name))
         chosen = [ordered[int((i + 0.5) * QUERIES / sampled)] for i in range(sampled)]
-        stream = loom.streams["visits"]
-        took = {f"range/slide {one.window.overlap:g}": time_spark_window(one, stream, visits) for one in chosen}
+        streams, frames = loom.streams, {"visits": visits}
+        took = {f"range/slide {one.window.overlap:g}": time_spark_window(one, streams, frames) for one in chosen}
     scaled = sum(took.values()) / sampled * QUERIES
     note = (
         f"scaled from {sampled} queries, one after the other: {scaled:,.0f} s against {ours:.2f} s; "

@@ -61,8 +61,7 @@ class DuckDB:
 class DuckDBProcess:
     """The same database in a process of its own, as Spark is.
 
-    In one process each leaves the other's memory in pieces: Windloom then takes three times as many page faults, and
-    0.3 s longer for 100 mixed queries.
+    In one process each would leave the other's memory in pieces, and pay for it with page faults.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -24,7 +24,7 @@ from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming import Handle
 from windloom.language import parse_query
 from windloom.model import DataType, ExpressionKey, Stream
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.rounds import RoundInput, State, step
 from windloom.spark.sources.synthetic import synthetic_trades
 from windloom.testing.workload import divisor_queries, divisor_windows
@@ -209,7 +209,7 @@ def recovery(repeats: int) -> Outcome:
     stream = Stream("s", {"ts": DataType.parse("timestamp"), "k": DataType.parse("bigint")}, "ts")
     text = "SELECT k, count(*) AS n FROM s [RANGE 1 hour SLIDE 1 second] GROUP BY k"
     query = parse_query("n", text, {"s": stream})
-    plan = make_plan({"s": stream}, [query], {ExpressionKey("s", "k"): stream.columns["k"]}, PlanOptions())
+    plan = make_plan({"s": stream}, [query], {ExpressionKey("s", "k"): stream.columns["k"]}, PlanOptions(), Known())
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Checkpoint.open(LocalStorage(Path(folder)), {"s": stream})
         checkpoint.record_plan(PlanRecord(0, 0, {"n": text}))

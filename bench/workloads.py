@@ -90,7 +90,7 @@ def against_spark_windows(repeats: int, sampled: int = 4, part: int = 20) -> Out
         some = trades.where(F.col("ts") < F.lit(first) + F.expr(f"INTERVAL {span} SECONDS"))
         ordered = sorted(loom.queries.values(), key=lambda query: (query.window.overlap, query.name))
         chosen = [ordered[int((i + 0.5) * len(ordered) / sampled)] for i in range(sampled)]
-        took = {query.name: time_spark_window(query, loom.streams["trades"], some) for query in chosen}
+        took = {query.name: time_spark_window(query, loom.streams, {"trades": some}) for query in chosen}
     scaled = sum(took.values()) / sampled * 100 * part
     note = f"scaled from {sampled} queries on 1/{part} of the events: {scaled:,.0f} s against {ours:.2f} s"
     return Outcome(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from experiments.pages import Figure, Page, Skipped, Table
 from windloom.model import Aggregate, DataType, Expression, ExpressionKey, Output, Query, Stream, WindowedStream
 from windloom.model.windows import TimeWindow
+from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.physical import Plan
 from windloom.report import Series, line_chart
@@ -80,7 +81,7 @@ def _answers(sources: Ints, size: int, ks: tuple[int, ...]) -> dict[int, dict[in
     queries = [
         Query(f"k{k}", WindowedStream("s", window), None, (), (one,), output, None, "") for k, one in asked.items()
     ]
-    plan = make_plan({"s": _STREAM}, queries, _TYPES, PlanOptions("shared"))
+    plan = make_plan({"s": _STREAM}, queries, _TYPES, PlanOptions("shared"), Known())
     _, answers, _ = step(State(), RoundInput({0: _partials(plan, sources)}, all_closed(plan.streams)), plan)
     found: dict[int, dict[int, Answer]] = {}
     for block in answers.blocks():

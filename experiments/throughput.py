@@ -21,12 +21,13 @@ from windloom.model.figures import number
 from windloom.model.windows import Window
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.estimate import estimate_set
+from windloom.optimizer.known import Known
 from windloom.optimizer.sharing.problem import Trees
 from windloom.optimizer.sharing.registry import find_strategy
-from windloom.optimizer.stages import Known, PlanOptions, make_plan
+from windloom.optimizer.stages import PlanOptions, make_plan
+from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan, PlannedComponent
-from windloom.plan.statistics import Observed
 from windloom.report import bar_chart
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.frontiers import all_closed
@@ -107,11 +108,13 @@ def _plans(windows: tuple[Window, ...], trees: Trees, strategy: str, title: str,
         for i, w in enumerate(windows)
     ]
     stream = Stream("s", _COLUMNS, "ts", time_unit="us", events_per_second=1e6 / UNIT)
-    known = Known(load_constants(), {SetIdentity("s"): Observed(tuples, 1, tuples * UNIT / 1e6, regularity=1.0)})
+    one, seconds = Mean(1.0, 1), tuples * UNIT / 1e6
+    streams = {"s": StreamEstimate(Mean(1e6 / UNIT, 1), Mean(seconds, 1))}
+    known = Known(load_constants(), Estimates(streams, {SetIdentity("s"): SetEstimate(one, one, one, regularity=1.0)}))
     options = PlanOptions("shared", "pairs", technique)
     for part in [trees] if strategy == "tri_weave" else [(tree,) for tree in trees]:
         names = [[queries[i].name for i in tree] for tree in part]
-        yield make_plan({"s": stream}, [queries[i] for tree in part for i in tree], _TYPES, options, names, known)
+        yield make_plan({"s": stream}, [queries[i] for tree in part for i in tree], _TYPES, options, known, names)
 
 
 def _partials(plan: Plan, values: Ints) -> pa.Table:

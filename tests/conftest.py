@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.postgres import Server, find_programs, running_server
+from support.receiver import Receiver
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -69,3 +72,20 @@ def shared_data() -> Path:
     if not path.is_dir():
         pytest.skip(f"no data sets at {path} (set WINDLOOM_DATA to their folder)")
     return path
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server, if the machine has the programs; each test uses a schema of its own."""
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with running_server(programs) as server:
+        yield server
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """An HTTP server that takes letters."""
+    with Receiver().running() as running:
+        yield running

@@ -33,7 +33,7 @@ def main() -> None:
     create_venv()
     install_packages()
     provide_java()
-    provide_browser()
+    provide_programs()
     warm_up()
     STAMP.write_text(fingerprint())
     say("ready")
@@ -87,19 +87,32 @@ def provide_java() -> None:
     say(answer.stdout.strip())
 
 
-def provide_browser() -> None:
-    """One test opens the service's page in a browser; without one it is skipped, and everything else works."""
-    if all(which(program) for program in ("chromium", "chromedriver")):
+def provide_programs() -> None:
+    """What some tests need of the system; without it they are skipped, and everything else works."""
+    wanted = [
+        (("chromium", "chromium-driver"), has_browser(), "a browser, in which the service's page is tested"),
+        (("postgresql",), has_postgres(), "PostgreSQL, which its sink is tested against"),
+    ]
+    missing = [(packages, purpose) for packages, is_there, purpose in wanted if not is_there]
+    if not missing:
         return
-    by_hand = "to test the service's page in a browser: apt-get install chromium chromium-driver"
-    if which("apt-get") is None or os.geteuid() != 0:
-        say(by_hand)
-        return
-    say("installing Chromium, in which the service's page is tested …")
-    run("apt-get", "-qq", "update")
-    done = run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", "chromium", "chromium-driver")
-    if done.returncode:
-        say(f"it could not be installed; {by_hand}")
+    may_install = which("apt-get") is not None and os.geteuid() == 0
+    if may_install:
+        run("apt-get", "-qq", "update")
+    for packages, purpose in missing:
+        command = ("apt-get", "-qq", "install", "--yes", "--no-install-recommends", *packages)
+        if may_install:
+            say(f"installing {purpose} …")
+        if not may_install or run(*command).returncode:
+            say(f"not here: {purpose}. To install it: apt-get install {' '.join(packages)}")
+
+
+def has_browser() -> bool:
+    return all(which(program) for program in ("chromium", "chromedriver"))
+
+
+def has_postgres() -> bool:
+    return which("initdb") is not None or any(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 
 
 def warm_up() -> None:

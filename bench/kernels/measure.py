@@ -36,7 +36,7 @@ from windloom.model import (
     WindowedStream,
 )
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan.scans import NativeScan
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.answers import BLOCK_ROWS
@@ -238,7 +238,7 @@ def through_step(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
         for i in range(100)
     ]
     types = {ExpressionKey("s", name): kind for name, kind in columns.items()}
-    plan = make_plan({"s": stream}, queries, types, PlanOptions("shared", intake="native"))
+    plan = make_plan({"s": stream}, queries, types, PlanOptions("shared", intake="native"), Known())
     (scan,) = plan.scans
     assert isinstance(scan, NativeScan)
     slices = size.cells // 4000

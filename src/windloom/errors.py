@@ -31,6 +31,16 @@ class QueryError(WindloomError):
     """A query or catalog text that cannot be accepted; the detail shows line, column and caret."""
 
 
+class SinkDownError(WindloomError):
+    """What a sink writes to is away for now: the round waits, and is given to the sink again."""
+
+
+def closest(wanted: str, known: list[str]) -> list[str]:
+    """The known names that may have been meant, the closest first."""
+    folded = {name.lower(): name for name in known}
+    return [folded[name] for name in get_close_matches(str(wanted).lower(), list(folded), n=3, cutoff=0.6)]
+
+
 def near_names(wanted: str, known: list[str]) -> str:
     """A hint listing the known names closest to `wanted`.
 
@@ -39,10 +49,17 @@ def near_names(wanted: str, known: list[str]) -> str:
     >>> near_names("zzz", ["price", "symbol"])
     'known names: price, symbol'
     """
-    folded = {name.lower(): name for name in known}
-    close = get_close_matches(str(wanted).lower(), list(folded), n=3, cutoff=0.6)
-    if close:
-        return "did you mean " + " or ".join(f"'{folded[name]}'" for name in close) + "?"
+    close = closest(wanted, known)
+    return meant(close) if close else known_names(known)
+
+
+def meant(close: list[str]) -> str:
+    """A hint that names what may have been meant."""
+    return "did you mean " + " or ".join(f"'{name}'" for name in close) + "?"
+
+
+def known_names(known: list[str]) -> str:
+    """A hint that lists names, or some of them if there are many."""
     if not known:
         return "there are none yet"
     shown = sorted(known)[:20]

@@ -61,7 +61,7 @@ def check(base: duckdb.DuckDBPyConnection, loom: Loom, results: Results | Handle
     """Every query, from the table or view that has the stream's name."""
     rows = 0
     for query in loom.queries.values():
-        stream = query.source.stream
+        stream = query.stream
         rows += assert_equals_duckdb(base, stream, query, loom.streams[stream], results.arrow(query.name))
     assert rows >= fewest
 

@@ -30,7 +30,7 @@ def test_auto_answers_what_other_plans_answer(spark: SparkSession, technique: st
     for number, window in enumerate(WINDOWS):
         loom.query(f"q{number}", f"SELECT k, {ANSWERS} FROM s [{window}] GROUP BY k")
         loom.query(f"w{number}", f"SELECT {ANSWERS} FROM s [{window}] WHERE n > 0")
-    assert "(measured)" not in loom.explain(sharing=True)
+    assert "observed" not in loom.explain(sharing=True)
     first = loom.run(technique=technique)
     assert first.plan.strategy == "auto"
     expected = {name: rows(first.arrow(name)) for name in loom.queries}
@@ -39,6 +39,6 @@ def test_auto_answers_what_other_plans_answer(spark: SparkSession, technique: st
         found = loom.run(strategy, technique=technique)
         assert {name: rows(found.arrow(name)) for name in loom.queries} == expected, strategy
     said = loom.explain(sharing=True)
-    assert "tuples/s (measured)" in said
-    assert "groups (measured)" in said
+    assert "tuples/s (observed" in said
+    assert "groups (observed" in said
     assert loom.verify("q0", first)

@@ -63,8 +63,10 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> tuple[Loom, dic
     loom.stream("s", frame, time="ts")
     for number in range(QUERIES):
         loom.query(f"q{number}", random_query(rng))
-    stream = loom.streams["s"]
-    return loom, {name: spark_window_frame(query, stream, frame).toArrow() for name, query in loom.queries.items()}
+    frames = {"s": frame}
+    return loom, {
+        name: spark_window_frame(query, loom.streams, frames).toArrow() for name, query in loom.queries.items()
+    }
 
 
 def check(case: tuple[Loom, dict[str, object]], results: object) -> None:

@@ -47,9 +47,9 @@ def woven(frame: DataFrame, texts: Mapping[str, str], **options: Any) -> Loom:
 
 
 def truth(loom: Loom, frame: DataFrame) -> dict[str, pa.Table]:
-    stream = loom.streams["events"]
+    frames = {"events": frame}
     with interpreted(frame.sparkSession):
-        return {name: spark_window_frame(query, stream, frame).toArrow() for name, query in loom.queries.items()}
+        return {name: spark_window_frame(query, loom.streams, frames).toArrow() for name, query in loom.queries.items()}
 
 
 def check_every_way(loom: Loom, frame: DataFrame, ways: list[tuple[str, str]] = WAYS) -> None:

@@ -121,14 +121,14 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Case]:
 
 def spark_answers(loom: Loom, frame: DataFrame) -> dict[str, pa.Table]:
     """Each query as SQL of its own; interpreted, as compiling takes longer than a few hundred tuples do."""
-    stream = loom.streams["events"]
+    frames = {"events": frame}
     with settings(
         frame.sparkSession,
         spark__sql__codegen__wholeStage="false",
         spark__sql__codegen__factoryMode="NO_CODEGEN",
         spark__sql__shuffle__partitions="1",
     ):
-        return {name: spark_window_frame(query, stream, frame).toArrow() for name, query in loom.queries.items()}
+        return {name: spark_window_frame(query, loom.streams, frames).toArrow() for name, query in loom.queries.items()}
 
 
 def check(case: Case, results: Any) -> None:

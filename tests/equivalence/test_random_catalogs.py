@@ -40,9 +40,10 @@ class Case:
         self.loom.stream("s", frame, time="ts")
         for number in range(QUERIES):
             self.loom.query(f"q{number}", random_query(rng))
-        stream = self.loom.streams["s"]
+        frames = {"s": frame}
         self.expected = {
-            name: spark_window_frame(query, stream, frame).toArrow() for name, query in self.loom.queries.items()
+            name: spark_window_frame(query, self.loom.streams, frames).toArrow()
+            for name, query in self.loom.queries.items()
         }
 
     def check(self, results: object) -> None:

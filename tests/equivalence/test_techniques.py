@@ -44,7 +44,7 @@ def test_a_technique_equals_spark_however_queries_share(spark: SparkSession, fra
     for number, window in enumerate(WINDOWS):
         loom.query(f"q{number}", f"SELECT k, {chosen} FROM s [{window}] GROUP BY k")
     expected = {
-        name: spark_window_frame(query, loom.streams["s"], frame).toArrow() for name, query in loom.queries.items()
+        name: spark_window_frame(query, loom.streams, {"s": frame}).toArrow() for name, query in loom.queries.items()
     }
     for strategy in ("no_share", "shared", "weave_share", "random"):
         results = loom.run(strategy, technique=technique, placement="driver")

@@ -75,7 +75,9 @@ def loom(spark: SparkSession, frame: DataFrame) -> Loom:
 
 @pytest.fixture(scope="module")
 def expected(loom: Loom, frame: DataFrame) -> dict[str, Any]:
-    return {name: spark_window_frame(query, loom.streams["s"], frame).toArrow() for name, query in loom.queries.items()}
+    return {
+        name: spark_window_frame(query, loom.streams, {"s": frame}).toArrow() for name, query in loom.queries.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_sessions_of_lists_equal_spark(spark: SparkSession, frame: DataFrame, pl
         loom.query(name, text)
     results = loom.run(placement=placement)
     for name, query in loom.queries.items():
-        outcome = compare(query, spark_window_frame(query, loom.streams["s"], frame).toArrow(), results.arrow(name))
+        outcome = compare(query, spark_window_frame(query, loom.streams, {"s": frame}).toArrow(), results.arrow(name))
         assert outcome.ok, f"{query.text}\n{outcome}"
         assert results.arrow(name).num_rows > 3
 

@@ -12,6 +12,7 @@ from windloom.explain.cost_views import CostView
 from windloom.language import parse_catalog
 from windloom.model import DataType, Query, Stream
 from windloom.optimizer.cost.constants import load_constants
+from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
 
@@ -78,13 +79,13 @@ def plan_of(catalog: str, *, rates: dict[str, float] | None = None, **options: s
 def plan_of_queries(streams: dict[str, Stream], queries: tuple[Query, ...], **options: str) -> Plan:
     """Computed expressions are doubles, which is all these catalogs need."""
     types = {
-        query.key_of(expression): streams[query.source.stream].columns[expression.column]
+        query.key_of(expression): streams[query.stream].columns[expression.column]
         if expression.column
         else DataType.parse("double")
         for query in queries
         for expression in query.expressions
     }
-    return make_plan(streams, queries, types, PlanOptions(**options))
+    return make_plan(streams, queries, types, PlanOptions(**options), Known())
 
 
 def many_queries(how_many: int) -> str:

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from support.command import Command
-from support.trades import catalog
+from support.files import put
+from support.trades import ROWS, catalog
 
 Refused = Callable[..., str]
 _COSTS = ("seconds", "paper")
@@ -73,3 +74,20 @@ def test_the_choices_of_the_plan_are_respected(windloom: Command, desk: Path) ->
     chosen = ("--strategy", "shared", "--slicing", "panes", "--technique", "recalculate", "--json")
     plan = json.loads(windloom("explain", desk / "desk.cql", *chosen).out)
     assert [plan[key] for key in ("strategy", "slicing", "technique")] == ["shared", "panes", "recalculate"]
+
+
+def test_a_plan_is_made_with_what_the_rounds_of_a_stream_observed(windloom: Command, desk: Path) -> None:
+    put(desk / "in", "0", ROWS[:12])
+    given = ("--stream", f"trades={desk / 'in'}", "--out", desk / "out", "--trigger", "now")
+    assert windloom("run", desk / "desk.cql", "--follow", *given).code == 0
+    put(desk / "in", "1", ROWS[12:])
+    assert windloom("run", desk / "desk.cql", "--follow", *given).code == 0
+    shown = windloom("explain", desk / "desk.cql", "--checkpoint", desk / "out" / "_checkpoint")
+    assert shown.code == 0, shown.err
+    assert "events/s (observed in 2 rounds)" in shown.out
+    assert "groups (observed in 2 rounds)" in shown.out
+
+
+def test_a_checkpoint_that_is_none_is_refused_by_name(refused: Callable[..., str], desk: Path) -> None:
+    said = refused("explain", desk / "desk.cql", "--checkpoint", desk)
+    assert f"there is no checkpoint at '{desk}'" in said

@@ -16,6 +16,7 @@ import pytest
 
 from support.command import Command
 from support.files import put
+from support.places import in_delta
 from support.trades import ROWS, catalog, csv_text
 
 Refused = Callable[..., str]
@@ -108,6 +109,9 @@ ONLY_FOLLOWING = {
     "--handover": "2026-01-05",
     "--files": "3",
     "--finish": None,
+    "--sink": "delta=lake",
+    "--sink-option": "delta.path=lake",
+    "--sink-patience": "1 hour",
 }
 
 
@@ -129,6 +133,14 @@ MISTAKES = {
     "--untimed drop": "unknown choice untimed='drop'",
     "--handover yesterday": "--handover is not an instant",
     "--history trade=x": "the catalog has no stream 'trade'",
+    "--sink sqlite=x": "unknown sink 'sqlite'",
+    "--sink delta": "--sink 'delta' does not say where to write",
+    "--sink live=x": "the sink 'live' has no target",
+    "--sink delta=a --sink delta=b": "--sink 'delta' is given twice",
+    "--sink delta=a --sink-option delta": "cannot read --sink-option 'delta'",
+    "--sink delta=a --sink-option postgres.schema=b": "for a sink that is not given",
+    "--sink delta=a --sink-option delta.shema=b": "the sink 'delta' has no option 'shema'",
+    "--sink-patience never": "sink_patience: cannot read the duration 'never'",
 }
 
 
@@ -138,6 +150,29 @@ def test_mistakes_are_explained_before_anything_runs(refused: Refused, desk: Pat
     (desk / "in" / "0.csv").write_text(csv_text())
     place = ("--stream", f"trades={desk / 'in'}", "--out", desk / "out")
     assert MISTAKES[given] in refused("run", desk / "desk.cql", "--follow", *place, *given.split())
+
+
+def test_a_sink_without_a_checkpoint_is_refused(refused: Refused, desk: Path) -> None:
+    given = ("--follow", "--stream", f"trades={desk}/*.csv", "--sink", f"delta={desk / 'lake'}")
+    assert "--sink 'delta' needs a checkpoint" in refused("run", desk / "desk.cql", *given)
+
+
+def test_answers_go_to_sinks_without_parquet(windloom: Command, desk: Path) -> None:
+    lake = desk / "lake"
+    given = ("--stream", f"trades={desk}/*.csv", "--trigger", "now", "--finish", "--checkpoint", desk / "c")
+    outcome = windloom("run", desk / "desk.cql", "--follow", *given, "--sink", f"delta={lake}", "--json")
+    assert outcome.code == 0, outcome.err
+    rounds = [json.loads(line) for line in outcome.out.splitlines()]
+    assert sum(in_delta(lake).values()) == sum(one["results"] for one in rounds) > 0
+    assert set(rounds[0]["sinks"]) == {"delta"}
+
+
+def test_a_sink_that_is_not_there_is_named(windloom: Command, desk: Path) -> None:
+    given = ("--follow", "--stream", f"trades={desk}/*.csv", "--trigger", "now", "--checkpoint", desk / "c")
+    outcome = windloom("run", desk / "desk.cql", *given, "--sink", "postgres=postgresql://me@127.0.0.1:1/x")
+    assert outcome.code == 2
+    assert "error: PostgreSQL at '127.0.0.1:1', 'x' does not take the round" in outcome.err
+    assert "hint: start it, or correct its address" in outcome.err
 
 
 def test_a_directory_that_cannot_be_followed_is_explained(refused: Refused, desk: Path) -> None:

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from support.files import put
+from support.receiver import Receiver
 from support.trades import ROWS, catalog
 
 Refused = Callable[..., str]
@@ -39,11 +40,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def served(folder: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+def served(folder: Path, port: int, *more: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     """The command, once it serves; it is killed at the end if nobody stopped it."""
     given = ["desk.cql", "--stream", "trades=in/*.parquet", "--out", "out", "--port", str(port), "--files", "1"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "windloom", "serve", *given, "--cores", "1", "--memory", "1g"],
+        [sys.executable, "-m", "windloom", "serve", *given, *more, "--cores", "1", "--memory", "1g"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -106,6 +107,36 @@ def test_it_stops_after_the_round_and_the_same_command_goes_on(folder: Path, por
         assert len({tuple(row) for row in rows}) == len(rows) == 9
         assert client.get("/api/v1/queries/flow/answers?limit=1").json()["columns"][2:] == ["symbol", "v"]
         stopped(process)
+
+
+def test_a_sink_that_stays_down_ends_the_service_and_the_same_command_goes_on(
+    folder: Path, port: int, receiver: Receiver
+) -> None:
+    put(folder / "in", "0", ROWS)
+    sink = (
+        "--sink",
+        f"webhook={receiver.url}",
+        "--sink-option",
+        "webhook.give_up_after=never",
+        "--sink-patience",
+        "3 s",
+    )
+    receiver.behaviour = lambda _: 503
+    with served(folder, port, *sink) as (process, client):
+        while status(client)["waiting"] is None:
+            pass
+        assert client.get("/readyz").status_code == 503
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 2
+    assert "… round 0 waits for the sink 'webhook' since " in err
+    assert "error: the sink 'webhook' has been down for 3 seconds" in err
+    assert "then start again with the same checkpoint: nothing is lost" in err
+    assert "Traceback" not in err
+    receiver.behaviour = lambda _: 200
+    with served(folder, port, *sink) as (process, _):
+        wait_for_round(process, 0)
+        stopped(process)
+    assert [one["query"] for one in receiver.letters.values()] == ["high"]
 
 
 def test_a_port_in_use_is_named(refused: Refused, folder: Path) -> None:

@@ -16,7 +16,7 @@ from support.native import taken_of_plan
 from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, Query
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.rounds import RoundInput, State, step
 from windloom.slicing import SLICINGS
 from windloom.testing.oracle import windows_of
@@ -47,7 +47,7 @@ def catalogs(draw: st.DrawFn) -> list[Query]:
 def answers_of(
     queries: list[Query], rows: list[Row], options: PlanOptions, cuts: list[int] | None = None
 ) -> dict[str, list[Row]]:
-    plan = make_plan({"s": STREAM}, queries, TYPES, options)
+    plan = make_plan({"s": STREAM}, queries, TYPES, options, Known())
     ordered = sorted(rows, key=lambda row: row["tick"])
     state, blocks = State(), []
     for first, last in pairwise([0, *sorted(cuts or []), len(ordered)]):

@@ -17,7 +17,7 @@ from windloom.durable.framing import VERSIONS
 from windloom.errors import WindloomError
 from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.rounds import RoundInput, State, step
 
 Row = dict[str, Any]
@@ -29,7 +29,7 @@ VERSION = VERSIONS["state"]
 def test_a_decoded_state_answers_what_the_state_answers(
     queries: list[Query], early: list[Row], late: list[Row], watermark: int
 ) -> None:
-    plan = make_plan({"s": STREAM}, queries, TYPES, PlanOptions())
+    plan = make_plan({"s": STREAM}, queries, TYPES, PlanOptions(), Known())
     state, _, _ = step(State(), RoundInput(taken_of_plan(plan, early), {"s": watermark}), plan)
     again = decode(encode(state))
     assert again.frontiers == state.frontiers

@@ -137,6 +137,6 @@ def test_rounds_and_crashes_change_nothing_of_what_a_batch_run_reports(
         answers = answers_in(Path(name))
     assert all(one == {"partly": 0, "dropped": 0} for round in late for one in round.values())
     for query in case.queries.values():
-        rows = [row for one in case.rounds for row in one.get(query.source.stream, [])]
+        rows = [row for one in case.rounds for row in one.get(query.stream, [])]
         found = [row for _, reported in sorted(answers.items()) for row in reported.get(query.name, [])]
         assert_equal_answers(query, rows, found)

@@ -16,7 +16,7 @@ from support.rounds import first_of
 from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, Query
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, step
 from windloom.slicing import SLICINGS
@@ -49,7 +49,7 @@ def catalogs(draw: st.DrawFn) -> list[Query]:
 
 
 def plan_of(queries: list[Query], strategy: str = "shared", slicing: str = "pairs", technique: str = "auto") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique))
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique), Known())
 
 
 def wanted(query: Query, rows: list[Row]) -> list[Row]:

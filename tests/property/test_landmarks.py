@@ -18,7 +18,7 @@ from windloom.kernels import TECHNIQUES, permits
 from windloom.model import Aggregate, Expression, ExpressionKey, LandmarkWindow, Query, TimeWindow
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import Block, RoundInput, State, step
 from windloom.rounds.lateness import Lateness
@@ -43,7 +43,7 @@ def plan_of(
     technique: str = "auto",
     intake: str = "auto",
 ) -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique, intake))
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique, intake), Known())
 
 
 def run(plan: Plan, rounds: list[list[Row]]) -> tuple[State, list[Block], list[State]]:

@@ -19,7 +19,7 @@ from windloom.durable import RoundLog
 from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, Query, RowsWindow, TimeWindow, Window
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, carry, step
 from windloom.rounds.frontiers import advanced
@@ -52,7 +52,7 @@ def catalogs(draw: st.DrawFn) -> list[Query]:
 
 
 def plan_of(queries: Sequence[Query], slicing: str = "pairs") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", slicing))
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", slicing), Known())
 
 
 def one_round(state: State, plan: Plan, rows: Sequence[Row], watermark: int) -> tuple[State, list[Any], Any]:

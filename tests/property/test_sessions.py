@@ -22,9 +22,10 @@ from windloom.kernels.families.algebra import ADD_INT
 from windloom.kernels.techniques.registry import allowed
 from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.plan.scans import WovenScan
+from windloom.plan.sharding import sharding_of
 from windloom.rounds import RoundInput, State, ask, carry, step
 from windloom.rounds.lateness import Late
 from windloom.rounds.taken import Taken
@@ -53,7 +54,7 @@ def catalogs(draw: st.DrawFn) -> list[Query]:
 
 
 def plan_of(queries: Sequence[Query], slicing: str = "pairs", technique: str = "auto") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", slicing, technique))
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", slicing, technique), Known())
 
 
 def passing(query: Query, rows: Sequence[Row]) -> list[Row]:
@@ -163,7 +164,7 @@ def test_shards_together_are_one_step(queries: list[Query], rounds: list[tuple[l
     parts = [State() for _ in range(shards)]
     for rows, watermark in rounds:
         taken = taken_of_plan(plan, rows, whole)
-        divided = dict(split_cells(taken.cells, shards))
+        divided = dict(split_cells(taken.cells, shards, sharding_of(plan)))
         given = RoundInput(taken, {"s": watermark})
         blocks = []
         for shard in range(shards):
@@ -213,7 +214,7 @@ def test_sessions_are_woven_and_the_native_intake_says_why_not() -> None:
     queries = [make_query("q", SessionWindow(10), [Aggregate("count")])]
     assert isinstance(plan_of(queries).scans[0], WovenScan)
     with pytest.raises(WindloomError, match="stream 's' cannot be taken in natively") as caught:
-        make_plan({"s": STREAM}, queries, TYPES, PlanOptions(intake="native"))
+        make_plan({"s": STREAM}, queries, TYPES, PlanOptions(intake="native"), Known())
     assert "query 'q' has session windows" in str(caught.value.detail)
 
 

@@ -23,6 +23,7 @@ from windloom.model import Query
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.optimizer import PlanOptions
 from windloom.plan import Plan
+from windloom.plan.sharding import sharding_of
 from windloom.rounds import Block, RoundInput, State, carry, step
 from windloom.rounds.taken import Taken
 from windloom.spark.answers.shard_job import Gathered
@@ -70,7 +71,7 @@ def test_shards_together_are_one_step(
                 whole, facts = carry(whole, other, plan), carry(facts, other, plan)
                 assert (facts.since, facts.fresh, facts.history) == (whole.since, whole.fresh, whole.history)
             taken = taken_of_plan(plan, rows, facts)
-            gathered = Gathered(dict(split_cells(taken.cells, shards)), Told())
+            gathered = Gathered(dict(split_cells(taken.cells, shards, sharding_of(plan))), Told())
             notes = RowJobs().run_shards(told, places, gathered, shards)
             whole, answers, counts = step(whole, given.taking(taken), plan, history_ticks=history_ticks)
             late = Taken(behind=taken.behind)

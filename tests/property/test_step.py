@@ -18,7 +18,7 @@ from windloom.kernels.families.algebra import ADD_FLOAT, Family
 from windloom.model import Aggregate, Expression, ExpressionKey, Query, TimeWindow, Window
 from windloom.model.aggregate import Needs
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.lateness import Late, Lateness
@@ -35,7 +35,7 @@ def plan_of(
     technique: str = "auto",
     intake: str = "woven",
 ) -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique, intake))
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(strategy, slicing, technique, intake), Known())
 
 
 @pytest.mark.parametrize("slicing", SLICINGS)

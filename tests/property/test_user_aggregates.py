@@ -23,7 +23,7 @@ from windloom.kernels import allowed
 from windloom.kernels.families.user_families import update, user_family
 from windloom.model import Aggregate, Expression, Query, SessionWindow, TimeWindow, UserDefined, Window
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, step
 from windloom.testing import answer
@@ -60,7 +60,7 @@ def asked(name: str, where: str | None = None) -> Aggregate:
 
 
 def plan_of(queries: list[Query], technique: str = "auto") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(technique=technique))
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions(technique=technique), Known())
 
 
 #: Compiling takes seconds: a technique that takes values away is tried on one that can, any other on a selective one.

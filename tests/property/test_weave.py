@@ -25,7 +25,7 @@ from windloom.durable import RoundLog
 from windloom.durable.encoding import encode
 from windloom.model import Aggregate, Expression, Query, RowsWindow
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.plan.scans import NativeScan, WovenScan
 from windloom.rounds import RoundInput, State, step
@@ -40,7 +40,7 @@ GROUPINGS = st.lists(st.sampled_from(["k", "f", "i", "b", "d", "x"]), max_size=3
 
 
 def plan_of(queries: list[Query], intake: str = "woven") -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", intake=intake))
+    return make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared", intake=intake), Known())
 
 
 def answered(plan: Plan, taken: Taken) -> list[Any]:

@@ -12,8 +12,9 @@ import pytest
 
 from support.browser import Browser, browser
 from support.files import follow, put
+from support.receiver import Receiver
 from support.trades import WINDOW
-from windloom import Loom
+from windloom import Loom, sink
 from windloom.service.loading import Relay
 from windloom.service.server import Place
 from windloom.service.service import Limits
@@ -36,6 +37,7 @@ class Served:
 
     address: str
     folder: Path
+    receiver: Receiver
     files: int = 0
 
     def bring(self) -> None:
@@ -62,14 +64,16 @@ def served(page: Browser, spark: SparkSession, tmp_path_factory: pytest.TempPath
     loom.query("calm", "SELECT min(price) AS low FROM trades [TUMBLE 1 minute]")
     rounds, out = Relay(), place / "out"
     here = Place(port=0, token_file=str(place / "tokens"))
-    handle = loom.start(path=out, checkpoint=place / "checkpoint", keep="1 hour", progress=rounds)
-    try:
-        with here.open() as listening:
+    with Receiver().running() as receiver, here.open() as listening:
+        sinks = ["parquet", sink("webhook", receiver.url, queries="calm")]
+        told = {"progress": rounds, "waiting": rounds.wait}
+        handle = loom.start(sinks, path=out, checkpoint=place / "checkpoint", keep="1 hour", **told)
+        try:
             address = f"http://127.0.0.1:{listening.getsockname()[1]}"
             with serving(handle, loom.streams, out, rounds, here, listening, here.tokens(), Limits()):
-                yield Served(address, place / "in")
-    finally:
-        handle.stop()
+                yield Served(address, place / "in", receiver)
+        finally:
+            handle.stop()
 
 
 def log_in(page: Browser, served: Served, token: str) -> None:
@@ -151,6 +155,28 @@ def test_the_plan_shows_what_belongs_together(page: Browser, served: Served) -> 
     page.sees(".plan-side", "In the same tree")
     assert 0 < len(page.all("#plan .node.on")) < len(page.all("#plan .node"))
     page.picture("plan")
+
+
+def test_a_sink_that_is_down_is_told_and_the_round_goes_on_when_it_is_back(page: Browser, served: Served) -> None:
+    log_in(page, served, ADMIN)
+    page.sees("#sinks", "takes rounds")
+    assert not page.find("#alarm").is_displayed()
+    served.receiver.behaviour = lambda _: 503
+    served.bring()
+    page.sees("#alarm", "waits for the sink “webhook” since")
+    page.sees("#alarm", "Nothing is lost.")
+    page.sees("#state-text", "waits for webhook")
+    page.sees("#sinks", "down since")
+    page.picture("waiting")
+    page.open(f"{served.address}/#/query/flow")
+    page.click("#remove")
+    page.click("#remove")
+    page.sees("main", "queries cannot be changed now")
+    served.receiver.behaviour = lambda _: 200
+    page.until(lambda: not page.find("#alarm").is_displayed(), "the end of the alarm")
+    page.open(f"{served.address}/#/")
+    page.sees("#sinks", "takes rounds")
+    page.sees("#sinks", "letters")
 
 
 def test_a_reader_may_look_and_not_change(page: Browser, served: Served) -> None:

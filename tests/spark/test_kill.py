@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,9 @@ import pytest
 
 from support import stream_program
 from support.files import put
+from support.places import Places, in_parquet
+from support.postgres import Server
+from support.receiver import Receiver
 from windloom.durable.faults import FAULT_POINTS
 
 if TYPE_CHECKING:
@@ -70,13 +73,16 @@ def plan_of_kills(rng: random.Random, count: int) -> list[str | None]:
     return chosen
 
 
-def run_until_killed(folder: Path, placement: str, fault: str | None, rng: random.Random) -> bool:
+def run_until_killed(
+    folder: Path, placement: str, sinks: Mapping[str, str], fault: str | None, rng: random.Random
+) -> bool:
     """Was the process killed; it may also have come to the end of its files first."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
     if fault is not None:
         environment["WINDLOOM_FAULT"] = fault
     before = len(list((folder / "checkpoint" / "begun").glob("*")))
     command = [sys.executable, "-m", "support.stream_program", str(folder), placement]
+    command += [f"{name}={target}" for name, target in sinks.items()]
     process = subprocess.Popen(command, env=environment)
     moments = rng.randrange(40)
     deadline = time.monotonic() + 180
@@ -127,11 +133,14 @@ def check_guests(found: Reported) -> int:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be killed")
 @pytest.mark.parametrize(("placement", "count"), [("driver", KILLS), ("executors", max(1, KILLS // 5))])
 def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
-    spark: SparkSession, tmp_path: Path, placement: str, count: int
+    spark: SparkSession, postgres: Server, receiver: Receiver, tmp_path: Path, placement: str, count: int
 ) -> None:
+    """On the driver, other sinks get the rows besides Parquet; on executors Parquet alone gets pieces from shards."""
     rng = random.Random(20_260_105)
     coming = files(random.Random(7))
     disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
+    places = Places(tmp_path, postgres, receiver)
+    sinks = places.targets if placement == "driver" else {}
     number = kills = missed = 0
 
     def more(count: int) -> None:
@@ -147,14 +156,14 @@ def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
     while planned:
         more(3)
         fault = planned.popleft()
-        if run_until_killed(disturbed, placement, fault, rng):
+        if run_until_killed(disturbed, placement, sinks, fault, rng):
             kills += 1
         else:  # its files ended before it came there: again, with the next ones
             missed += 1
             planned.append(fault)
         assert missed <= 3 + count // 3, "fault points are not passed"
     more(4)
-    stream_program.start(spark, disturbed, placement, finish=True).await_termination(300)
+    stream_program.start(spark, disturbed, placement, sinks, finish=True).await_termination(300)
     stream_program.start(spark, undisturbed, finish=True).await_termination(300)
     left, right = reported(disturbed), reported(undisturbed)
     for name in ("avg", "high", "odd", "added"):
@@ -165,5 +174,7 @@ def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
     assert set(shorter) <= set(longer)
     guests = check_guests(left)
     assert guests > 0
+    if sinks:
+        places.check(in_parquet(disturbed / "out"))
     rows = sum(len(rows_of(one)) for one in left.values())
     print(f"{placement}: {kills} kills, {number} files, {rows} rows, {guests} queries that came and went")

@@ -141,8 +141,8 @@ def test_a_full_disk_stops_the_stream_at_whatever_write_and_nothing_is_lost(desk
     for point, place in (("before log", "c/log"), ("before sink", "out/"), ("before commit", "c/commits")):
         with full_disk(point):
             error = desk.fails()
-        assert error.message.startswith(f"cannot write '{desk.folder / place}")
-        assert error.detail == "No space left on device"
+        assert error.message.startswith(f"the disk is full: cannot write '{desk.folder / place}")
+        assert error.detail.startswith("No space left on device: ")
     assert rows(desk.finishes().arrow("q")) == expected
 
 

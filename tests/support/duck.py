@@ -33,8 +33,8 @@ def duckdb_sql(query: Query, stream: Stream, table: str) -> str:
     held = f"__tick < __start + {window.range_ticks}"
     where = held if query.where is None else f"{held} AND CAST({_duck(query.where)} AS BOOLEAN)"
     columns = ["__start", *(f"{_duck(one.expression)} AS __g{i}" for i, one in enumerate(query.group_by))]
-    columns += [f"{_aggregate(one)} AS __a{i}" for i, one in enumerate(query.aggregates)]
-    columns += [f"{_scale(one)} AS __s{i}" for i, one in enumerate(query.aggregates)]
+    columns += [f"{aggregate_sql(one)} AS __a{i}" for i, one in enumerate(query.aggregates)]
+    columns += [f"{scale_sql(one)} AS __s{i}" for i, one in enumerate(query.aggregates)]
     by = ", ".join(str(i + 1) for i in range(1 + len(query.group_by)))
     grouped = f"SELECT {', '.join(columns)} FROM ({starts}) WHERE {where} GROUP BY {by}"
     outputs = [f"__g{i}" for i in range(len(query.group_by))]
@@ -51,9 +51,9 @@ def assert_equals_duckdb(
     """Same windows and groups, same values; how many rows there are."""
     wanted = base.sql(duckdb_sql(query, stream, table)).to_arrow_table()
     keys, outputs = 2 + len(query.group_by), len(query.outputs)
-    expected, found = dict(_rows(wanted, keys)), dict(_rows(answers, keys))
+    expected, found = dict(rows_of(wanted, keys)), dict(rows_of(answers, keys))
     assert len(found) == answers.num_rows, f"a row was reported twice: {query.text}"
-    assert found.keys() == expected.keys(), f"{query.text}\nnot the same: {_some(found.keys() ^ expected.keys())}"
+    assert found.keys() == expected.keys(), f"{query.text}\nnot the same: {some_of(found.keys() ^ expected.keys())}"
     for key, row in expected.items():
         scales = [0.0 if one is None else float(one) for one in row[outputs:]]
         for output, theirs, ours in zip(query.outputs, row[:outputs], found[key], strict=True):
@@ -61,7 +61,7 @@ def assert_equals_duckdb(
             if aggregate is not None and aggregate.function in WITHOUT_EQUAL:
                 continue
             scale = max(scales, default=0.0) if output.aggregate is None else scales[output.aggregate]
-            assert _close(theirs, ours, scale), f"{query.text}\n{key} {output.name}: {ours!r}, DuckDB has {theirs!r}"
+            assert is_close(theirs, ours, scale), f"{query.text}\n{key} {output.name}: {ours!r}, DuckDB has {theirs!r}"
     return len(expected)
 
 
@@ -82,13 +82,14 @@ def _tick(stream: Stream) -> str:
     return f"epoch_us({column})"
 
 
-def _aggregate(aggregate: Aggregate) -> str:
+def aggregate_sql(aggregate: Aggregate, tick: str = "__tick") -> str:
+    """`tick` is the column of event time that FIRST and LAST compare."""
     where = "" if aggregate.where is None else f" FILTER (WHERE CAST({_duck(aggregate.where)} AS BOOLEAN))"
     if aggregate.argument is None:
         return f"count(*){where}"
     argument = _duck(aggregate.argument)
     if aggregate.function in _PICKS:
-        by = "__tick" if aggregate.by is None else _duck(aggregate.by)
+        by = tick if aggregate.by is None else _duck(aggregate.by)
         condition = f"({by}) IS NOT NULL"
         if aggregate.where is not None:
             condition += f" AND CAST({_duck(aggregate.where)} AS BOOLEAN)"
@@ -108,7 +109,7 @@ def _aggregate(aggregate: Aggregate) -> str:
             return f"{function}({argument}){where}"
 
 
-def _scale(aggregate: Aggregate) -> str:
+def scale_sql(aggregate: Aggregate) -> str:
     """What an error of the aggregate is relative to."""
     if aggregate.argument is None or aggregate.function not in _ROUNDED:
         return "0.0"
@@ -116,7 +117,7 @@ def _scale(aggregate: Aggregate) -> str:
     return f"power({largest}, 2)" if aggregate.function.startswith("var") else largest
 
 
-def _rows(table: pa.Table, keys: int) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
+def rows_of(table: pa.Table, keys: int) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
     columns = [_instants(column).to_pylist() for column in table.columns]
     for row in zip(*columns, strict=True):
         yield tuple(_plain(one) for one in row[:keys]), list(row[keys:])
@@ -133,7 +134,7 @@ def _plain(value: Any) -> Any:
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
-def _close(theirs: Any, ours: Any, scale: float) -> bool:
+def is_close(theirs: Any, ours: Any, scale: float) -> bool:
     if theirs is None or ours is None:
         return theirs is ours
     if not isinstance(ours, float | Decimal):
@@ -146,5 +147,5 @@ def _close(theirs: Any, ours: Any, scale: float) -> bool:
     return abs(left - right) <= TOLERANCE * max(abs(left), abs(right), scale) + step
 
 
-def _some(keys: set[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def some_of(keys: set[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted(keys, key=repr)[:3]

@@ -1,6 +1,7 @@
 """A stream of rounds with a checkpoint and a sink on disk, without Spark: to be crashed, killed and started again.
 
-python -m support.durable FOLDER PLACEMENT     runs it to its end, or to the fault point that WINDLOOM_FAULT names
+python -m support.durable FOLDER PLACEMENT [SINK=TARGET …]     runs it to its end, or to the fault point that
+WINDLOOM_FAULT names; answers go to Parquet in the folder, and to the sinks
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from support.catalogs import STREAM, make_query
+from support.catalogs import STREAM, TYPES, make_query
 from support.micro_batches import MicroBatches, RecordedQueries, Row, answers_in, pieces_of
 from support.rounds import renamed
+from windloom.engine.sinks.registry import choose_sinks, sink
 from windloom.model import Aggregate, Expression, LandmarkWindow, Query, RowsWindow, SessionWindow, TimeWindow
 from windloom.rounds import State
 
@@ -37,7 +39,7 @@ ASKED = [
 ]
 
 
-plan_of_record = RecordedQueries(STREAMS, intake="auto").plan_of
+plan_of_record = RecordedQueries(STREAMS, TYPES, intake="auto").plan_of
 
 
 class Batch(NamedTuple):
@@ -65,15 +67,21 @@ def make_batches(seed: int, count: int, placement: str = "driver") -> list[Batch
     return batches
 
 
-def run_stream(folder: Path, batches: Sequence[Batch], snapshot_rounds: int = 3, placement: str = "driver") -> State:
+def run_stream(
+    folder: Path,
+    batches: Sequence[Batch],
+    snapshot_rounds: int = 3,
+    placement: str = "driver",
+    sinks: Mapping[str, str] | None = None,
+) -> State:
     """From where the checkpoint in the folder is to the last round; answers are beside it.
 
-    Shards write tables of two rows or more by themselves, so that answers take both ways.
+    Shards write tables of two rows or more by themselves, so that answers take both ways. `sinks` are more of them, by
+    name, with their targets.
     """
-    with (
-        pieces_of(2),
-        MicroBatches(folder, STREAMS, snapshot_rounds=snapshot_rounds, history_ticks=15, placement=placement) as life,
-    ):
+    openers = choose_sinks([sink(*one) for one in sinks.items()], None, folder) if sinks else None
+    given: dict[str, Any] = {"snapshot_rounds": snapshot_rounds, "history_ticks": 15, "placement": placement}
+    with pieces_of(2), MicroBatches(folder, STREAMS, openers=openers, **given) as life:
         for batch in batches[life.loop.next_round :]:
             life.change(batch.queries)
             life.round({"s": batch.rows})
@@ -89,4 +97,6 @@ def reported(folder: Path) -> dict[int, dict[str, list[str]]]:
 
 
 if __name__ == "__main__":
-    run_stream(Path(sys.argv[1]), make_batches(7, 12, sys.argv[2]), placement=sys.argv[2])
+    _, where, placement, *others = sys.argv
+    targets = {name: target for name, _, target in (one.partition("=") for one in others)}
+    run_stream(Path(where), make_batches(7, 12, placement), placement=placement, sinks=targets)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from support.trades import STREAM, WINDOW
 from windloom.engine import Loom
 from windloom.engine.results import unknown_query
+from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming.handle import Answer, Change
 from windloom.engine.what_if import WhatIf
@@ -48,6 +49,7 @@ def made_round(number: int, **others: Any) -> RoundProgress:
         late={"trades": {"partly": 2, "dropped": 1}},
         frontiers={"trades": "2026-01-05T00:01:00+00:00"},
         lags={"trades": 3.5},
+        sinks={"parquet": {"seconds": 0.02}, "webhook": {"seconds": 0.01, "letters": 1, "dead_letters": 0}},
     )
     return replace(done, **others)
 
@@ -63,6 +65,7 @@ class FakeLoom:
         self._texts = {"flow": FLOW, "high": HIGH}
         self.rejected = rejected
         self.is_active, self.failure = True, None
+        self.waiting: SinkWait | None = None
         self.rounds: list[RoundProgress] = [made_round(0), made_round(1)]
 
     def _loom(self) -> Loom:

@@ -28,6 +28,7 @@ from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
 from windloom.durable.shards.split import join_cells, split_cells
+from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
@@ -35,12 +36,14 @@ from windloom.engine.running.placement import Placement
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.parquet import ParquetSink
-from windloom.engine.sinks.sink import Sink
+from windloom.engine.sinks.registry import SinkOpener
+from windloom.engine.sinks.sink import Sink, SinkPlace
 from windloom.engine.sinks.tables import AnswerTables
-from windloom.model import Query, Stream
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.model import DataType, ExpressionKey, Query, Stream
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.plan.scans import WovenScan
+from windloom.plan.sharding import sharding_of
 from windloom.rounds import State
 from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.intake.rows import TakenRows
@@ -49,6 +52,7 @@ from windloom.spark.intake.take import TakenIn
 
 Row = dict[str, Any]
 Frames = Mapping[str, Sequence[Row]]
+Types = Mapping[ExpressionKey, DataType]
 PLACEMENTS = ("driver", "executors")
 
 
@@ -80,7 +84,8 @@ class RowJobs:
             for scan in plan.scans
             if isinstance(scan, WovenScan) and scan.counted_by is None
         }
-        return TakenIn(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples)
+        events = {name: len(rows) for name, rows in frames.items()}
+        return TakenIn(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples, events)
 
     def take_rows(self, plan: Plan, frames: Frames, state: State, frontiers: Mapping[str, int]) -> TakenRows:
         return TakenRows(*take_rows(plan, frames, state, frontiers))
@@ -88,8 +93,9 @@ class RowJobs:
     @contextmanager
     def gathered(self, plan: Plan, frames: Frames, batch: object, state: State, shards: int) -> Iterator[Gathered]:
         found = self.take_in(plan, frames, batch, state)
-        told = Told(found.largest_ticks, found.smallest_ticks, {}, found.taken.behind)
-        yield Gathered(dict(split_cells(found.taken.cells, shards)), told)
+        scanned = found.taken.scanned
+        told = Told(found.largest_ticks, found.smallest_ticks, {}, found.taken.behind, scanned, found.events)
+        yield Gathered(dict(split_cells(found.taken.cells, shards, sharding_of(plan))), told)
 
     def run_shards(
         self, round: ShardRound, places: ShardPlaces, taken: Gathered | None, shards: int
@@ -104,17 +110,24 @@ class RowJobs:
 class RecordedQueries:
     """Plans of plan records; a query's text is the query itself, so that any process can read it."""
 
-    def __init__(self, streams: Mapping[str, Stream], intake: str) -> None:
-        self._streams, self._intake = streams, intake
+    def __init__(self, streams: Mapping[str, Stream], types: Types, intake: str) -> None:
+        self._streams, self._types, self._intake = streams, types, intake
 
     def plan_of(self, record: PlanRecord) -> Plan:
-        return _plan(tuple(self._streams.values()), tuple(record.queries.items()), self._intake)
+        return _plan(
+            tuple(self._streams.values()), tuple(record.queries.items()), tuple(self._types.items()), self._intake
+        )
 
 
 @lru_cache(maxsize=64)
-def _plan(streams: tuple[Stream, ...], texts: tuple[tuple[str, str], ...], intake: str) -> Plan:
+def _plan(
+    streams: tuple[Stream, ...],
+    texts: tuple[tuple[str, str], ...],
+    types: tuple[tuple[ExpressionKey, DataType], ...],
+    intake: str,
+) -> Plan:
     queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
-    return make_plan({one.name: one for one in streams}, queries, TYPES, PlanOptions(intake=intake))
+    return make_plan({one.name: one for one in streams}, queries, dict(types), PlanOptions(intake=intake), Known())
 
 
 class _Split:
@@ -138,30 +151,39 @@ class MicroBatches:
         history_ticks: int = 0,
         idle_after: float | None = None,
         clock: ManualClock | None = None,
-        sinks: Sequence[Sink] = (),
+        sinks: Mapping[str, Sink] | None = None,
+        openers: Mapping[str, SinkOpener] | None = None,
+        sink_patience: float = 60.0,
         intake: str = "auto",
+        types: Types = TYPES,
     ) -> None:
         storage = LocalStorage(folder / "checkpoint")
         self.checkpoint, self.jobs, self.done = Checkpoint.open(storage, streams), RowJobs(), list[RoundProgress]()
         self._history_ticks = history_ticks
         watermarks = Watermarks(streams, clock or ManualClock(), idle_after)
-        kept = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
+        kept: Sink = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
         tables = AnswerTables(None)
+        every = {"parquet": kept, **(sinks or {})}
+        self._sinks = every
+        self.waits: list[SinkWait | None] = []
         try:
+            for name, opener in (openers or {}).items():
+                every[name] = opener(SinkPlace(None, str(storage.root), self.checkpoint.id))
             placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks)
             if placement == "executors":
-                files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks([kept, *sinks], tables)
+                files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
-            queries = RecordedQueries(streams, intake)
+            queries = RecordedQueries(streams, types, intake)
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,
                 recover(self.checkpoint, queries.plan_of),
                 placed,
-                [kept, *sinks],
+                every,
                 tables,
                 snapshot_rounds=snapshot_rounds,
-                listeners=Listeners(done=self.done.append),
+                sink_patience=sink_patience,
+                listeners=Listeners(done=self.done.append, waiting=self.waits.append),
             )
         except BaseException:
             self.checkpoint.close()
@@ -171,6 +193,8 @@ class MicroBatches:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for sink in self._sinks.values():
+            sink.close()
         self.checkpoint.close()
 
     @property

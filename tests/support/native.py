@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from support.catalogs import COLUMNS
 from support.sketches import bucket_of, packed_register_of
 from windloom.aggregates.arrow import arrow_type
-from windloom.model import TypeKind
+from windloom.model import DataType, Expression, TypeKind
 from windloom.plan import Plan
 from windloom.plan.physical import PlannedComponent
 from windloom.plan.scans import NativeScan, Signature, WovenScan
@@ -23,6 +22,7 @@ from windloom.rounds import State
 from windloom.rounds.lateness import before_round
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.slicing import PaneSlice
+from windloom.testing.scalars import scalar
 from windloom.weave.tuples import SIGNATURE_BITS
 
 Row = Mapping[str, Any]
@@ -30,8 +30,8 @@ Row = Mapping[str, Any]
 _PICKS = ("min_by", "max_by", "first", "last")
 
 
-def partials_table(one: NativeScan, rows: Sequence[Row]) -> pa.Table:
-    """One line per (slice, signature, group), as `read_partials` expects them; predicates are bare boolean columns."""
+def partials_table(plan: Plan, one: NativeScan, rows: Sequence[Row]) -> pa.Table:
+    """One line per (slice, signature, group), as `read_partials` expects them."""
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         signature = _signature(one.signature, row)
@@ -43,14 +43,15 @@ def partials_table(one: NativeScan, rows: Sequence[Row]) -> pa.Table:
             start = int(tick[0] - (tick[0] - pane.residue) % pane.period)
         else:
             start = int(one.edges.last_edge(tick)[0])
-        key = (*signature, *(_key(row[str(expression.column)]) for expression in one.group_by))
+        key = (*signature, *(_key(value_of(expression, row)) for expression in one.group_by))
         cells.setdefault((start, *key), []).append(row)
     kinds = [pa.int64(), *(arrow_type(kind) for kind in one.key_types)]
     columns: list[list[Any]] = [[key[i] if key[i] != "NaN" else math.nan for key in cells] for i in range(len(kinds))]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
+    columns_of = _columns(plan, one.stream)
     for planned in one.components:
-        fields = [_fields(planned, members) for members in cells.values()]
-        for position, kind in enumerate(_field_types(planned)):
+        fields = [fields_of(planned, members) for members in cells.values()]
+        for position, kind in enumerate(field_types(planned, columns_of)):
             arrays.append(pa.array([field[position] for field in fields], kind))
     return pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
 
@@ -63,7 +64,7 @@ def tuples_table(plan: Plan, scan: WovenScan, rows: Sequence[Row]) -> pa.Table:
         columns["position"] = pa.array([row["position"] for row, _ in kept], pa.int64())
     for word in range(scan.signature.words):
         columns[f"s{word}"] = pa.array([signature[word] for _, signature in kept], pa.int64())
-    sketched = _sketched(plan, scan)
+    sketched, kinds = _sketched(plan, scan), _projected_kinds(plan, scan)
     for i, column in enumerate(scan.columns):
         if i in sketched:
             kind, name = sketched[i]
@@ -71,8 +72,30 @@ def tuples_table(plan: Plan, scan: WovenScan, rows: Sequence[Row]) -> pa.Table:
             values = [None if row[name] is None else summary(row[name]) for row, _ in kept]
             columns[f"x{i}"] = pa.array(values, pa.int64())
         else:
-            columns[f"x{i}"] = pa.array([row[column.sql] for row, _ in kept], arrow_type(COLUMNS[column.sql]))
+            kind = kinds.get(column.sql)
+            values = [scalar(column.sql)(row) for row, _ in kept]
+            columns[f"x{i}"] = pa.array(values, pa.bool_() if kind is None else arrow_type(kind))
     return pa.table(columns)
+
+
+def value_of(expression: Expression, row: Row) -> Any:
+    return scalar(expression.sql)(row)
+
+
+def _columns(plan: Plan, stream: str) -> Mapping[str, DataType]:
+    return next(one.columns for one in plan.streams if one.name == stream)
+
+
+def _projected_kinds(plan: Plan, scan: WovenScan) -> dict[str, DataType]:
+    """The types of projected columns by their SQL; what is not told is a condition."""
+    found = dict(_columns(plan, scan.stream))
+    for fed in scan.feeds:
+        one = plan.sets[fed.number]
+        found |= {expression.sql: kind for expression, kind in zip(one.group_by, one.group_types, strict=True)}
+        for planned in one.components:
+            if planned.component.argument is not None and planned.argument_type is not None:
+                found[planned.component.argument.sql] = planned.argument_type
+    return found
 
 
 def taken_of_plan(plan: Plan, rows: Sequence[Row] | Mapping[str, Sequence[Row]], state: State | None = None) -> Taken:
@@ -82,7 +105,7 @@ def taken_of_plan(plan: Plan, rows: Sequence[Row] | Mapping[str, Sequence[Row]],
     for scan in plan.scans:
         own = rows.get(scan.stream, ()) if isinstance(rows, Mapping) else rows
         if isinstance(scan, NativeScan):
-            parts.append(take_partials(plan, scan, partials_table(scan, own), before[scan.stream]))
+            parts.append(take_partials(plan, scan, partials_table(plan, scan, own), before[scan.stream]))
         elif scan.counted_by is None:
             parts.append(take_tuples(plan, scan, tuples_table(plan, scan, own), before[scan.stream]))
     return take_together(parts) if parts else Taken()
@@ -90,9 +113,9 @@ def taken_of_plan(plan: Plan, rows: Sequence[Row] | Mapping[str, Sequence[Row]],
 
 def _signature(signature: Signature, row: Row) -> list[int] | None:
     """The words of a tuple's signature; None if no query wants it. NULL is not satisfied."""
-    if signature.where is not None and row[signature.where.columns[0]] is not True:
+    if signature.where is not None and value_of(signature.where, row) is not True:
         return None
-    satisfied = [row[predicate.columns[0]] is True for predicate in signature.predicates]
+    satisfied = [value_of(predicate, row) is True for predicate in signature.predicates]
     if signature.only_signed and not any(satisfied[: signature.wanting]):
         return None
     words = [satisfied[first : first + SIGNATURE_BITS] for first in range(0, len(satisfied), SIGNATURE_BITS)]
@@ -116,14 +139,14 @@ def _key(value: Any) -> Any:
     return "NaN" if math.isnan(value) else value + 0.0
 
 
-def _field_types(planned: PlannedComponent) -> list[pa.DataType]:
+def field_types(planned: PlannedComponent, columns: Mapping[str, DataType]) -> list[pa.DataType]:
     kind = planned.component.kind
     if kind in ("count", "count(*)"):
         return [pa.int64()]
     assert planned.argument_type is not None
     if kind in _PICKS:
         by = planned.component.by
-        return [pa.int64() if by is None else arrow_type(COLUMNS[str(by.column)]), arrow_type(planned.argument_type)]
+        return [pa.int64() if by is None else arrow_type(columns[str(by.column)]), arrow_type(planned.argument_type)]
     if kind in ("min", "max", "bit_and", "bit_or", "bit_xor"):
         return [arrow_type(planned.argument_type)]
     if kind == "moments":
@@ -146,19 +169,18 @@ def _pick(lowest: bool, by: Sequence[Any], values: Sequence[Any]) -> tuple[Any, 
     return pairs[keys.index((min if lowest else max)(keys))] if pairs else (None, None)
 
 
-def _fields(planned: PlannedComponent, rows: Sequence[Row]) -> tuple[Any, ...]:
+def fields_of(planned: PlannedComponent, rows: Sequence[Row]) -> tuple[Any, ...]:
     kind, where = planned.component.kind, planned.component.where
     if where is not None:
-        rows = [row for row in rows if row[str(where.column)] is True]
+        rows = [row for row in rows if value_of(where, row) is True]
     if kind == "count(*)":
         return (len(rows),)
     assert planned.component.argument is not None
-    values = [row[str(planned.component.argument.column)] for row in rows]
+    values = [value_of(planned.component.argument, row) for row in rows]
     if kind in _PICKS:
         by = planned.component.by
-        return _pick(
-            kind in ("min_by", "first"), [row["tick" if by is None else str(by.column)] for row in rows], values
-        )
+        ranked = [row["tick"] if by is None else value_of(by, row) for row in rows]
+        return _pick(kind in ("min_by", "first"), ranked, values)
     values = [value for value in values if value is not None]
     if kind == "count":
         return (len(values),)

@@ -12,7 +12,7 @@ from support.compare import rows_of
 from support.native import taken_of_plan
 from windloom.model import LandmarkWindow, Query
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, carry, step
 from windloom.rounds.lateness import Late, Lateness
@@ -57,7 +57,7 @@ def plan_of(queries: Mapping[str, Query], options: PlanOptions | None = None) ->
 
 @lru_cache(maxsize=64)
 def _plan(queries: tuple[Query, ...], options: PlanOptions) -> Plan:
-    return make_plan({"s": STREAM}, queries, TYPES, options)
+    return make_plan({"s": STREAM}, queries, TYPES, options, Known())
 
 
 def run_rounds(rounds: Sequence[Round], options: PlanOptions | None = None, history_ticks: int = 0) -> Run:

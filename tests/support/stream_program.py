@@ -1,16 +1,17 @@
 """A program that runs one stream until its files are read: started, killed and started again by the kill test.
 
-python -m support.stream_program FOLDER PLACEMENT
+python -m support.stream_program FOLDER PLACEMENT [SINK=TARGET …]
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from support.files import follow
-from windloom import Loom
+from windloom import Loom, sink
 from windloom.durable.shards import pieces
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming import Handle
@@ -35,7 +36,15 @@ GUEST = f"SELECT {_GUEST_ROWS} FROM trades [RANGE 60 s SLIDE 20 s] GROUP BY symb
 GUEST_EVERY, MOST_GUESTS = 3, 2
 
 
-def start(spark: SparkSession, folder: Path, placement: str = "driver", *, finish: bool) -> Handle:
+def start(
+    spark: SparkSession,
+    folder: Path,
+    placement: str = "driver",
+    sinks: Mapping[str, str] | None = None,
+    *,
+    finish: bool,
+) -> Handle:
+    """`sinks` are more than Parquet, by name, with their targets."""
     loom = Loom(spark)
     loom.stream("trades", follow(spark, folder / "in"), time="ts", delay="30 seconds")
     for name, text in QUERIES.items():
@@ -48,6 +57,7 @@ def start(spark: SparkSession, folder: Path, placement: str = "driver", *, finis
             change_queries(handle, done.round)
 
     handle = loom.start(
+        ["parquet", *(sink(*one) for one in (sinks or {}).items())],
         path=folder / "out",
         checkpoint=folder / "checkpoint",
         trigger={"availableNow": True},
@@ -77,7 +87,9 @@ def change_queries(handle: Handle, round: int) -> None:
 def main() -> int:
     conf = {"spark.sql.shuffle.partitions": "2"}
     spark = local_session(cores=2, memory="1g", app="windloom-kill", conf=conf)
-    start(spark, Path(sys.argv[1]), sys.argv[2], finish=False).await_termination()
+    _, folder, placement, *others = sys.argv
+    sinks = {name: target for name, _, target in (one.partition("=") for one in others)}
+    start(spark, Path(folder), placement, sinks, finish=False).await_termination()
     return 0
 
 

@@ -17,8 +17,8 @@ from windloom.calibration.kernels import Tell, thread_seconds
 from windloom.calibration.step import Synthetic, read_all
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.estimate import estimate_set
-from windloom.optimizer.stages import Known, PlanOptions, make_plan
-from windloom.plan.identity import SetIdentity
+from windloom.optimizer.known import Known
+from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.physical import Plan
 from windloom.testing.workload import divisor_windows
 
@@ -77,10 +77,8 @@ def check(constants: Constants, quick: bool, tell: Tell) -> list[Outcome]:
 
 def plan_of(one: Synthetic, strategy: str, technique: str, constants: Constants | None = None) -> Plan:
     queries = one.queries()
-    known = Known(constants, {SetIdentity.of_query(queries[0]): one.observed})
-    return make_plan(
-        {"s": one.stream}, queries, one.types, PlanOptions(strategy, "pairs", technique, "native"), known=known
-    )
+    options = PlanOptions(strategy, "pairs", technique, "native")
+    return make_plan({"s": one.stream}, queries, one.types, options, Known(constants, one.estimates))
 
 
 def step_seconds(plan: Plan, one: Synthetic, constants: Constants) -> float:

@@ -30,9 +30,10 @@ from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.calibrated import answer_terms, columns_of
 from windloom.optimizer.cost.fit import Fit, fit
 from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
+from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
+from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan
 from windloom.plan.scans import NativeScan
-from windloom.plan.statistics import Observed
 from windloom.rounds import Answers, RoundInput, State, step
 from windloom.rounds.cells import coarsen, read_partials
 from windloom.rounds.frontiers import all_closed
@@ -67,8 +68,11 @@ class Synthetic:
         return self.groups * self.slices * mean
 
     @property
-    def observed(self) -> Observed:
-        return Observed(int(self.tuples), self.groups, float(self.slices))
+    def estimates(self) -> Estimates:
+        rate, groups = Mean(self.tuples / self.slices, 1), Mean(float(self.groups), 1)
+        own = SetEstimate(Mean(1.0, 1), groups, Mean(self.filled * self.groups, 1))
+        stream = StreamEstimate(rate, Mean(float(self.slices), 1))
+        return Estimates({"s": stream}, {SetIdentity.of_query(self.queries()[0]): own})
 
     def queries(self) -> list[Query]:
         pairs = [one.split() for one in self.aggregates]

@@ -23,7 +23,7 @@ from windloom.model import (
     WindowedStream,
 )
 from windloom.model.time import TICKS_PER_SECOND
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.cost.calibrated import columns_of
 from windloom.optimizer.cost.fit import Fit, fit
 from windloom.plan.physical import Plan
@@ -99,7 +99,7 @@ def _plan(one: Weaving) -> Plan:
     length = one.seconds * TICKS_PER_SECOND
     query = Query("q", WindowedStream("s", TimeWindow(length, length)), None, grouping, made, outputs, None, "")
     types = {ExpressionKey("s", name): kind for name, kind in columns.items()}
-    return make_plan({"s": stream}, [query], types, PlanOptions(intake="woven"))
+    return make_plan({"s": stream}, [query], types, PlanOptions(intake="woven"), Known())
 
 
 def _tuples(one: Weaving, scan: WovenScan, count: int) -> pa.Table:

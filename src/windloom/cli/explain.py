@@ -27,6 +27,12 @@ from windloom.errors import WindloomError
 @click.option("--query", default=None, metavar="NAME", help="Show only this query, in full.")
 @click.option("--all", "every", is_flag=True, help="Show every query, however many there are.")
 @click.option("--sharing", is_flag=True, help="Show costs, what sharing saves, and why it does not save more.")
+@click.option(
+    "--checkpoint",
+    default=None,
+    metavar="DIR",
+    help="Plan with what the rounds of a stream observed: its checkpoint.",
+)
 @click.option("--what-if", "added", default=None, metavar="TEXT", help="Show what one more query would cost.")
 @click.option(
     "--cost",
@@ -48,6 +54,7 @@ def explain(
     query: str | None,
     every: bool,
     sharing: bool,
+    checkpoint: str | None,
     added: str | None,
     cost: str,
     form: str,
@@ -68,6 +75,8 @@ def explain(
     form = "json" if as_json else form
     check_plan_options(strategy, slicing, technique, intake)
     loom = open_loom(catalog, streams, cores, memory, conf)
+    if checkpoint is not None:
+        loom.learn(checkpoint)
     options = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
     if added is not None:
         if query is not None or sharing or cost != "seconds" or form == "svg":

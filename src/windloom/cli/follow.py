@@ -13,6 +13,7 @@ import click
 
 from windloom.cli.options import load_loom, paths_of, showing_progress
 from windloom.cli.rounds import RoundView, view_of
+from windloom.cli.sinks import sink_choices, sink_options
 from windloom.cli.tables import arrow_lines
 from windloom.errors import WindloomError
 
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
 
 #: How often the main thread checks whether the stream has ended or should stop.
 _LOOK_SECONDS = 0.2
+#: Options whose values have another name than they.
+_OPTIONS = {"sinks": "--sink", "sink_settings": "--sink-option"}
 
 
 def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of streams. None has a default value, so that a given one can be refused without --follow."""
+    command = sink_options(command)
     for option in (
         click.option(
             "--handover",
@@ -68,7 +72,7 @@ def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--follow",
             is_flag=True,
-            help="Answer files as they appear, until Ctrl-C; the options up to --handover need it.",
+            help="Answer files as they appear, until Ctrl-C; the options up to --sink-patience need it.",
         ),
     ):
         command = option(command)
@@ -78,7 +82,7 @@ def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def refuse_without_follow(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if value:
-            option = "--" + name.replace("_", "-")
+            option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
             raise WindloomError(
                 f"{option} is for streams",
                 "without --follow the given data is read once, and all windows are answered",
@@ -110,6 +114,8 @@ class FollowOptions:
         history: tuple[str, ...],
         handover: str | None,
         untimed: str | None,
+        sinks: tuple[str, ...],
+        sink_settings: tuple[str, ...],
         **others: Any,
     ) -> FollowOptions:
         from windloom.engine.streaming.options import StreamOptions, parse_instant
@@ -127,8 +133,8 @@ class FollowOptions:
         StreamOptions.of(**chosen, snapshot_rounds=1)
         if handover is not None:
             parse_instant("--handover", handover)
-        sink = {"sink": "live"} if out is None else {"sink": "parquet", "path": out}
-        start = {**chosen, **sink, "checkpoint": checkpoint, "handover": handover}
+        sink = sink_choices(sinks, sink_settings, out, checkpoint)
+        start = {**chosen, "sink": sink, "checkpoint": checkpoint, "handover": handover}
         return cls(streams, history, out, checkpoint, files, start)
 
 
@@ -167,7 +173,7 @@ def follow_streams(
             click.echo(loom.explain("json" if as_json else "text", **plan))
             return
         with view_of(as_json) as view:
-            handle = loom.start(**options.start, **plan, history=history or None, progress=view.show)
+            handle = loom.start(**options.start, **plan, history=history or None, progress=view.show, waiting=view.wait)
             wait_for_end(handle, asked, view)
     _conclude(handle, view, options, was_asked=asked.is_set(), as_json=as_json)
 
@@ -208,7 +214,7 @@ def _conclude(handle: Handle, view: RoundView, options: FollowOptions, *, was_as
     lines = [f"{'stopped' if was_asked else 'ended'}: {view.totals}"]
     if options.out is not None:
         lines.append(f"answers are in {options.out}; manifest.json lists its tables")
-    elif not as_json:
+    elif "live" in options.start["sink"] and not as_json:
         lines += _latest(handle)
     if options.start["finish"] and not was_asked:
         lines.append("every window is answered; later tuples would be late")

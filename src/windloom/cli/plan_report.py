@@ -21,13 +21,13 @@ from windloom.optimizer.auto import asked_by_all, calibrated_problem, choose_tre
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.cost.omega import cost_name, omega
 from windloom.optimizer.cost.paper import PaperCost, costed_techniques
+from windloom.optimizer.known import Known, set_statistics
 from windloom.optimizer.sharing.incremental import Incremental
 from windloom.optimizer.sharing.loads import WindowColumns
 from windloom.optimizer.sharing.problem import SharingProblem
 from windloom.optimizer.sharing.registry import Strategy, find_strategy
-from windloom.optimizer.stages import Known, set_statistics
 from windloom.plan.physical import PartialSet, PlannedComponent
-from windloom.plan.statistics import statistics_of
+from windloom.plan.statistics import assumed_statistics
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.registry import find_slicing
 
@@ -93,7 +93,7 @@ def workload_problem(
         name = "recalculate" if technique == "auto" else technique  # the papers' own: Panes
         model = PaperCost((cost_name(name, asked.family),), rate or DEFAULT_EVENTS_PER_SECOND)
         return SharingProblem(windows, find_slicing(slicing), model)
-    constants, statistics = load_constants(), statistics_of(rate, False, False, None)
+    constants, statistics = load_constants(), assumed_statistics(rate)
     components = (PlannedComponent(COUNT_STAR, None), asked)
     every = (asked_by_all(asked, technique, constants),)
     return windows_problem(windows, components, every, find_slicing(slicing), statistics, constants)
@@ -110,7 +110,7 @@ def sharing_of_set(
         model = PaperCost(techniques, rate or DEFAULT_EVENTS_PER_SECOND)
         problem = SharingProblem(tuple(query.window for query in queries), find_slicing(slicing), model)
         return Sharing(name, names, problem, rate, rate_from, partial_set.statistics.pace)
-    statistics = set_statistics(stream, queries[0], Known())
+    statistics = set_statistics(stream, queries, Known())
     constants = load_constants().scaled(statistics.pace)
     groupings = len(partial_set.group_by)
     problem = calibrated_problem(

@@ -17,9 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from windloom.engine.running.delivery import SinkWait
     from windloom.engine.running.progress import RoundProgress
 
 _RECENT = 10
+_STOPS = "Ctrl-C stops after the current round"
+#: Of the attempts to give a round to a sink that is down, those that a line tells of, after the first.
+_SAID_EVERY = 10
 #: A terminal narrower than this shows the essential columns only.
 _WIDE = 140
 
@@ -58,12 +62,14 @@ class Totals:
 
 
 class RoundView(Protocol):
-    """Shows rounds. `show` is called by the thread that ran the round."""
+    """Shows rounds, and what one waits for. Both are called by the thread that runs the round."""
 
     totals: Totals
     is_read: bool  # False when whoever read the lines has gone
 
     def show(self, done: RoundProgress) -> None: ...
+
+    def wait(self, wait: SinkWait | None) -> None: ...
 
     def say(self, line: str) -> None: ...
 
@@ -99,6 +105,12 @@ class _LineView:
             # Otherwise Python complains when it flushes the rest at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
+    def wait(self, wait: SinkWait | None) -> None:
+        if wait is None:
+            self.say("it is back, and the round goes on")
+        elif wait.attempts == 1 or wait.attempts % _SAID_EVERY == 0:
+            self.say(str(wait))
+
     def say(self, line: str) -> None:
         click.echo(f"… {line}", err=True)
 
@@ -108,13 +120,16 @@ class _LiveView:
         self.totals, self.is_read = Totals(), True
         self._live, self._is_wide = live, is_wide
         self._recent: deque[RoundProgress] = deque(maxlen=_RECENT)
-        self._said = "Ctrl-C stops after the current round"
+        self._said = _STOPS
         self._draw()
 
     def show(self, done: RoundProgress) -> None:
         self.totals.add(done)
         self._recent.append(done)
         self._draw()
+
+    def wait(self, wait: SinkWait | None) -> None:
+        self.say(_STOPS if wait is None else str(wait))
 
     def say(self, line: str) -> None:
         self._said = line

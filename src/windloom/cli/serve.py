@@ -20,6 +20,7 @@ from windloom.cli.options import (
     stream_option,
 )
 from windloom.cli.rounds import view_of
+from windloom.cli.sinks import sink_options
 from windloom.errors import WindloomError
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("catalog", type=click.Path())
 @stream_option
 @_stream_options
+@sink_options
 @_place_options
 @_limit_options
 @plan_options
@@ -175,8 +177,8 @@ def _serve(
         loom, rejected = _load(catalog, options, session, strict=strict)
         rounds, out = Relay(), Path(str(options.out))
         with stop_signals() as asked, view_of(as_json=False) as view:
-            rounds.connect(view.show)
-            handle = loom.start(**options.start, **plan, progress=rounds)
+            rounds.connect(view.show, view.wait)
+            handle = loom.start(**options.start, **plan, progress=rounds, waiting=rounds.wait)
             with serving(handle, loom.streams, out, rounds, place, listening, tokens, limits, rejected):
                 _say_where(place, handle, rejected)
                 wait_for_end(handle, asked, view)

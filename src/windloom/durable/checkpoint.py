@@ -3,10 +3,11 @@
 | file                        | what                                                 | written                       |
 |-----------------------------|------------------------------------------------------|-------------------------------|
 | `windloom.json`             | the streams it belongs to                            | once                          |
-| `plans/000000007.json`      | queries, options and trees of a plan version         | when queries change           |
+| `plans/000000007.json`      | queries, options, trees, estimates of a plan version | when queries change           |
 | `begun/000000042.json`      | which plan version the round runs with               | before the round runs         |
 | `log/000000042.arrow`       | the round's partials: the truth                      | before anything is answered   |
-| `commits/000000042.json`    | the round's progress; where it is, the round is done | after the sinks have its rows |
+| `commits/000000042.json`    | the round's progress, and what it observed; where it | after the sinks have its rows |
+|                             | is, the round is done                                |                               |
 | `snapshots/000000040.state` | the state after a round, to read fewer logs again    | now and then                  |
 
 A round that has begun and is not committed runs again, with the same plan. Its `begun` and `log` may be damaged (a
@@ -27,12 +28,16 @@ from windloom.durable.identity import differences, identity_of
 from windloom.durable.logs import RoundLog
 from windloom.durable.records import PlanRecord, read_record, write_record
 from windloom.durable.snapshots import Snapshot
+from windloom.durable.statistics import read_observed
 from windloom.durable.storage import Storage, this_process
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
+from windloom.plan.observed import RoundObserved
 from windloom.rounds.state import State
 
 IDENTITY = "windloom.json"
+#: Commits of so many rounds are always kept, because they hold what the rounds have observed.
+LEAST_COMMITS = 32
 #: The number of snapshots that are always kept, so that there is another one if one is damaged.
 LEAST_SNAPSHOTS = 2
 
@@ -67,6 +72,18 @@ class Checkpoint:
         except BaseException:
             storage.unlock()
             raise
+
+    @classmethod
+    def read_only(cls, storage: Storage, place: str) -> Checkpoint:
+        """To look at what it holds, also while a stream writes to it."""
+        data = storage.read(IDENTITY)
+        if data is None:
+            raise WindloomError(
+                f"there is no checkpoint at '{place}'",
+                f"it has no file '{IDENTITY}'",
+                "give the directory that a stream was started with: loom.start(checkpoint=…)",
+            )
+        return cls(storage, str(read_record("checkpoint", IDENTITY, data, _RESTORE)["id"]))
 
     def close(self) -> None:
         self._storage.unlock()
@@ -194,6 +211,10 @@ class Checkpoint:
         hint = "nothing needs it but the record of progress: go on without"
         return None if data is None else read_record("commit", _name("commits", round), data, hint)
 
+    def recent_observed(self, most: int) -> list[RoundObserved]:
+        """What the newest rounds observed, oldest first, as far as it is kept."""
+        return [read_observed(one["observed"]) for one in self.recent_progress(most) if "observed" in one]
+
     def recent_progress(self, most: int) -> list[dict[str, Any]]:
         """The progress of the newest rounds, oldest first; damaged records are left out, as nothing needs them."""
         found = []
@@ -250,7 +271,7 @@ class Checkpoint:
         # Older snapshots first: one that stays must find all logs after it.
         self._drop("snapshots", kept[0])
         self._drop("log", covered + 1)
-        self._drop("commits", covered + 1)
+        self._drop("commits", min(covered + 1, self.last_committed - LEAST_COMMITS + 1))
         # The plan of `covered` is that of the snapshot, or an older one; plan versions grow with the rounds.
         self._drop("begun", covered)
         oldest = self.begun(covered)

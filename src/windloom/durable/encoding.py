@@ -6,7 +6,7 @@ step, so a late update to an older slice, or a plan that changes technique, find
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,8 @@ from windloom.aggregates.user_defined import restored
 from windloom.durable.cells import read_cells, write_cells
 from windloom.durable.framing import frame_bytes, read_frame
 from windloom.durable.positions import read_positions, write_positions
-from windloom.plan.physical import Plan
+from windloom.plan.physical import Plan, PlannedComponent
+from windloom.rounds.cells import Cells
 from windloom.rounds.state import Cut, History, State
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
@@ -36,12 +37,23 @@ def restored_state(state: State, plan: Plan) -> State:
     """A decoded state with the plan's definitions of aggregates, of which a file has but the columns."""
     cells = dict(state.cells)
     for one in plan.sets:
-        held, components = cells.get(one.number), one.components
-        if held is not None and any(planned.component.own is not None for planned in components):
-            pairs = zip(components, held.lifted, strict=True)
-            lifted = (part if planned.component.own is None else restored(planned, part) for planned, part in pairs)
-            cells[one.number] = replace(held, lifted=tuple(lifted))
+        held = cells.get(one.number)
+        if held is not None:
+            cells[one.number] = _restored(held, one.components)
     return replace(state, cells=cells)
+
+
+def restored_folds(data: bytes, plan: Plan) -> dict[int, Cells]:
+    """The folds of joins, by place in the plan, that were encoded as the cells of a state."""
+    return {number: _restored(one, plan.joins[number].components) for number, one in decode(data).cells.items()}
+
+
+def _restored(cells: Cells, components: Sequence[PlannedComponent]) -> Cells:
+    if all(planned.component.own is None for planned in components):
+        return cells
+    pairs = zip(components, cells.lifted, strict=True)
+    lifted = (part if planned.component.own is None else restored(planned, part) for planned, part in pairs)
+    return replace(cells, lifted=tuple(lifted))
 
 
 def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -7,7 +7,7 @@ cells. A round that ran in shards on executors has neither, but notes of what it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from windloom.plan.scans import WovenScan
 from windloom.rounds.behind import Behind
 from windloom.rounds.lateness import before_round
 from windloom.rounds.round_input import RoundInput
+from windloom.rounds.scanned import Scanned
 from windloom.rounds.state import State
 from windloom.rounds.taken import Taken
 from windloom.rounds.weaving import read_tuples, weave
@@ -52,7 +53,7 @@ class RoundLog:
             scan = plan.scans[number]
             assert isinstance(scan, WovenScan), "only woven scans leave tuples"
             if not any(fed.number in cells for fed in scan.feeds):
-                closed = before_round(plan, state)[scan.stream].closed
+                closed = before_round(plan, state)[scan.stream].frontier
                 cells |= weave(plan, scan, read_tuples(plan, scan, table), closed)
         return self.input.taking(replace(self.input.taken, cells=cells))
 
@@ -91,6 +92,8 @@ class RoundLog:
             "first": dict(given.first),
             "idle": sorted(given.idle),
             "untimed": dict(self.untimed),
+            "events": dict(given.events),
+            "scanned": {str(number): asdict(one) for number, one in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
         }
         return frame_bytes("log", body, blobs)
@@ -110,4 +113,6 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
     behind = {number: Behind.from_table(table_of(blobs[f"behind {number}"])) for number in about["behind"]}
     rows = None if about["rows"] is None else read_positions(about["rows"], blobs)
     idle = frozenset(about["idle"])
-    return RoundInput(Taken(cells, behind), about["frontiers"], about["seen"], about["first"], rows, idle)
+    scanned = {int(number): Scanned(**one) for number, one in about.get("scanned", {}).items()}
+    taken = Taken(cells, behind, scanned)
+    return RoundInput(taken, about["frontiers"], about["seen"], about["first"], rows, idle, about.get("events", {}))

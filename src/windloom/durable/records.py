@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from windloom.durable.framing import frame_bytes, read_frame
+from windloom.durable.statistics import read_estimates, read_ongoing, write_estimates, write_ongoing
+from windloom.plan.estimates import Estimates
+from windloom.plan.statistics import Ongoing
 
 
 def write_record(kind: str, body: Mapping[str, Any]) -> bytes:
@@ -20,9 +23,11 @@ def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """What is needed to make a plan again: `queries` by name, `options`, and which queries share a tree.
+    """What is needed to make a plan again: `queries` by name, `options`, which queries share a tree, and `estimates`.
 
     `intakes` says, by stream, how tuples are taken in: the logs of its rounds may hold tuples as they were projected.
+    `estimates` and `ongoing` are what rounds had shown when it was made: with them the same
+    techniques are chosen again.
 
     It holds from `from_round` on, until a record with a higher version does. `declared` are the queries as the program
     that started the stream had them: at the next start, what the program itself has changed is told from what was
@@ -37,6 +42,8 @@ class PlanRecord:
     declared: Mapping[str, str] = field(default_factory=dict)
     intakes: Mapping[str, str] = field(default_factory=dict)
     aggregates: Mapping[str, str] = field(default_factory=dict)  # that users defined: the fields of their values
+    estimates: Estimates = field(default_factory=Estimates)
+    ongoing: Ongoing = field(default_factory=Ongoing)
 
     def starting(self, round: int) -> PlanRecord:
         """The same record, holding from another round on."""
@@ -57,6 +64,8 @@ class PlanRecord:
             "declared": dict(self.declared),
             "intakes": dict(self.intakes),
             "aggregates": dict(self.aggregates),
+            "estimates": write_estimates(self.estimates),
+            "ongoing": write_ongoing(self.ongoing),
         }
         return write_record("plan", body)
 
@@ -75,4 +84,7 @@ class PlanRecord:
             body["declared"],
             body["intakes"],
             body["aggregates"],
+            # Records of earlier versions have none of these.
+            read_estimates(body.get("estimates", {})),
+            read_ongoing(body.get("ongoing")),
         )

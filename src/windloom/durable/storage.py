@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import io
 import os
+import shutil
 import socket
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -143,8 +145,12 @@ class LocalStorage:
             first = os.pread(handle, 4096, 0).decode(errors="replace").strip()
             os.close(handle)
             raise refuse_second(str(self.root), first or "another process") from None
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, owner.encode(), 0)
+        try:
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, owner.encode(), 0)
+        except OSError as error:
+            os.close(handle)
+            raise _failed("write", path, error) from error
         self._lock = handle
         _locked_here[root] = owner
 
@@ -215,7 +221,23 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
+def full_disk(path: Path) -> StorageError:
+    """What to say when there is no room for a file: which disk it is, and how large."""
+    place = next((one for one in (path, *path.parents) if one.exists()), Path("/"))
+    fact = os.strerror(errno.ENOSPC)
+    with suppress(OSError):
+        used = shutil.disk_usage(place)
+        fact += f": {used.free / 2**20:,.1f} MiB of {used.total / 2**20:,.0f} MiB are free where '{place}' is"
+    return StorageError(
+        f"the disk is full: cannot write '{path}'",
+        fact,
+        "make room, then start again with the same checkpoint: nothing is lost",
+    )
+
+
 def _failed(what: str, path: Path, error: OSError) -> StorageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return full_disk(path)
     return StorageError(
         f"cannot {what} '{path}'",
         str(error.strerror or error),

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-import numpy as np
-
 from windloom.durable import PlanRecord, Recovered
 from windloom.durable.journal import NoJournal
 from windloom.engine.results import DriverResults, ExecutorResults, Results, RunStats, StoredResults
@@ -22,9 +20,7 @@ from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.held import HeldAnswers
 from windloom.engine.sinks.store import ParquetStore
 from windloom.engine.sinks.tables import AnswerTables
-from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.physical import Plan
-from windloom.plan.statistics import Observed, regularity_of
 from windloom.rounds import State
 from windloom.rounds.windows.landmark import landmark_streams
 from windloom.spark.answers.shard_job import SparkShardJobs
@@ -94,7 +90,7 @@ class _Run:
             if self.store is None
             else StoredResults(self.spark, self.plan, stats, self.store.tables)
         )
-        results.observed = _observed(self.plan, ran.outcome)
+        results.observed = ran.outcome.observed
         return results
 
     def on_executors(self, shards: int) -> Results:
@@ -113,16 +109,19 @@ class _Run:
             told = {"partials and answers": seconds["partials"] + seconds["shards"]}
             if self.store is not None:
                 stats = self._stats(ran, {**told, "write": seconds["answers"]})
-                return StoredResults(self.spark, self.plan, stats, self.store.tables)
-            assert held.wide is not None
-            scope.pop_all()  # the results hold the frame now
-            return ExecutorResults(self.spark, self.plan, self._stats(ran, told), held.wide)
+                results: Results = StoredResults(self.spark, self.plan, stats, self.store.tables)
+            else:
+                assert held.wide is not None
+                scope.pop_all()  # the results hold the frame now
+                results = ExecutorResults(self.spark, self.plan, self._stats(ran, told), held.wide)
+        results.observed = ran.outcome.observed
+        return results
 
     def _loop(self, placement: Placement, held: HeldAnswers, listeners: Listeners) -> RoundLoop:
         sink = held if self.store is None else self.store
         recovered = Recovered(State(), None, None, 0)
         return RoundLoop(
-            lambda _: self.plan, self._journal, recovered, placement, [sink], self.tables, listeners=listeners
+            lambda _: self.plan, self._journal, recovered, placement, {"run": sink}, self.tables, listeners=listeners
         )
 
     @property
@@ -147,15 +146,3 @@ class _Run:
             placement=ran.progress.placement,
             seconds={"plan": self.planning_seconds, **seconds},
         )
-
-
-def _observed(plan: Plan, outcome: Outcome) -> dict[int, Observed]:
-    """What later plans are predicted with."""
-    found = {}
-    for number, cells in outcome.cells.items():
-        if len(cells):
-            seconds = float(np.max(cells.starts) - np.min(cells.starts)) / TICKS_PER_SECOND
-            tuples, slices = outcome.counts.tuples[number], plan.sets[number].edges.edges_per_second * seconds
-            regularity = regularity_of(tuples, len(cells), cells.groups * slices)
-            found[number] = Observed(tuples, cells.groups, seconds, regularity)
-    return found

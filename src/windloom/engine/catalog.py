@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 from windloom.aggregates import FUNCTIONS
 from windloom.engine.declare import make_stream
+from windloom.engine.join_types import check_join
 from windloom.errors import WindloomError
-from windloom.language import expression_type, parse_catalog, parse_query
+from windloom.language import expression_type, joined_type, parse_catalog, parse_query
 from windloom.language.functions import why_refused
 from windloom.model.aggregate import UserDefined
 from windloom.model.expression import Expression, ExpressionKey
+from windloom.model.join import Join
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
@@ -28,6 +30,7 @@ from windloom.spark.frames import (
     expression_types,
     has_usual_types,
     is_function,
+    joined_frame,
 )
 
 
@@ -41,6 +44,7 @@ class Registry:
         self.aggregates: dict[str, UserDefined] = {}
         self._frames: dict[str, DataFrame] = {}
         self._types: dict[ExpressionKey, DataType] = {}
+        self._joins: dict[str, Join] = {}  # by their relation: what its expressions are evaluated on
         self._checked: set[Query] = set()
         self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ only in their windows
 
@@ -70,7 +74,8 @@ class Registry:
         self.streams[name], self._frames[name], self.queries = made, frame, queries
         # What was derived from a declaration may not hold for the data.
         self._checked = {query for query in self._checked if name not in query.streams}
-        self._types = {key: kind for key, kind in self._types.items() if key.relation != name}
+        stale = {name, *(relation for relation, join in self._joins.items() if name in join.streams)}
+        self._types = {key: kind for key, kind in self._types.items() if key.relation not in stale}
         return made
 
     def add_aggregate(self, own: UserDefined) -> None:
@@ -168,15 +173,8 @@ class Registry:
 
     def types(self) -> dict[ExpressionKey, DataType]:
         """The types of all expressions, from the data if there is any, otherwise from the declaration."""
-        missing: dict[str, list[Expression]] = {}
-        for query in self.queries.values():
-            for expression in query.expressions:
-                key = query.key_of(expression)
-                if key not in self._types:
-                    missing.setdefault(key.relation, []).append(expression)
         with suppress(WindloomError):  # checked again below, query by query, to name the one that is wrong
-            for stream, expressions in missing.items():
-                self._learn_types(stream, expressions)
+            self._learn_types(self.queries.values())
             self._check_all_outputs()
         for query in self.queries.values():
             self._check(query)
@@ -187,8 +185,7 @@ class Registry:
         if query in self._checked:
             return
         try:
-            unknown = [one for one in query.expressions if query.key_of(one) not in self._types]
-            self._learn_types(query.source.stream, unknown)
+            self._learn_types([query])
             outputs = OutputsOfTypes(query, *_check_query_types(query, self._types))
             if self._must_ask(outputs):
                 check_outputs(self._session(), outputs)
@@ -216,26 +213,51 @@ class Registry:
         having = query.having is not None and kinds[-1] is not None and kinds[-1].kind not in CONDITIONS
         return having or None in kinds
 
-    def _learn_types(self, stream: str, expressions: list[Expression]) -> None:
+    def _learn_types(self, queries: Iterable[Query]) -> None:
+        """Finds the types of all their expressions that are not known yet."""
+        missing: dict[str, dict[Expression, None]] = {}
+        for query in queries:
+            if query.join is not None:
+                self._joins[query.join.relation] = query.join
+            for relation, expression in query.evaluated:
+                if ExpressionKey(relation, expression.sql) not in self._types:
+                    missing.setdefault(relation, {})[expression] = None
+        for relation, expressions in missing.items():
+            self._learn_types_of(relation, list(expressions))
+
+    def _learn_types_of(self, relation: str, expressions: list[Expression]) -> None:
         """Finds types from the columns and our own rules, and the others from Spark, in one analysis."""
-        columns = self.streams[stream].columns
+        aliases, streams = self._sources(relation)
+        by_rule = all(self._has_usual_types(stream.name) for stream in streams)
         unknown = []
-        by_rule = self._has_usual_types(stream) if expressions else False
         for one in expressions:
-            kind = columns[one.column] if one.column is not None else None
-            if kind is None and by_rule:
-                kind = expression_type(one, columns)
+            kind = None
+            if relation in self.streams:
+                kind = streams[0].columns[one.column] if one.column is not None else None
+                kind = expression_type(one, streams[0].columns) if kind is None and by_rule else kind
+            elif by_rule or one.column is not None:
+                kind = joined_type(one, aliases, streams)
             if kind is None:
                 unknown.append(one)
             else:
-                self._types[ExpressionKey(stream, one.sql)] = kind
-        if not unknown:
-            return
-        frame = self._frames.get(stream)
-        if frame is None:
-            frame = empty_frame(self._session(), self.streams[stream])
-        for sql, kind in expression_types(frame, unknown).items():
-            self._types[ExpressionKey(stream, sql)] = kind
+                self._types[ExpressionKey(relation, one.sql)] = kind
+        if unknown:
+            frames = [self._frame(stream) for stream in streams]
+            frame = frames[0] if relation in self.streams else joined_frame(list(zip(aliases, frames, strict=True)))
+            for sql, kind in expression_types(frame, unknown).items():
+                self._types[ExpressionKey(relation, sql)] = kind
+
+    def _frame(self, stream: Stream) -> DataFrame:
+        """The data of a stream, or an empty frame with its columns."""
+        frame = self._frames.get(stream.name)
+        return empty_frame(self._session(), stream) if frame is None else frame
+
+    def _sources(self, relation: str) -> tuple[list[str], list[Stream]]:
+        """The aliases and streams of a relation, which is a stream or a join of several."""
+        if relation in self.streams:
+            return [relation], [self.streams[relation]]
+        sides = self._joins[relation].sides
+        return [side.alias for side in sides], [self.streams[side.source.stream] for side in sides]
 
     def _has_data(self, query: Query) -> bool:
         return all(stream in self._frames for stream in query.streams)
@@ -277,6 +299,8 @@ def _check_query_types(query: Query, types: dict[ExpressionKey, DataType]) -> tu
                 f"it is of type {kind}",
                 "compare it with something",
             )
+    if query.join is not None:
+        check_join(query.join, query, types)
     for one in query.aggregates:
         if one.by is not None:
             one.check_by(types[query.key_of(one.by)])

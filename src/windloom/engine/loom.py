@@ -10,11 +10,13 @@ from time import perf_counter
 from typing import Any
 
 from windloom.aggregates.define import REQUIRED, define_aggregate
+from windloom.durable import Checkpoint, LocalStorage
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
 from windloom.engine.costs import check_cost, cost_view, picture_of
 from windloom.engine.notebook import Picture
 from windloom.engine.results import Results, unknown_query
+from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.sinks.registry import SinkChoice
 from windloom.engine.streaming.handle import Handle
@@ -29,11 +31,13 @@ from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
 from windloom.plan.costs import SharingReport
-from windloom.plan.identity import SetIdentity
+from windloom.plan.estimates import Estimates
+from windloom.plan.memory import Memory, estimates_of
 from windloom.plan.physical import Plan
-from windloom.plan.statistics import Observed
+from windloom.plan.statistics import Ongoing
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.session.local import local_session
+from windloom.spark.sources.storage import absolute_place, is_remote, storage_at
 from windloom.spark.verification.verify import Verification, verify_query
 
 #: Called with a line of text when a stage of a long run begins.
@@ -62,7 +66,9 @@ class Loom:
         self._registry = Registry(lambda: self.spark)
         self._plans: dict[PlanOptions, Plan] = {}
         self._last: Results | None = None
-        self._observed: dict[SetIdentity, Observed] = {}
+        # A run has seen all there is, so earlier ones do not count. Sets that it did not have keep what they showed.
+        self._estimates = Estimates()
+        self._ongoing: Ongoing | None = None
         self._tables: dict[str, WideTable] = {}
 
     @classmethod
@@ -171,7 +177,7 @@ class Loom:
                     "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
                 )
             types = self._registry.types()
-            self._plans[options] = make_plan(self.streams, self.queries.values(), types, options, known=self._known())
+            self._plans[options] = make_plan(self.streams, self.queries.values(), types, options, self._known())
         return self._plans[options]
 
     def explain(
@@ -289,13 +295,19 @@ class Loom:
         snapshot_rounds: int = 10,
         placement: str = "driver",
         shards: int | None = None,
+        sink_patience: str | timedelta | None = None,
         progress: Callable[[RoundProgress], None] | None = None,
+        waiting: Callable[[SinkWait | None], None] | None = None,
     ) -> Handle:
         """Answer every query over the registered streaming DataFrames, round by round, exactly once.
 
-        `sink` is "parquet" (to `path`), "memory", "live" (the latest answer of every group), a function that is called
-        with a DataFrame and the round's number, or several of these. All that must survive a crash is under
-        `checkpoint`: start again with the same one, and the stream goes on where it was.
+        `sink` is "parquet" or "delta" (to `path`), "memory", "live" (the latest answer of every group), a sink with
+        options (`windloom.sink("postgres", url)`), a function that is called with a DataFrame and the round's number,
+        or several of these. All that must survive a crash is under `checkpoint`: start again with the same one, and the
+        stream goes on where it was.
+
+        A round waits for a sink that is down, for `sink_patience` (10 minutes); then the stream fails, and nothing is
+        lost. `waiting` is called when a round waits, at every attempt, and with None when it goes on.
 
         `history` is a batch DataFrame that is answered before the stream; with `handover`, an instant, it counts up to
         there and the stream from there on. `keep` says how long past input is kept for questions and later queries.
@@ -315,6 +327,7 @@ class Loom:
             snapshot_rounds=snapshot_rounds,
             placement=placement,
             shards=shards,
+            sink_patience=sink_patience,
         )
         return start_stream(
             self.spark,
@@ -328,7 +341,24 @@ class Loom:
             handover=None if handover is None else parse_instant("handover", handover),
             tables=dict(self._tables),
             progress=progress,
+            learned=self._estimates.without_rounds(),
+            waiting=waiting,
         )
+
+    def learn(self, checkpoint: str | Path) -> None:
+        """Make plans with what the rounds of a stream have observed, as its checkpoint holds it.
+
+        The stream may be running. Nothing runs here; `explain` then shows the plan that rounds like the last ones get.
+        """
+        place = absolute_place(checkpoint)
+        storage = storage_at(self.spark, place) if is_remote(place) else LocalStorage(Path(place))
+        held = Checkpoint.read_only(storage, place)
+        memory, newest = Memory(), held.newest_plan()
+        for seen in held.recent_observed(memory.rounds):
+            memory.add(seen)
+        self._estimates = memory.estimates(trends=True).before(self._estimates)
+        self._ongoing = None if newest is None else newest.ongoing
+        self._plans.clear()
 
     def what_if(
         self,
@@ -348,7 +378,7 @@ class Loom:
         query = self._registry.bind(name, text)
         before = self.plan(strategy, slicing, technique, intake) if self.queries else None
         types = self._registry.types()
-        after = make_plan(self.streams, [*self.queries.values(), query], types, options, known=self._known())
+        after = make_plan(self.streams, [*self.queries.values(), query], types, options, self._known())
         return compare_plans(before, after, query, self._known().in_force())
 
     def verify(self, name: str, results: Results | None = None) -> Verification:
@@ -359,24 +389,20 @@ class Loom:
         if name not in self.queries:
             raise unknown_query(name, list(self.queries))
         results = results or self._last or self.run()
-        query = self.queries[name]
-        stream = query.source.stream
-        frame = self._registry.frames(results.plan)[stream]
-        return verify_query(query, self.streams[stream], frame, results.arrow(name))
+        frames = self._registry.frames(results.plan)
+        return verify_query(self.queries[name], self.streams, frames, results.arrow(name))
 
     def _known(self) -> Known:
-        return Known(observed=dict(self._observed))
+        return Known(estimates=self._estimates, ongoing=self._ongoing)
 
     def _report(self, plan: Plan) -> SharingReport:
         return report_sharing(plan, self._known().in_force())
 
     def _learn(self, results: Results) -> None:
         """Keeps the rates and groups that the run observed; later predictions use them."""
-        seen = {
-            one.identity: results.observed[one.number] for one in results.plan.sets if one.number in results.observed
-        }
-        if any(self._observed.get(key) != one for key, one in seen.items()):
-            self._observed.update(seen)
+        estimates = estimates_of(results.observed).before(self._estimates)
+        if estimates != self._estimates:
+            self._estimates = estimates
             self._plans.clear()
 
     def _changed(self) -> None:

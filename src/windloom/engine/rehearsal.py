@@ -23,6 +23,7 @@ from windloom.kernels.techniques.registry import TECHNIQUES, allowed
 from windloom.optimizer.auto import contenders
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.cost.omega import cost_name
+from windloom.rounds.joins.example import fold_examples
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.session.archive import archive_path, can_archive, draft_of
 from windloom.spark.session.java import JavaHome, find_java
@@ -107,6 +108,11 @@ def techniques(spark: SparkSession) -> None:
             TECHNIQUES[name].evaluate(cells, bounds, lanes, queries, family.empty(len(lanes)))
 
 
+def folds(spark: SparkSession) -> None:
+    """Every kernel that folds sides of joins."""
+    fold_examples()
+
+
 def sharing(spark: SparkSession) -> None:
     """Plans of windows that do not line up, with and without a search."""
     loom = _loom(_trades(spark), {})
@@ -122,6 +128,7 @@ AREAS: tuple[tuple[str, Callable[[SparkSession], None]], ...] = (
     ("picks and lists of values", lists_of_values),
     ("kinds of windows", kinds_of_windows),
     ("techniques", techniques),
+    ("folds of joins", folds),
     ("sharing", sharing),
     ("streams", rounds_of_streams),
 )

@@ -15,8 +15,8 @@ from windloom.engine.sinks.finishing import PORTION_ROWS, PORTION_SHAPES, Finish
 from windloom.errors import WindloomError, near_names
 from windloom.model.query import Query
 from windloom.plan.expressions import why_spark
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
-from windloom.plan.statistics import Observed
 from windloom.rounds import Block
 from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import DataFrame, SparkSession
@@ -85,7 +85,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         self._spark = spark
         self.plan = plan
         self.stats = stats
-        self.observed: Mapping[int, Observed] = {}  # by number of the partial set, where the driver saw it
+        self.observed = RoundObserved()  # what later plans are predicted with
         self.tables: Mapping[str, AnswerTable] = {}  # the wide tables that were declared
         self._shape_of = {planned.name: planned.shape for planned in plan.queries}
 
@@ -107,7 +107,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
             return with_utc(pa.concat_tables(collected(self[name], f"query '{name}'")))
 
     def grouping(self, name: str) -> list[str]:
-        return [one.name for one in self.plan.find(name)[2].query.group_by]
+        return [one.name for one in self.plan.query(name).query.group_by]
 
     def table(self, name: str) -> pa.Table:
         """A wide table that was declared with `loom.table`: the latest window of every query, one row per key."""
@@ -212,7 +212,7 @@ class ExecutorResults(Results):
 
     def unpersist(self) -> None:
         """Frees the memory and disk that hold the answers."""
-        self._wide.frame.unpersist()
+        self._wide.unpersist()
 
 
 class StoredResults(Results):

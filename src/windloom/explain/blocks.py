@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windloom.model.stream import Stream
-from windloom.plan.physical import PartialSet, PlannedQuery, Tree
+from windloom.plan.physical import Member, PartialSet, Tree
 from windloom.plan.scans import Scan
 
 MARGIN = 28.0
@@ -48,7 +48,7 @@ class Row:
     """One line of the last column: a query, or all queries of a tree with the same window."""
 
     box: Box
-    queries: tuple[PlannedQuery, ...]
+    queries: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class TreeBlock:
     colour: str
     card: Box
     rows: tuple[Row, ...]
-    rest: tuple[PlannedQuery, ...]
+    rest: tuple[Member, ...]
     rest_box: Box
     hidden: tuple[Tree, ...]
 

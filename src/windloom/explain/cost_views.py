@@ -130,7 +130,7 @@ class PaperView:
         return f"cost {approx}{number(found.total)} operations/s of event time: {parts}"
 
     def set_facts(self, partial_set: PartialSet) -> Iterator[Fact]:
-        reading = len(partial_set.trees) * self._plan.events_per_second(partial_set)
+        reading = len(partial_set.trees) * partial_set.statistics.stream_rate
         yield "cost", f"{number(reading)} operations/s to read tuples, once for every tree"
 
     def tree_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
@@ -162,7 +162,7 @@ class PaperView:
         return ""
 
     def query_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
-        yield "reading", f"{number(self._plan.events_per_second(partial_set))} events/s, once for the tree"
+        yield "reading", f"{number(partial_set.statistics.stream_rate)} events/s, once for the tree"
         yield "its tree", self._tree_text(partial_set, tree)
         if len(tree.queries) > 1:
             cost = self._costs.trees[partial_set.number, tree.number].cost / len(tree.queries)
@@ -180,7 +180,7 @@ class PaperView:
         }
 
     def set_json(self, partial_set: PartialSet) -> Json:
-        reading = len(partial_set.trees) * self._plan.events_per_second(partial_set)
+        reading = len(partial_set.trees) * partial_set.statistics.stream_rate
         combining = sum(self._costs.trees[partial_set.number, tree.number].cost for tree in partial_set.trees)
         return {"total": reading + combining, "read": reading}
 

@@ -8,7 +8,7 @@ from typing import Any
 from windloom.explain.labels import tree_name
 from windloom.explain.lines import one_line, shorten
 from windloom.model.figures import count
-from windloom.plan.graph import AnswerNode, Node, PlanGraph, ScanNode, SetNode, StreamNode, TreeNode, graph_of
+from windloom.plan.graph import AnswerNode, FoldNode, Node, PlanGraph, ScanNode, SetNode, StreamNode, TreeNode, graph_of
 from windloom.plan.physical import Plan
 
 _ARROW = " → "
@@ -67,6 +67,8 @@ def _name(plan: Plan, node: Node) -> str:
             )
         case TreeNode(partial_set=partial_set, tree=tree):
             return tree_name(plan, partial_set, tree)
+        case FoldNode():
+            return "fold"
     return node.id
 
 
@@ -87,6 +89,8 @@ def _place(node: Node) -> dict[str, Any]:
             return {"set": partial_set.number}
         case TreeNode(partial_set=partial_set, tree=tree):
             return {"set": partial_set.number, "tree": tree.number}
+        case FoldNode(planned=join):
+            return {"join": join.name}
         case AnswerNode(planned=planned):
             return {"query": planned.name, "shape": planned.shape}
     return {}

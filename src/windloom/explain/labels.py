@@ -10,7 +10,7 @@ from windloom.model.figures import count, number
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.windows import Window
-from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Tree
+from windloom.plan.physical import Member, PartialSet, Plan, PlannedComponent, PlannedJoin, Tree
 
 _COMPONENT_WIDTH = 40
 
@@ -42,7 +42,7 @@ def counting(partial_set: PartialSet) -> str | None:
     return f"tuples of each {keys} in order of time" if keys else "all tuples in order of time"
 
 
-def techniques(partial_set: PartialSet, tree: Tree, queries: Iterable[PlannedQuery]) -> str:
+def techniques(partial_set: PartialSet, tree: Tree, queries: Iterable[Member]) -> str:
     """Which technique answers each component that these queries of the tree ask for."""
     if not partial_set.window.is_sliced:
         return "none: a window is one cell"
@@ -83,8 +83,11 @@ def windows_of_a_tuple(windows: Iterable[Window]) -> str:
     )
 
 
-def answer_text(planned: PlannedQuery) -> str:
+def answer_text(planned: Member | PlannedJoin) -> str:
     """Columns of the answer, and which rows are reported."""
+    if planned.query.is_side:
+        kept = ", ".join(component_name(str(part)) for part in planned.query.keeps)
+        return f"{kept} by {', '.join(one_line(each.name) for each in planned.query.group_by)}, for folds of joins"
     text = output_text(planned.query)
     having = planned.query.having
     return text if having is None else f"{text} HAVING {one_line(spelled_out(planned.query, having.sql))}"

@@ -44,7 +44,7 @@ from windloom.explain.labels import tree_name
 from windloom.explain.lines import one_line
 from windloom.explain.partners import asked
 from windloom.plan.graph import PlanGraph, ScanNode, SetNode, StreamNode, graph_of, set_id, stream_id
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+from windloom.plan.physical import Member, PartialSet, Plan, Tree
 
 #: Named rows, trees and sets in one picture; the rest is drawn as thin lines, or counted.
 MANY_ROWS, MANY_TREES, MANY_SETS = 40, 24, 12
@@ -164,18 +164,18 @@ def _kept(size: int, share: int) -> int:
     return size if size <= share else share - 1
 
 
-def _bundles(tree: Tree, by_window: bool) -> list[tuple[PlannedQuery, ...]]:
+def _bundles(tree: Tree, by_window: bool) -> list[tuple[Member, ...]]:
     """A tree's queries by length of their windows; those with the same window together when there are many."""
     ordered = _by_length(tree.queries)
     if not by_window:
         return [(planned,) for planned in ordered]
-    groups: dict[object, list[PlannedQuery]] = {}
+    groups: dict[object, list[Member]] = {}
     for planned in ordered:
         groups.setdefault(planned.query.window, []).append(planned)
     return [tuple(group) for group in groups.values()]
 
 
-def _by_length(queries: Iterable[PlannedQuery]) -> list[PlannedQuery]:
+def _by_length(queries: Iterable[Member]) -> list[Member]:
     return sorted(queries, key=lambda planned: (planned.query.window, planned.name))
 
 
@@ -239,8 +239,8 @@ class _Builder:
         tree: Tree | None,
         name: str,
         colour: str,
-        bundles: list[tuple[PlannedQuery, ...]],
-        rest: tuple[PlannedQuery, ...],
+        bundles: list[tuple[Member, ...]],
+        rest: tuple[Member, ...],
         hidden: tuple[Tree, ...],
         top: float,
     ) -> tuple[TreeBlock, float]:
@@ -296,7 +296,7 @@ def strip_height(trees: int) -> float:
     return 24.0 if trees == 1 else 16.0 + 3.0 + STRIP_ROW * min(trees, SHOWN_STRIP_TREES)
 
 
-def rest_lines(rest: Sequence[PlannedQuery]) -> tuple[int, float]:
+def rest_lines(rest: Sequence[Member]) -> tuple[int, float]:
     """How many thin lines stand for the unnamed queries, and the distance between them."""
     lines = min(len(rest), int(REST_HEIGHT))
     return lines, min(_REST_PITCH, max(1.0, REST_HEIGHT / max(1, lines)))

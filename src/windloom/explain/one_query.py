@@ -12,11 +12,12 @@ from windloom.explain.lines import fact, listing, one_line, wrapped
 from windloom.explain.partners import Sharing, apart, sharing
 from windloom.explain.scans import fed_text
 from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
+from windloom.explain.statistics import origin_text
 from windloom.model.figures import count, number
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND, format_duration
 from windloom.plan.expressions import why_spark
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+from windloom.plan.physical import Member, PartialSet, Plan, PlannedQuery, Tree
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.registry import find_slicing
 
@@ -45,10 +46,10 @@ def _text_lines(text: str) -> Iterator[str]:
         yield from wrapped(one_line(line), indent, indent + "  ")
 
 
-def _path(plan: Plan, partial_set: PartialSet, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
+def _path(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member) -> Iterator[str]:
     yield "Path"
-    rate, source = plan.rate_of(plan.stream(partial_set.stream))
-    events = f"{number(rate)} events/s ({source})"
+    rate, origin = plan.rate_of(plan.stream(partial_set.stream))
+    events = f"{number(rate)} events/s ({origin_text(origin)})"
     yield from fact("stream", f"{one_line(partial_set.stream)}, {events}")
     where = "every tuple" if partial_set.where is None else f"tuples where {one_line(partial_set.where.sql)}"
     yield from fact("→ scan", fed_text(plan, partial_set))
@@ -57,7 +58,7 @@ def _path(plan: Plan, partial_set: PartialSet, tree: Tree, planned: PlannedQuery
     yield from fact("→ tree", f"{tree_name(plan, partial_set, tree)} of {count(len(tree.queries), 'query', 'queries')}")
     yield from fact("", f"{rate_text(partial_set, tree.edges)}; {techniques(partial_set, tree, [planned])}")
     yield from fact("→ answer", f"window_start, window_end, {answer_text(planned)}")
-    if not planned.query.is_plain:
+    if isinstance(planned, PlannedQuery) and not planned.query.is_plain:
         yield from fact("", _evaluation(plan, planned))
 
 
@@ -69,7 +70,7 @@ def _evaluation(plan: Plan, planned: PlannedQuery) -> str:
     return f"evaluated by Spark, in one job with other such queries: Windloom does not evaluate {one_line(why)} itself"
 
 
-def _windows(plan: Plan, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
+def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[str]:
     window = planned.query.window
     yield "Windows"
     yield from fact("window", f"{window}: {window.intervals_text()}")
@@ -78,14 +79,14 @@ def _windows(plan: Plan, tree: Tree, planned: PlannedQuery) -> Iterator[str]:
     mean = "" if slices.is_integer() else ", on average"
     spanned = f"{about(tree.edges)}{number(slices)} slices of its tree{mean}"
     yield from fact("a window", window.slices_text(spanned))
-    stream = planned.query.source.stream
+    stream = planned.query.stream
     delay = plan.stream(stream).delay_ticks
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
     watermark = f"the watermark of {one_line(stream)} ({latest})"
     yield from fact("reported", f"once {watermark} passes {window.passed_text}")
 
 
-def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: PlannedQuery, shared: Sharing) -> Iterator[str]:
+def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, shared: Sharing) -> Iterator[str]:
     yield "Shares"
     yield from fact("partials", f"of set {partial_set.number} with {_others(shared.in_set)}")
     slices = f"of {tree_name(plan, partial_set, tree)} with {_others(shared.in_tree)}"
@@ -117,7 +118,7 @@ def _others(how_many: int) -> str:
     return "nobody" if how_many == 0 else count(how_many, "other query", "other queries")
 
 
-def _cost(plan: Plan, partial_set: PartialSet, tree: Tree, planned: PlannedQuery, costs: CostView) -> Iterator[str]:
+def _cost(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, costs: CostView) -> Iterator[str]:
     window = planned.query.window
     own, rest = _own_edges(plan, planned.query), _edges_without(plan, tree, planned.query)
     measure = measure_of(partial_set)

@@ -12,7 +12,7 @@ from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.figures import count, share
 from windloom.model.query import Query
 from windloom.plan.identity import Difference
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+from windloom.plan.physical import Member, PartialSet, Plan, Tree
 from windloom.slicing.edges import weaveability
 
 _SHOWN_COMPONENTS = 3
@@ -77,7 +77,7 @@ def sharing(plan: Plan) -> dict[str, Sharing]:
     return found
 
 
-def _used(queries: Iterable[PlannedQuery]) -> Counter[Component]:
+def _used(queries: Iterable[Member]) -> Counter[Component]:
     return Counter(part for planned in queries for part in used_components(planned.query))
 
 

@@ -44,10 +44,11 @@ from windloom.explain.lines import one_line
 from windloom.explain.partners import Sharing, shares_text, sharing
 from windloom.explain.scans import scan_notes, scan_title, scan_way
 from windloom.explain.slices import cut_text, measure_of, rate_text, repeats, slice_id_text
+from windloom.explain.statistics import origin_text
 from windloom.explain.strip import draw_strip
 from windloom.explain.window_lines import TimeAxis, draw_window
 from windloom.model.figures import count, number
-from windloom.plan.physical import Plan, PlannedQuery, Tree
+from windloom.plan.physical import Member, Plan, PlannedJoin, Tree
 
 _STYLE = ".wl-q:hover .wl-hit{fill-opacity:.07}.wl-q:hover .wl-thread{stroke-opacity:1;stroke-width:2.5}"
 
@@ -77,7 +78,7 @@ class _Picture:
         height = draw_legend(self.canvas, self.plan, self.layout)
         return self.canvas.document(WIDTH, height, title, style=_STYLE)
 
-    def _header(self, queries: list[PlannedQuery]) -> str:
+    def _header(self, queries: Sequence[Member | PlannedJoin]) -> str:
         plan, canvas = self.plan, self.canvas
         trees = list(plan.trees)
         title = (
@@ -112,7 +113,7 @@ class _Picture:
 
     def _stream(self, block: StreamBlock) -> None:
         stream, box, canvas = block.stream, block.card, self.canvas
-        rate, given = self.plan.rate_of(stream)
+        rate, origin = self.plan.rate_of(stream)
         for scan in block.scans:
             self._scan(scan)
         for own in block.sets:
@@ -120,13 +121,13 @@ class _Picture:
         members = windows_over(self.plan, stream)
         windows = sum(window.windows_per_tuple or 0.0 for window in members)
         detail = f"a tuple lies in {windows_of_a_tuple(members)}, all queries together"
-        title = f"stream {stream.name}\n{number(rate)} events/s ({given})\n{detail}"
+        title = f"stream {stream.name}\n{number(rate)} events/s ({origin_text(origin)})\n{detail}"
         with canvas.group(title):
             canvas.rect(box.x, box.y, box.width, box.height, "#334155", radius=8)
             room = box.width - 28
             canvas.text(box.x + 14, box.y + 25, one_line(stream.name), 14, PAPER, room=room, bold=True)
             canvas.text(box.x + 14, box.y + 44, f"{number(rate)} events/s", 11.5, "#e2e8f0", room=room)
-            canvas.text(box.x + 14, box.y + 59, given, 10.5, "#cbd5e1", room=room)
+            canvas.text(box.x + 14, box.y + 59, origin.source, 10.5, "#cbd5e1", room=room)
             shown = f"{number(windows)} {'window' if windows == 1 else 'windows'} per tuple"
             canvas.text(box.x + 14, box.y + 77, shown, 10.5, "#cbd5e1", room=room)
 
@@ -259,7 +260,7 @@ class _Picture:
                 canvas.text(box.x + 4, y + 18, output_text(first.query), 10, FAINT, room=self.axis.left - box.x - 14)
             draw_window(canvas, self.axis, window, y, block.colour, 12)
 
-    def _row_title(self, block: TreeBlock, queries: Sequence[PlannedQuery]) -> str:
+    def _row_title(self, block: TreeBlock, queries: Sequence[Member]) -> str:
         lines = []
         for planned in queries[:8]:
             lines += [f"{one_line(planned.name)}  {planned.query.window}", answer_text(planned)]
@@ -296,7 +297,7 @@ _READ = "#cbd5e1"
 _SOFT = ' stroke-opacity="0.38"'
 
 
-def _brief(planned: PlannedQuery) -> str:
+def _brief(planned: Member) -> str:
     return f"{one_line(planned.name)}  {planned.query.window}  {output_text(planned.query)}"
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from windloom.explain.lines import fact, one_line, shorten
 from windloom.explain.slices import edge_rate, measure_of, slice_id_text
-from windloom.model.figures import count
+from windloom.model.figures import count, share
+from windloom.plan.conditions import conditions_of
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import Fed, NativeScan, Scan, WovenScan, WovenSet
 
@@ -81,12 +82,12 @@ def _head(scan: Scan) -> str:
 def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
     yield _head(scan)
     yield from fact("intake", intake_text(scan))
-    signature = scan.signature
+    signature, shares = scan.signature, _shares(plan, scan)
     if signature.where is not None:
         told = "which all of them imply" if len(scan.feeds) > 1 else "before anything else"
         yield from fact("where", f"{one_line(signature.where.sql)}, {told}")
     bits = [
-        f"bit {bit}: {shorten(one_line(predicate.sql), _SQL_WIDTH)}"
+        f"bit {bit}: {shorten(one_line(predicate.sql), _SQL_WIDTH)}{shares.get(bit, '')}"
         for bit, predicate in enumerate(signature.predicates)
     ]
     yield from _some("signature", bits, "more", everything)
@@ -103,6 +104,18 @@ def _lines(plan: Plan, scan: Scan, everything: bool) -> Iterator[str]:
     if len(scan.feeds) > 1:
         feeds: tuple[Fed | WovenSet, ...] = scan.feeds
         yield from _some("feeds", [_feed(plan, scan, fed) for fed in feeds], "more sets", everything)
+
+
+def _shares(plan: Plan, scan: Scan) -> dict[int, str]:
+    """By bit: the share of tuples that were seen to satisfy its condition."""
+    watched = () if isinstance(scan, NativeScan) else tuple(number for number, _ in scan.watched)
+    number = next((one for one in (*(fed.number for fed in scan.feeds), *watched)), None)
+    seen = {} if number is None else plan.sets[number].statistics.conditions
+    return {
+        bit: f", {share(seen[sql])} of the tuples (observed)"
+        for sql, bit in conditions_of(plan, scan).items()
+        if sql in seen
+    }
 
 
 def _some(label: str, lines: list[str], more: str, everything: bool) -> Iterator[str]:

@@ -5,7 +5,7 @@
     constants        where the constants come from
     total, job       of the whole plan; of starting one Spark job per round
     sets[]           {number, strategy, statistics, scan, partials, merge, total, trees[]}
-      statistics     {tuples_per_second, groups, round_seconds, tuples_per_slice_and_group, sources {…}}
+      statistics     as in the plan
       trees[]        {name, own, answers, techniques {component: seconds}, total, weaveability | null,
                       mergers[] {tree, weaveability, more}}
     queries {name}   {seconds, share, alone, saved, added_edges_per_second, hindrance | null, advice[]}
@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from windloom.explain.labels import tree_name
+from windloom.explain.statistics import statistics_json
 from windloom.plan.costs import QueryShare, SetSeconds, SharingReport
 from windloom.plan.physical import PartialSet, Plan
 
@@ -39,18 +40,10 @@ def sharing_json(plan: Plan, report: SharingReport) -> Json:
 
 
 def _set(plan: Plan, partial_set: PartialSet, costs: SetSeconds, report: SharingReport) -> Json:
-    known = partial_set.statistics
     return {
         "number": partial_set.number,
         "strategy": partial_set.strategy,
-        "statistics": {
-            "tuples_per_second": known.events_per_second,
-            "groups": known.groups,
-            "round_seconds": known.round_seconds,
-            "regularity": known.regularity,
-            "tuples_per_slice_and_group": known.events_per_second / (partial_set.edges.edges_per_second * known.groups),
-            "sources": {"rate": known.rate_source, "groups": known.groups_source, "round": known.round_source},
-        },
+        "statistics": statistics_json(partial_set),
         "scan": costs.scan,
         "partials": costs.partials,
         "merge": costs.merge,

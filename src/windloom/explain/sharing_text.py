@@ -9,11 +9,12 @@ from windloom.explain.cost_views import SecondsView, work
 from windloom.explain.labels import strategy_name, techniques, tree_name
 from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
 from windloom.explain.slices import TIME, Measure, about, measure_of, rate_text
-from windloom.model.figures import count, number, share, short_duration
+from windloom.explain.statistics import statistics_texts
+from windloom.model.figures import count, number, share
 from windloom.model.query import Query
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.costs import Advice, QueryShare, SetSeconds, SharingReport
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+from windloom.plan.physical import Member, PartialSet, Plan, Tree
 
 _NAME_WIDTH = 28
 _SHOWN_QUERIES = 8
@@ -47,20 +48,13 @@ def _header(plan: Plan, report: SharingReport) -> Iterator[str]:
         yield f"  of this {work(report.seconds.job)} to start a Spark job per round"
 
 
-#: Regularity from which on it is worth telling.
-_EVENLY = 0.5
-
-
 def _set_lines(plan: Plan, partial_set: PartialSet, costs: SetSeconds) -> Iterator[str]:
     known = partial_set.statistics
     yield shorten(f"Set {partial_set.number}: partials of {one_line(partial_set.stream)}", WIDTH)
     strategy = f"{partial_set.strategy}, chosen by predicted time" if plan.strategy == "auto" else partial_set.strategy
     yield from fact("strategy", strategy)
-    groups = "one group" if not partial_set.group_by else f"{number(known.groups)} groups ({known.groups_source})"
-    yield from fact("statistics", f"{number(known.event_rate)} tuples/s ({known.rate_source}), {groups}")
-    length = short_duration(round(known.round_length * TICKS_PER_SECOND))
-    evenly = ", tuples at even distances (measured)" if known.regularity >= _EVENLY else ""
-    yield from fact("", f"a round of {length} ({known.round_source}){evenly}")
+    for label, text in zip(("statistics", ""), statistics_texts(partial_set), strict=True):
+        yield from fact(label, text)
     held = known.events_per_second / (partial_set.edges.edges_per_second * known.groups)
     rate = rate_text(partial_set, partial_set.edges)
     yield from fact(
@@ -140,7 +134,7 @@ def _unit(left: int, right: int) -> int:
 
 
 def _query_lines(
-    queries: tuple[PlannedQuery, ...], slides: dict[str, int], report: SharingReport, measure: Measure
+    queries: tuple[Member, ...], slides: dict[str, int], report: SharingReport, measure: Measure
 ) -> Iterator[str]:
     names = [shorten(one_line(planned.name), _NAME_WIDTH) for planned in queries]
     windows = [str(planned.query.window) for planned in queries]

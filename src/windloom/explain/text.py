@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from windloom.explain.cost_views import CostView
 from windloom.explain.graph_lines import graph_lines
+from windloom.explain.joins import join_lines
 from windloom.explain.labels import (
     answer_text,
     component_name,
@@ -24,9 +25,10 @@ from windloom.explain.one_query import one_query_text
 from windloom.explain.partners import Sharing, asked, shares_text, sharing
 from windloom.explain.scans import fed_text, scan_lines
 from windloom.explain.slices import Measure, about, cut_text, measure_of, repeats
+from windloom.explain.statistics import origin_text, statistics_texts
 from windloom.model.aggregate import COUNT_STAR
 from windloom.model.figures import count, number
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+from windloom.plan.physical import Member, PartialSet, Plan, PlannedSide, Tree
 from windloom.slicing.identify import RegularSlice
 
 #: A tree with more queries shows the first few only, and a set with more trees these many, unless all are asked for.
@@ -46,6 +48,7 @@ def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, quer
     shared = sharing(plan)
     for partial_set in plan.sets:
         lines += ["", *_set_lines(plan, partial_set, costs, shared, all_queries)]
+    lines += join_lines(plan, all_queries)
     return "\n".join(lines) + "\n"
 
 
@@ -64,10 +67,10 @@ def _header(plan: Plan, costs: CostView) -> Iterator[str]:
         return
     yield f"  {costs.plan_text()}"
     for stream in plan.streams:
-        rate, source = plan.rate_of(stream)
+        rate, origin = plan.rate_of(stream)
         windows = windows_of_a_tuple(windows_over(plan, stream))
         name = shorten(one_line(stream.name), _NAME_WIDTH)
-        yield f"  rate of {name}: {number(rate)} events/s ({source})"
+        yield f"  rate of {name}: {number(rate)} events/s ({origin_text(origin)})"
         yield f"  a tuple of {name} lies in {windows}, all queries together"
 
 
@@ -84,6 +87,10 @@ def _set_lines(
     label = "partials"
     for line in _component_lines(partial_set):
         yield from fact(label, line)
+        label = ""
+    label = "statistics"
+    for text in statistics_texts(partial_set):
+        yield from fact(label, text)
         label = ""
     yield from fact("slices" if partial_set.window.is_sliced else "cells", cut_text(partial_set, partial_set.edges))
     if not isinstance(partial_set.slice_id, RegularSlice):
@@ -144,7 +151,7 @@ def _tree_lines(
         yield f"    … and {len(tree.queries) - len(shown):,} more {_SHOW_ALL}"
 
 
-def _span(queries: Iterable[PlannedQuery], measure: Measure) -> str:
+def _span(queries: Iterable[Member], measure: Measure) -> str:
     windows = {planned.query.window for planned in queries}
     ranges = [window.extent_ticks for window in windows if window.extent_ticks is not None]
     slides = [window.slide_ticks for window in windows]
@@ -153,17 +160,18 @@ def _span(queries: Iterable[PlannedQuery], measure: Measure) -> str:
     return text + f"slides {measure.short(min(slides))} to {measure.short(max(slides))}"
 
 
-def _examples(queries: tuple[PlannedQuery, ...]) -> tuple[PlannedQuery, ...]:
+def _examples(queries: tuple[Member, ...]) -> tuple[Member, ...]:
     """The first few, one of every shape before a second of any."""
-    seen: Counter[int] = Counter()
+    seen: Counter[int | None] = Counter()
     ranked = []
     for planned in queries:
-        ranked.append((seen[planned.shape], planned))
-        seen[planned.shape] += 1
+        shape = None if isinstance(planned, PlannedSide) else planned.shape
+        ranked.append((seen[shape], planned))
+        seen[shape] += 1
     return tuple(planned for _, planned in sorted(ranked, key=lambda pair: pair[0])[:_FEW_QUERIES])
 
 
-def _query_lines(queries: tuple[PlannedQuery, ...], tree: str, shared: dict[str, Sharing]) -> Iterator[str]:
+def _query_lines(queries: tuple[Member, ...], tree: str, shared: dict[str, Sharing]) -> Iterator[str]:
     names = [shorten(one_line(planned.name), _NAME_WIDTH) for planned in queries]
     windows = [str(planned.query.window) for planned in queries]
     name_width, window_width = max(map(len, names)), max(map(len, windows))

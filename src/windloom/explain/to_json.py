@@ -5,13 +5,18 @@
                      the choices the plan was made with
     cost             {unit, total, exact; predicted: constants, job; of the papers: read, combine}
     counts           {queries, streams, scans, sets, trees}
-    nodes[]          {id, kind: "stream" | "scan" | "set" | "tree" | "answer", inputs[] of ids, and the stream, scan,
-                      set, tree, query or shape that it is}; every node stands behind its inputs
-    streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "assumed", windows_per_tuple}
+    nodes[]          {id, kind: "stream" | "scan" | "set" | "tree" | "fold" | "answer", inputs[] of ids, and the stream,
+                      scan, set, tree, join, query or shape that it is}; every node stands behind its inputs
+    streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "observed" | "assumed", origin,
+                      windows_per_tuple}
+      origin           {source, rounds, trend}; trend: the share by which the figure changes per round, if that is sure
     scans[]          {number, stream, intake: "woven" | "native", why, where, predicates[], feeds[] {set, bit | null}},
                       woven: columns[]; native: group_by[], components[], edges_per_second
     sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
-                      strategy, cost, edges, slice_id, trees[]}
+                      statistics, strategy, cost, edges, slice_id, trees[]}
+      statistics       {tuples_per_second, stream_events_per_second, selectivity, groups, cells_per_slice,
+                        round_seconds, regularity, spread, tuples_per_slice_and_group,
+                        origins {rate, selectivity, groups, round, evenness}}
       components[]     {name, kind, argument, by, where, type, family, properties[], asked_by}
       edges            {per_second, exact, mean_slice_seconds, composite_slide, composite_slide_ticks, per_composite,
                         classes[] {period_ticks, residue_ticks}}
@@ -24,6 +29,10 @@
                           window {kind: "range" | "landmark" | "rows" | "session", range_ticks, slide_ticks,
                                   offset_ticks, text},
                           shares {slices_with, partials_with, same_window, components {name: {in_tree, in_set}}}}
+    joins[]          {name, text, window, sides[], links[] {parent, child, kind, text}, fold, order[] of links,
+                      executors, answer, having, shape}
+      sides[]          {alias, stream, window, where, group_by[], components[], set, tree, query}; among the queries of
+                        that tree, the side has this name and no shape
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null,
                       evaluated_by: windloom | spark | null, why_spark | null}
 
@@ -41,15 +50,17 @@ from typing import Any
 from windloom.explain.cost_views import CostView
 from windloom.explain.durations import period
 from windloom.explain.graph_lines import graph_json
+from windloom.explain.joins import joins_json
 from windloom.explain.labels import output_text, property_names, spelled_out, tree_name, windows_over
 from windloom.explain.partners import Sharing, asked, sharing
 from windloom.explain.scans import scans_json
 from windloom.explain.slices import mean_slice_ticks, measure_of, slice_id_text
+from windloom.explain.statistics import origin_json, statistics_json
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.expressions import why_spark
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Shape, Tree
+from windloom.plan.physical import Member, PartialSet, Plan, PlannedSide, Shape, Tree
 from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
 
@@ -69,7 +80,7 @@ def explain_json(plan: Plan, costs: CostView) -> Json:
         "technique": plan.technique,
         "cost": costs.plan_json(),
         "counts": {
-            "queries": len(shared),
+            "queries": sum(1 for _ in plan.queries),
             "streams": len(plan.streams),
             "scans": len(plan.scans),
             "sets": len(plan.sets),
@@ -79,17 +90,20 @@ def explain_json(plan: Plan, costs: CostView) -> Json:
         "streams": [_stream(plan, stream) for stream in plan.streams],
         "scans": scans_json(plan),
         "sets": [_set(plan, partial_set, costs, shared) for partial_set in plan.sets],
+        "joins": joins_json(plan),
         "shapes": [_shape(shape) for shape in plan.shapes],
     }
 
 
 def _stream(plan: Plan, stream: Stream) -> Json:
+    rate, origin = plan.rate_of(stream)
     return {
         "name": stream.name,
         "time": stream.time,
         "delay_ticks": stream.delay_ticks,
-        "events_per_second": plan.rate_of(stream)[0],
-        "rate": plan.rate_of(stream)[1],
+        "events_per_second": rate,
+        "rate": origin.source,
+        "origin": origin_json(origin),
         "windows_per_tuple": sum(window.windows_per_tuple or 0.0 for window in windows_over(plan, stream)),
     }
 
@@ -120,6 +134,7 @@ def _set(plan: Plan, partial_set: PartialSet, costs: CostView, shared: dict[str,
             }
             for part in partial_set.components
         ],
+        "statistics": statistics_json(partial_set),
         "strategy": partial_set.strategy,
         "cost": costs.set_json(partial_set),
         "edges": _edges(partial_set.edges),
@@ -145,7 +160,7 @@ def _tree(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shar
     }
 
 
-def _query(planned: PlannedQuery, shared: Sharing) -> Json:
+def _query(planned: Member, shared: Sharing) -> Json:
     query = planned.query
     return {
         "name": query.name,
@@ -159,7 +174,7 @@ def _query(planned: PlannedQuery, shared: Sharing) -> Json:
         },
         "answer": output_text(query),
         "having": _having(query),
-        "shape": planned.shape,
+        "shape": None if isinstance(planned, PlannedSide) else planned.shape,
         "shares": {
             "slices_with": shared.in_tree,
             "partials_with": shared.in_set,

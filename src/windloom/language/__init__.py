@@ -1,7 +1,16 @@
 """CQL: continuous queries and catalogs as text, read into the values of `windloom.model`."""
 
 from windloom.language.catalog import Catalog, CatalogQuery, CatalogStream, parse_catalog
+from windloom.language.joins.types import joined_type
 from windloom.language.result_types import expression_type
 from windloom.language.select import parse_query
 
-__all__ = ["Catalog", "CatalogQuery", "CatalogStream", "expression_type", "parse_catalog", "parse_query"]
+__all__ = [
+    "Catalog",
+    "CatalogQuery",
+    "CatalogStream",
+    "expression_type",
+    "joined_type",
+    "parse_catalog",
+    "parse_query",
+]

@@ -30,6 +30,18 @@ _PLANNED = {
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """How often windows end, and where, modulo that: what sources of one query have in common."""
+
+    slide_ticks: int
+    end_ticks: int
+
+    def offset(self, range_ticks: int) -> int:
+        """The offset with which windows of this range keep the pace."""
+        return (self.end_ticks - range_ticks) % self.slide_ticks
+
+
+@dataclass(frozen=True, slots=True)
 class Duration:
     """A duration as written, and where."""
 
@@ -60,10 +72,15 @@ def make_window(
         raise source.wrap(error, slide.at if slide is not None else length.at) from None
 
 
-def parse_bracket(tokens: Sequence[Token], whole: Span, source: Source) -> Window:
-    """The window of time in the tokens between `[` and `]`."""
+def names_slide(tokens: Sequence[Token]) -> bool:
+    """Whether a bracket says how often its windows end."""
+    return any(is_word(token, "SLIDE", "TUMBLE") for token in tokens)
+
+
+def parse_bracket(tokens: Sequence[Token], whole: Span, source: Source, pace: Pace | None = None) -> Window:
+    """The window of time in the tokens between `[` and `]`; without a SLIDE it keeps the pace, if one is given."""
     if tokens and is_word(tokens[0], "LANDMARK", "UNTIL"):
-        return _landmark(tokens, whole, source)
+        return _landmark(tokens, whole, source, pace)
     for token in tokens:
         planned = _PLANNED.get(token.text.upper())
         if planned is not None and is_word(token, *_PLANNED):
@@ -78,11 +95,22 @@ def parse_bracket(tokens: Sequence[Token], whole: Span, source: Source) -> Windo
     if "RANGE" not in parts:
         raise source.error("the window has no RANGE", whole, FORMS)
     if "SLIDE" not in parts:
-        raise _slide_missing(parts["RANGE"], whole, source)
+        if pace is None:
+            raise _slide_missing(parts["RANGE"], whole, source)
+        return _keeping_pace(source, parts["RANGE"], parts.get("OFFSET"), pace)
     return make_window(source, parts["RANGE"], parts["SLIDE"], parts.get("OFFSET"))
 
 
-def _landmark(tokens: Sequence[Token], whole: Span, source: Source) -> Window:
+def _keeping_pace(source: Source, length: Duration, offset: Duration | None, pace: Pace) -> Window:
+    ticks = length.ticks(source)
+    given = pace.offset(ticks) if offset is None else offset.ticks(source)
+    try:
+        return TimeWindow(ticks, pace.slide_ticks, given)
+    except WindloomError as error:
+        raise source.wrap(error, length.at) from None
+
+
+def _landmark(tokens: Sequence[Token], whole: Span, source: Source, pace: Pace | None) -> Window:
     """`LANDMARK SLIDE 1 hour`, `UNTIL NOW SLIDE 1 hour`, perhaps with an OFFSET."""
     first, rest = tokens[0], tokens[1:]
     if is_word(first, "UNTIL"):
@@ -99,9 +127,12 @@ def _landmark(tokens: Sequence[Token], whole: Span, source: Source) -> Window:
     for other in ("RANGE", "TUMBLE"):
         if other in parts:
             raise source.error(f"a landmark window has no {other}", parts[other].at, _LANDMARK_FORM)
+    offset = parts.get("OFFSET")
     if "SLIDE" not in parts:
-        raise source.error("the window has no SLIDE", whole, f"say how often it is reported: {_LANDMARK_FORM}")
-    slide, offset = parts["SLIDE"], parts.get("OFFSET")
+        if pace is None:
+            raise source.error("the window has no SLIDE", whole, f"say how often it is reported: {_LANDMARK_FORM}")
+        return LandmarkWindow(pace.slide_ticks, pace.offset(0) if offset is None else offset.ticks(source))
+    slide = parts["SLIDE"]
     offset_ticks = 0 if offset is None else offset.ticks(source)
     slide_ticks = slide.ticks(source)
     try:

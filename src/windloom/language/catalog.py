@@ -11,9 +11,10 @@ from sqlglot import Token, TokenType
 
 from windloom.errors import QueryError
 from windloom.language.create_stream import read_stream
-from windloom.language.from_clause import find_from, source_end
+from windloom.language.from_clause import find_from
+from windloom.language.from_sources import read_sources
 from windloom.language.select import read_query
-from windloom.language.tokens import Source, Span, is_name, is_word, tokenize
+from windloom.language.tokens import Source, Span, is_name, is_word, source_end, tokenize
 from windloom.model import Query, Stream, UserDefined
 
 _STATEMENTS = "a statement is CREATE STREAM name (…) TIME column; or CREATE QUERY name AS SELECT …;"
@@ -86,8 +87,8 @@ def parse_catalog(text: str, source: str = "catalog") -> Catalog:
         else:
             query = _read_query_statement(tokens, name, whole, line_ends)
             queries.append(query)
-            if (reads := _stream_read(query)) is not None and ("STREAM", reads.text.lower()) not in places:
-                later_streams.append((query, reads))
+            unknown = (read for read in _streams_read(query) if ("STREAM", read.text.lower()) not in places)
+            later_streams += ((query, read) for read in unknown)
     if not streams and not queries:
         raise whole.error("no CREATE STREAM or CREATE QUERY statement found", Span(0, 1), _STATEMENTS)
     return Catalog(tuple(streams), tuple(queries), source)
@@ -147,12 +148,16 @@ def _read_query_statement(tokens: Sequence[Token], name: Token, source: Source, 
     return CatalogQuery(name.text, source.text[start : body[-1].end + 1], line + 1, column, source, body)
 
 
-def _stream_read(query: CatalogQuery) -> Token | None:
-    """The name after FROM, if there is one."""
-    position = find_from(query._tokens)
-    if position is None or position + 1 >= len(query._tokens):
-        return None
-    return query._tokens[position + 1]
+def _streams_read(query: CatalogQuery) -> list[Token]:
+    """The names after FROM, after JOIN and after commas between sources, whether the query is right or not."""
+    tokens = query._tokens
+    position = find_from(tokens)
+    if position is None:
+        return []
+    try:
+        return [one.stream for one in read_sources(tokens, position, query._source)[0]]
+    except QueryError:
+        return list(tokens[position + 1 : position + 2])
 
 
 def _check_not_read_before(stream: Stream, readers: list[tuple[CatalogQuery, Token]], line: int) -> None:

@@ -26,6 +26,7 @@ class Group:
     """One grouping expression; a select item that is the grouping itself sets `alias`."""
 
     term: Term
+    node: exp.Expr
     named: exp.Expr
     alias: str | None = None
 
@@ -36,7 +37,7 @@ class Group:
 
 def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
     """The window, from the bracket or from a call of window(), and the other grouping expressions."""
-    clause = statement.clause
+    clause = statement.clause.first
     window: Window | None = None
     groups: list[Group] = []
     if clause.bracket is not None and is_row_bracket(clause.bracket):
@@ -45,8 +46,7 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
         window = parse_session_bracket(clause.bracket, clause.bracket_span, statement.source)
     elif clause.bracket is not None:
         window = parse_bracket(clause.bracket, clause.bracket_span, statement.source)
-    group_by = statement.tree.args.get("group")
-    for written in group_by.expressions if group_by else ():
+    for written in _written(statement):
         node = _meant(written, statement)
         if not is_window_call(node):
             _add(node, written, groups, statement)
@@ -62,10 +62,31 @@ def read_group_by(statement: Statement) -> tuple[Window, list[Group]]:
     return window, groups
 
 
+def read_groups(statement: Statement) -> list[Group]:
+    """The grouping expressions of a join, whose windows stand in brackets."""
+    groups: list[Group] = []
+    for written in _written(statement):
+        node = _meant(written, statement)
+        if is_window_call(node):
+            raise no_window_call(written, statement)
+        _add(node, written, groups, statement)
+    return groups
+
+
+def no_window_call(node: exp.Expr, statement: Statement) -> QueryError:
+    hint = "give each stream its own, as in FROM orders [RANGE 1 hour SLIDE 5 minutes] o JOIN clicks [RANGE 1 hour] c"
+    return statement.error("the windows of a join stand in brackets after its streams", node, hint)
+
+
+def _written(statement: Statement) -> list[exp.Expr]:
+    group_by = statement.tree.args.get("group")
+    return list(group_by.expressions) if group_by else []
+
+
 def _check_partition(statement: Statement, groups: list[Group]) -> None:
     """Windows that count the tuples of one key belong to that key."""
     grouped = {group.term.column for group in groups}
-    for token in partition_tokens(statement.clause.bracket or (), statement.source):
+    for token in partition_tokens(statement.clause.first.bracket or (), statement.source):
         column = statement.stream.find_column(token.text)
         if column not in grouped:
             raise statement.source.error(
@@ -118,7 +139,7 @@ def _meant(node: exp.Expr, statement: Statement) -> exp.Expr:
             hint = f"use a position from 1 to {len(statement.items)}, or the name of a column"
             raise statement.error(f"GROUP BY {position}: there is no such column", node, hint)
         return statement.items[position - 1].node
-    if isinstance(node, exp.Column) and len(node.parts) == 1 and statement.stream.find_column(node.name) is None:
+    if isinstance(node, exp.Column) and len(node.parts) == 1 and statement.names.find_node(node) is None:
         item = statement.aliases.get(node.name.lower())
         if item is None and (name := node.name.lower()) in WINDOW_CALLS:
             calls = (each for each in statement.items if is_window_call(each.node))
@@ -139,14 +160,14 @@ def _add(node: exp.Expr, written: exp.Expr, groups: list[Group], statement: Stat
         hint = f"it is of type {kind}; group by its parts, or by to_json({term.sql})"
         raise statement.error(f"cannot group by '{term.column}'", written, hint)
     if all(group.term.sql != term.sql for group in groups):
-        groups.append(Group(term, written))
+        groups.append(Group(term, node, written))
 
 
 def _no_window(statement: Statement) -> QueryError:
     stream = statement.stream
     return statement.source.error(
         "the query has no window",
-        statement.clause.stream,
+        statement.clause.first.stream,
         f"write FROM {stream.name} [RANGE 1 hour SLIDE 1 minute], "
         f"or GROUP BY window({stream.time}, '1 hour', '1 minute')",
     )

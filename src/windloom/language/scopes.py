@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from windloom.aggregates import FUNCTIONS
-from windloom.errors import WindloomError, near_names
+from windloom.errors import QueryError, WindloomError, near_names
 from windloom.language.expressions import Binder, Call
 from windloom.language.functions import CHANGING, why_refused
 from windloom.language.holistic import is_holistic, read_arguments
-from windloom.language.terms import Level, Term, compose
+from windloom.language.terms import Term, all_of, is_not_null
 from windloom.model import Aggregate, Expression, Function, Stream, TypeKind, UserDefined
 from windloom.model.aggregate import find_function
 from windloom.model.scalar import Read
@@ -40,14 +40,14 @@ class Names:
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
         """The column of the stream and the struct fields after it."""
-        if self._is_qualified(parts):
+        if self.is_qualified(parts):
             column = self.stream.find_column(parts[1].name)
             if column is not None:
                 return column, parts[2:]
         column = self.stream.find_column(parts[0].name)
         return None if column is None else (column, parts[1:])
 
-    def _is_qualified(self, parts: list[exp.Identifier]) -> bool:
+    def is_qualified(self, parts: list[exp.Identifier]) -> bool:
         return len(parts) > 1 and parts[0].name.lower() in (name.lower() for name in self.qualifiers)
 
     def _other_qualifier(self, written: str, column: str) -> str:
@@ -58,6 +58,10 @@ class Names:
         if self.stream.find_column(column) is None:
             return ""
         return " or ".join(["write " + column, *(f"{name}.{column}" for name in self.qualifiers)])
+
+    def has_column(self, name: str) -> bool:
+        """Whether a name without a qualifier means a column."""
+        return self.stream.find_column(name) is not None
 
     def find_node(self, node: exp.Expr) -> tuple[str, list[exp.Identifier]] | None:
         """The same for a node that may or may not be a column."""
@@ -87,21 +91,38 @@ class Names:
     def unknown(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder, known: list[str]) -> Exception:
         first = parts[0]
         name = first.name
-        if self._is_qualified(parts):
+        if self.is_qualified(parts):
             first, name = parts[1], parts[1].name
         elif len(parts) > 1 and (hint := self._other_qualifier(name, parts[1].name)):
             return binder.error(f"'{name}' is not the stream of this query", first, hint)
-        if len(parts) == 1 and not first.quoted and name.lower() in CHANGING:
-            refused = why_refused(name.lower(), 0)
-            assert refused is not None
-            return binder.error(refused[0], node, refused[1])
-        if name.lower() in (*WINDOW_COLUMNS, "window"):
-            return binder.error(
-                f"'{name}' cannot be used in an expression yet",
-                first,
-                "window_start and window_end are always the first columns of the result; compute with them there",
-            )
-        return binder.error(f"unknown column '{name}'", first, near_names(name, known))
+        refused = no_column(parts, first, node, binder)
+        return refused or binder.error(f"unknown column '{name}'", first, near_names(name, known))
+
+
+def no_column(parts: list[exp.Identifier], name: exp.Identifier, node: exp.Expr, binder: Binder) -> QueryError | None:
+    """What to say of a name that looks like a column and is something else; None if it is nothing that we know."""
+    lowered = name.name.lower()
+    if len(parts) == 1 and not name.quoted and lowered in CHANGING:
+        refused = why_refused(lowered, 0)
+        assert refused is not None
+        return binder.error(refused[0], node, refused[1])
+    if lowered in (*WINDOW_COLUMNS, "window"):
+        return binder.error(
+            f"'{name.name}' cannot be used in an expression yet",
+            name,
+            "window_start and window_end are always the first columns of the result; compute with them there",
+        )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An aggregate as it is written: its arguments on tuples, and the conditions for a tuple to count."""
+
+    index: int  # among the aggregates of the query
+    node: exp.Expr
+    arguments: tuple[exp.Expr, ...]
+    conditions: tuple[exp.Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +135,7 @@ class RowScope:
     def column(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder) -> Term:
         found = self.names.find(parts)
         name = parts[0].name
-        if found is None and name.lower() in self.names.aliases and len(parts) == 1:
+        if found is None and name.lower() in self.names.aliases and len(parts) == 1 and not self.names.has_column(name):
             hint = f"it is an alias of the select list; {self.place} sees only the columns of the stream"
             raise binder.error(f"unknown column '{name}'", node, hint)
         if found is None:
@@ -136,14 +157,14 @@ class RowScope:
 class GroupScope:
     """Expressions on groups: the select list and HAVING.
 
-    `groupings` maps canonical texts to their index, `aggregates` collects what the query needs, `aliases` are the
-    named select items so far. As in Spark, a column of the stream takes precedence over an alias; in HAVING an alias
-    takes precedence over a column that is not grouped.
+    `groupings` maps canonical texts to their index, `aggregates` collects what the query needs and where it is first
+    written, `aliases` are the named select items so far. As in Spark, a column of the stream takes precedence over an
+    alias; in HAVING an alias takes precedence over a column that is not grouped.
     """
 
     names: Names
     groupings: Mapping[str, int]
-    aggregates: dict[Aggregate, int]
+    aggregates: dict[Aggregate, Asked]
     aliases: dict[str, Term]
     in_having: bool = False
 
@@ -173,16 +194,19 @@ class GroupScope:
         if name == "count" and _is_constant(arguments[0]):
             arguments = []
         terms = [self._on_tuples(one, f"{function}()", binder) for one in arguments]
-        conditions = [] if call.where is None else [self._on_tuples(call.where, "FILTER", binder)]
+        written = [] if call.where is None else [call.where]
+        conditions = [self._on_tuples(one, "FILTER", binder) for one in written]
         label = _listed(function, terms, conditions) + (" IGNORE NULLS" if ignore_nulls else "")
         if ignore_nulls:
-            conditions.append(compose(Level.PREDICATE, terms[0].fit(Level.BIT_OR), " IS NOT NULL"))
-        where = _all_of(conditions)
+            written.append(_is_not_null(arguments[0]))
+            conditions.append(is_not_null(terms[0]))
+        where = all_of(conditions)
         argument, by = [*(one.row_expression() for one in terms), None, None][:2]
         condition = None if where is None else where.row_expression()
         aggregate = Aggregate(name, argument, by, condition, own=own)
         self._check(aggregate, terms, arguments, conditions[:1], call, binder)
-        return self._use(aggregate, _listed(name, terms, [] if where is None else [where]), label)
+        asked = Asked(len(self.aggregates), call.node, tuple(arguments), tuple(written))
+        return self._use(aggregate, asked, _listed(name, terms, [] if where is None else [where]), label)
 
     def _holistic(self, declared: Function, call: Call, binder: Binder) -> Term:
         name, argument, parameters = read_arguments(call.function, call.node, binder)
@@ -197,7 +221,9 @@ class GroupScope:
             spelled = () if declared.spellings.get(call.function) else parameters
             shown = declared.spelled(call.function, term.sql, spelled)
             shown += f" FILTER (WHERE {conditions[0].sql})" if conditions else ""
-        return self._use(aggregate, str(aggregate), shown)
+        written = () if call.where is None else (call.where,)
+        asked = Asked(len(self.aggregates), call.node, (argument,), written)
+        return self._use(aggregate, asked, str(aggregate), shown)
 
     def _check(
         self,
@@ -223,8 +249,8 @@ class GroupScope:
     def _on_tuples(self, node: exp.Expr, place: str, binder: Binder) -> Term:
         return Binder(RowScope(self.names, place), binder.source, binder.place).bind(node)
 
-    def _use(self, aggregate: Aggregate, sql: str, label: str) -> Term:
-        index = self.aggregates.setdefault(aggregate, len(self.aggregates))
+    def _use(self, aggregate: Aggregate, asked: Asked, sql: str, label: str) -> Term:
+        index = self.aggregates.setdefault(aggregate, asked).index
         return Term.of_placeholder(sql, f"__a{index}", label)
 
     def settle(self, term: Term) -> Term:
@@ -272,15 +298,12 @@ def _listed(function: str, arguments: list[Term], conditions: list[Term]) -> str
     return f"{call} FILTER (WHERE {conditions[0].sql})" if conditions else call
 
 
-def _all_of(conditions: list[Term]) -> Term | None:
-    if len(conditions) < 2:
-        return conditions[0] if conditions else None
-    first, second = (one.fit(Level.AND) for one in conditions)
-    return compose(Level.AND, first, " AND ", second)
-
-
 def _is_constant(node: exp.Expr) -> bool:
     """count(1), count('x') and count(true) count tuples, as count(*) does; count(NULL) does not."""
     while isinstance(node, exp.Paren):
         node = node.this
     return isinstance(node, exp.Literal | exp.Boolean) or (isinstance(node, exp.Star) and not any(node.args.values()))
+
+
+def _is_not_null(node: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=exp.Paren(this=node.copy()), expression=exp.Null()))

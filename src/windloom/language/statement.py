@@ -1,4 +1,4 @@
-"""One SELECT taken apart: its stream, its names, its select list, and how to report errors in it."""
+"""One SELECT taken apart: what it reads, its names, its select list, and how to report errors in it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sqlglot import Token, exp
 from windloom.errors import QueryError, near_names
 from windloom.language.expressions import Binder, Scope
 from windloom.language.from_clause import FromClause, cut_from_clause
+from windloom.language.joins.names import JoinNames, joined_names
 from windloom.language.literals import fold_literals
 from windloom.language.scopes import Names
 from windloom.language.syntax import parse_select, span_of
@@ -48,17 +49,25 @@ class Statement:
     """The parts of one SELECT; `aliases` maps lower-case aliases to their items."""
 
     source: Source
-    stream: Stream
     clause: FromClause
     tree: exp.Select
     names: Names
     items: tuple[Item, ...]
     aliases: Mapping[str, Item]
 
+    @property
+    def stream(self) -> Stream:
+        """The stream that it reads; for a join, the columns of all sources."""
+        return self.names.stream
+
+    @property
+    def is_join(self) -> bool:
+        return isinstance(self.names, JoinNames)
+
     def windowed(self, window: Window) -> WindowedStream:
-        """What the query reads, when its window is known."""
-        alias = None if self.clause.alias is None else self.clause.alias.text
-        return WindowedStream(self.stream.name, window, alias)
+        """What a query of one stream reads, when its window is known."""
+        alias = self.clause.first.alias
+        return WindowedStream(self.stream.name, window, None if alias is None else alias.text)
 
     def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
         return self.source.error(message, span_of(node, self._start), hint)
@@ -81,7 +90,7 @@ class Statement:
             return None
         parts = tuple(part.name.lower() for part in node.parts)
         # With GROUP BY window(…) the name `window` means the window, even if a column has that name.
-        if self.stream.find_column(parts[0]) and (self.clause.bracket is not None or parts[0] not in WINDOW_CALLS):
+        if self.names.has_column(parts[0]) and (self.clause.first.bracket is not None or parts[0] not in WINDOW_CALLS):
             return None
         return _WINDOW_REFERENCES.get(parts)
 
@@ -94,15 +103,19 @@ def take_apart(
     tokens: Sequence[Token], source: Source, streams: Mapping[str, Stream], own: Mapping[str, UserDefined]
 ) -> Statement:
     clause = cut_from_clause(tokens, source)
-    stream = _find_stream(clause.stream, streams, source)
+    found = [_find_stream(one.stream, streams, source) for one in clause.sides]
     tree = parse_select(fold_literals(clause.rest, source), source)
     _check_clauses(tree, source, Span.of(clause.rest[:1]))
     items = tuple(_item(node, source, Span.of(clause.rest[:1])) for node in tree.expressions)
     # Of two items with one alias the first is meant; the duplicate is reported when the columns are named.
     aliases = {item.alias.lower(): item for item in reversed(items) if item.alias}
-    qualifiers = tuple(token.text for token in (clause.stream, clause.alias) if token is not None)
-    names = Names(stream, qualifiers, frozenset(aliases), own)
-    return Statement(source, stream, clause, tree, names, items, aliases)
+    if clause.is_join:
+        names: Names = joined_names(clause.sides, found, frozenset(aliases), own, source)
+    else:
+        first = clause.first
+        qualifiers = tuple(token.text for token in (first.stream, first.alias) if token is not None)
+        names = Names(found[0], qualifiers, frozenset(aliases), own)
+    return Statement(source, clause, tree, names, items, aliases)
 
 
 def _find_stream(token: Token, streams: Mapping[str, Stream], source: Source) -> Stream:

@@ -149,6 +149,22 @@ def parse_select(tokens: Sequence[Token], source: Source) -> exp.Select:
     return tree
 
 
+def parse_condition(tokens: Sequence[Token], source: Source) -> exp.Expr:
+    """The syntax tree of a condition that stands alone, as after ON."""
+    first = tokens[0]
+    kinds = {TokenType.SELECT: "SELECT", TokenType.NUMBER: "1", TokenType.WHERE: "WHERE"}
+    before = [
+        Token(kind, text, line=first.line, col=first.col, start=first.start, end=first.end)
+        for kind, text in kinds.items()
+    ]
+    tree = parse_select([*before, *tokens], source)
+    found = tree.args.get("where")
+    if found is None or {key for key, value in tree.args.items() if value} - {"kind", "expressions", "where"}:
+        raise source.error("the condition cannot be read", first, "check it against docs/language.md")
+    node: exp.Expr = found.this
+    return node
+
+
 def _check_tokens(tokens: Sequence[Token], source: Source) -> None:
     for before, token in pairwise([*tokens, Token(TokenType.R_PAREN, "")]):
         kind = token.token_type

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from sqlglot import exp
 
-from windloom.model import Expression
-from windloom.model.scalar import Opaque, Read, Scalar
+from windloom.model import DataType, Expression, TypeKind
+from windloom.model.scalar import Opaque, Read, Scalar, cast
 
 
 class Level(IntEnum):
@@ -73,7 +74,7 @@ class Term:
     def row_expression(self) -> Expression:
         """As an expression over the stream's columns."""
         if self.column is not None:
-            return Expression.of_column(self.column)
+            return Expression(self.sql, (self.column,), self.column)
         return Expression(self.sql, tuple(sorted(self.columns)))
 
     def group_expression(self) -> Expression:
@@ -107,3 +108,24 @@ def comma_separated(terms: list[Term]) -> list[str | Term]:
     for term in terms:
         pieces += [", ", term] if pieces else [term]
     return pieces
+
+
+def all_of(terms: Sequence[Term]) -> Term | None:
+    """The conjunction of conditions, each once; None if there are none."""
+    distinct = list({term.sql: term for term in terms}.values())
+    if len(distinct) < 2:
+        return distinct[0] if distinct else None
+    pieces: list[str | Term] = []
+    for term in distinct:
+        pieces += [" AND ", term.fit(Level.NOT)] if pieces else [term.fit(Level.AND)]
+    return compose(Level.AND, *pieces)
+
+
+def is_not_null(term: Term) -> Term:
+    return compose(Level.PREDICATE, term.fit(Level.BIT_OR), " IS NOT NULL")
+
+
+def cast_term(term: Term, kind: DataType) -> Term:
+    """CAST(term AS kind), written as if a user had written it."""
+    name = f"DECIMAL({kind.precision}, {kind.scale})" if kind.kind is TypeKind.DECIMAL else kind.name.upper()
+    return compose(Level.PRIMARY, "CAST(", term, f" AS {name})", tree=cast(term.tree, kind))

@@ -16,6 +16,8 @@ SPARK = Spark()
 
 _OPENING = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]", TokenType.L_BRACE: "}"}
 _CLOSING = {TokenType.R_PAREN: ")", TokenType.R_BRACKET: "]", TokenType.R_BRACE: "}"}
+#: The same as collections.
+OPEN, CLOSE = tuple(_OPENING), tuple(_CLOSING)
 
 #: Tokens whose text is a value, never a word of the language.
 LITERALS = (
@@ -172,3 +174,18 @@ def is_name(token: Token) -> bool:
 def is_word(token: Token, *words: str) -> bool:
     """Is the token one of these (upper-case) words, unquoted?"""
     return token.token_type not in (*LITERALS, TokenType.IDENTIFIER) and token.text.upper() in words
+
+
+def source_end(tokens: Sequence[Token]) -> Span:
+    """The place just after the last token."""
+    return Span(tokens[-1].end + 1, tokens[-1].end + 2)
+
+
+def closing(tokens: Sequence[Token], index: int) -> int:
+    """Where the bracket that opens here is closed."""
+    depth = 0
+    for stop in range(index, len(tokens)):
+        depth += (tokens[stop].token_type in _OPENING) - (tokens[stop].token_type in _CLOSING)
+        if depth == 0:
+            return stop
+    raise AssertionError("the scanner lets only balanced brackets pass")

@@ -2,6 +2,7 @@
 
 from windloom.model.aggregate import Aggregate, Component, Function, Needs, UserDefined
 from windloom.model.expression import Expression, ExpressionKey
+from windloom.model.join import Join, JoinKind, Link, Side
 from windloom.model.predicate import Predicate, common, conjunction, covers, disjoint, implies
 from windloom.model.query import Grouping, Output, Query
 from windloom.model.signatures import most_signatures
@@ -19,13 +20,17 @@ __all__ = [
     "ExpressionKey",
     "Function",
     "Grouping",
+    "Join",
+    "JoinKind",
     "LandmarkWindow",
+    "Link",
     "Needs",
     "Output",
     "Predicate",
     "Query",
     "RowsWindow",
     "SessionWindow",
+    "Side",
     "Stream",
     "TimeWindow",
     "TypeKind",

@@ -142,6 +142,11 @@ class Component:
     where: Expression | None = None  # the condition that tuples must satisfy to count
     own: UserDefined | None = None  # of a kind that a user defined
 
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions that are evaluated on the tuples of the stream."""
+        return tuple(one for one in (self.argument, self.by, self.where) if one is not None)
+
     def __str__(self) -> str:
         call = self.kind if self.argument is None else f"{self.kind}({_listed(self.argument, self.by)})"
         return _filtered(call, self.where)

@@ -14,7 +14,7 @@ _QUOTED_WORDS = {"true", "false", "null", "not", "current_path"}
 class ExpressionKey:
     """An expression where it is evaluated: the same text has another type on the tuples of another relation."""
 
-    relation: str  # the name of a stream
+    relation: str  # the name of a stream, or the streams of a join with their aliases
     sql: str
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from windloom.model.aggregate import Aggregate, Component
 from windloom.model.expression import Expression, ExpressionKey
+from windloom.model.join import Join, Source
 from windloom.model.predicate import Predicate
-from windloom.model.source import Source
+from windloom.model.source import WindowedStream
 from windloom.model.windows import Window
 
 
@@ -34,7 +36,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One continuous query over one source."""
+    """One continuous query over one source.
+
+    Where the source is a join, expressions are qualified (`o.region`), and `where` is None: its conjuncts are with the
+    sides and links of the join. A *side* is a hidden query that a join asks of one stream: it has no columns, keeps
+    components, and closes its windows with the streams of the join.
+    """
 
     name: str
     source: Source
@@ -45,6 +52,8 @@ class Query:
     having: Expression | None
     text: str
     predicate: Predicate | None = None  # what is known of `where`
+    keeps: tuple[Component, ...] = ()  # of a side: what the fold needs
+    closes_with: tuple[str, ...] = ()  # of a side: all streams of its join
 
     @property
     def window(self) -> Window:
@@ -56,9 +65,30 @@ class Query:
         """The streams it reads."""
         return self.source.streams
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The streams that decide when its windows close."""
+        return self.closes_with or self.source.streams
+
+    @property
+    def is_side(self) -> bool:
+        """Whether it answers a join, and not a user."""
+        return bool(self.closes_with)
+
+    @property
+    def join(self) -> Join | None:
+        """The join that it reads; None if it reads one stream."""
+        return self.source if isinstance(self.source, Join) else None
+
+    @property
+    def stream(self) -> str:
+        """The stream of a query that reads only one, which every query of a partial set does."""
+        assert isinstance(self.source, WindowedStream), "a join has several streams"
+        return self.source.stream
+
     def key_of(self, expression: Expression) -> ExpressionKey:
         """The key of the type of one of its expressions."""
-        return ExpressionKey(self.source.stream, expression.sql)
+        return ExpressionKey(self.source.relation, expression.sql)
 
     @property
     def condition(self) -> Predicate | None:
@@ -75,13 +105,24 @@ class Query:
 
     @property
     def components(self) -> tuple[Component, ...]:
-        return tuple(dict.fromkeys(part for aggregate in self.aggregates for part in aggregate.components))
+        asked = (part for aggregate in self.aggregates for part in aggregate.components)
+        return tuple(dict.fromkeys((*self.keeps, *asked)))
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """Every expression evaluated on the tuples of the stream."""
+        """Every expression evaluated on the tuples of what it reads."""
         found = [grouping.expression for grouping in self.group_by]
         found += [one for aggregate in self.aggregates for one in aggregate.expressions]
+        found += [one for kept in self.keeps for one in kept.expressions]
         if self.where is not None:
             found.append(self.where)
         return tuple(dict.fromkeys(found))
+
+    @property
+    def evaluated(self) -> Iterator[tuple[str, Expression]]:
+        """Every expression that needs a type, with the relation on whose tuples it is evaluated."""
+        for expression in self.expressions:
+            yield self.source.relation, expression
+        for side in () if self.join is None else self.join.sides:
+            for expression in side.expressions:
+                yield side.source.stream, expression

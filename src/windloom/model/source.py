@@ -1,4 +1,4 @@
-"""What a query reads: a stream through a window. A join of such is one more class of source."""
+"""A stream through a window, which is what a plain query reads; `model.join` has the other class of source."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ class WindowedStream:
         """The streams it reads, in the order in which it names them: together they decide when windows close."""
         return (self.stream,)
 
+    @property
+    def relation(self) -> str:
+        """What its expressions are evaluated on, as a name."""
+        return self.stream
+
     def windows_over(self, stream: str) -> tuple[Window, ...]:
         """The windows through which it reads one stream; none if it does not."""
         return (self.window,) if stream == self.stream else ()
@@ -35,7 +40,3 @@ class WindowedStream:
     def __str__(self) -> str:
         text = f"{self.stream} {self.window}"
         return text if self.alias is None else f"{text} AS {self.alias}"
-
-
-#: Every class of source has `window`, `streams` and `windows_over`.
-Source = WindowedStream

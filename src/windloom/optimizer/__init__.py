@@ -1,9 +1,10 @@
 """From queries to a plan: rules first, then the search for what to share, by cost."""
 
 from windloom.optimizer.intake import INTAKES, intakes_of
+from windloom.optimizer.known import Known
 from windloom.optimizer.report import report_sharing
 from windloom.optimizer.sharing.registry import STRATEGIES
-from windloom.optimizer.stages import Known, PlanOptions, make_plan
+from windloom.optimizer.stages import PlanOptions, make_plan
 
 __all__ = [
     "INTAKES",

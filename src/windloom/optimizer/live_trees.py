@@ -11,20 +11,24 @@ from dataclasses import dataclass
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.optimizer.auto import choose_trees
+from windloom.optimizer.known import Known, set_statistics
 from windloom.optimizer.sharing.incremental import DEFAULT_TOLERANCE
 from windloom.optimizer.sharing.incremental_plan import IncrementalPlan
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
-from windloom.optimizer.stages import Known, PlanOptions, Types, by_partial_set, sharing_problem
+from windloom.optimizer.stages import PlanOptions, Types, by_partial_set, sharing_problem
 from windloom.plan.identity import SetIdentity
+from windloom.plan.sides import with_sides
+from windloom.plan.statistics import Statistics, differ
 
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """The plan of a set, and its queries by their numbers in it."""
+    """The plan of a set, its queries by their numbers in it, and the statistics that its costs are predicted with."""
 
     plan: IncrementalPlan
     names: dict[int, str]
+    statistics: Statistics
 
     @property
     def trees(self) -> list[list[str]]:
@@ -38,50 +42,62 @@ class LiveTrees:
         self._streams, self.options, self._epsilon = streams, options, epsilon
         self._followed: dict[SetIdentity, _Followed] = {}
 
-    def follow(self, before: Sequence[Collection[str]], queries: Iterable[Query], types: Types) -> list[list[str]]:
+    def follow(
+        self, before: Sequence[Collection[str]], queries: Iterable[Query], types: Types, known: Known
+    ) -> list[list[str]]:
         """The trees of `queries`; `before` are the trees so far, some of whose queries may be gone."""
         found: list[list[str]] = []
         followed: dict[SetIdentity, _Followed] = {}
-        for members in by_partial_set(queries):
+        for members in by_partial_set(with_sides(queries)):
             identity = SetIdentity.of_query(members[0])
-            followed[identity] = self._follow_set(identity, before, members, types)
+            followed[identity] = self._follow_set(identity, before, members, types, known)
             found += followed[identity].trees
         self._followed = followed
         return found
 
     def _follow_set(
-        self, identity: SetIdentity, before: Sequence[Collection[str]], members: Sequence[Query], types: Types
+        self,
+        identity: SetIdentity,
+        before: Sequence[Collection[str]],
+        members: Sequence[Query],
+        types: Types,
+        known: Known,
     ) -> _Followed:
-        problem = sharing_problem(self._streams[members[0].source.stream], members, types, self.options, Known())
+        stream = self._streams[members[0].stream]
+        problem = sharing_problem(stream, members, types, self.options, known)
+        statistics = set_statistics(stream, members, known)
         wanted = {query.name: query for query in members}
         kept = [[name for name in tree if name in wanted] for tree in before]
         kept = [tree for tree in kept if tree]
         if not kept:
-            return self._full(problem, members)
-        known = self._followed.get(identity)
-        if known is None or not _holds(known, before, wanted):
-            known = self._taken_up(problem, kept, wanted)
-        for number in [number for number, name in known.names.items() if name not in wanted]:
-            known.plan.remove(number)
-            del known.names[number]
-        there = set(known.names.values())
+            return self._full(problem, members, statistics)
+        followed = self._followed.get(identity)
+        if followed is None or not _holds(followed, before, wanted) or differ(followed.statistics, statistics):
+            followed = self._taken_up(problem, kept, wanted, statistics)
+        for number in [number for number, name in followed.names.items() if name not in wanted]:
+            followed.plan.remove(number)
+            del followed.names[number]
+        there = set(followed.names.values())
         for query in members:
             if query.name not in there:
-                known.names[known.plan.next_query] = query.name
-                known.plan.add(query.window)
-        return known
+                followed.names[followed.plan.next_query] = query.name
+                followed.plan.add(query.window)
+        return followed
 
-    def _full(self, problem: SharingProblem, members: Sequence[Query]) -> _Followed:
+    def _full(self, problem: SharingProblem, members: Sequence[Query], statistics: Statistics) -> _Followed:
         plan = IncrementalPlan.of(problem, self._choose(problem), self._epsilon, self._choose)
-        return _Followed(plan, {number: query.name for number, query in enumerate(members)})
+        return _Followed(plan, {number: query.name for number, query in enumerate(members)}, statistics)
 
-    def _taken_up(self, problem: SharingProblem, kept: list[list[str]], wanted: Mapping[str, Query]) -> _Followed:
-        """A plan that continues from trees made elsewhere: before a restart, or with other options."""
+    def _taken_up(
+        self, problem: SharingProblem, kept: list[list[str]], wanted: Mapping[str, Query], statistics: Statistics
+    ) -> _Followed:
+        """A plan that continues from trees made elsewhere: before a restart, with other options or statistics."""
         names = [name for tree in kept for name in tree]
         place = {name: i for i, name in enumerate(names)}
         there = SharingProblem(tuple(wanted[name].window for name in names), problem.slicing, problem.model)
         trees: Trees = tuple(tuple(place[name] for name in tree) for tree in kept)
-        return _Followed(IncrementalPlan.of(there, trees, self._epsilon, self._choose), dict(enumerate(names)))
+        plan = IncrementalPlan.of(there, trees, self._epsilon, self._choose)
+        return _Followed(plan, dict(enumerate(names)), statistics)
 
     def _choose(self, problem: SharingProblem) -> Trees:
         if self.options.strategy == "auto":

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.model.query import Query
+from windloom.model.source import WindowedStream
 from windloom.model.windows import TimeWindow, Window
 from windloom.optimizer.cost.calibrated import scanning_cost
 from windloom.optimizer.cost.constants import Constants
@@ -210,7 +211,7 @@ def _other_slides(
     now = _set_and_query(one, tree, query, one.edges, constants)
     kept = []
     for slide in tried:
-        changed = replace(query, source=replace(query.source, window=window.with_slide(slide)))
+        changed = replace(query, source=WindowedStream(query.stream, window.with_slide(slide)))
         edges = _edges({*others, changed.window}, slicing)
         saves = now - _set_and_query(one, tree, changed, edges, constants)
         if saves > _WORTH * share.seconds:

@@ -1,51 +1,51 @@
-"""The whole optimizer at a glance: from queries to a plan in six stages.
+"""The whole optimizer at a glance: from queries to a plan in seven stages.
 
 1. partial sets   queries of one stream, predicate and grouping are summarised together
 2. components     what their aggregates need, each once
 3. sharing        a strategy partitions a set's queries into trees, by cost
 4. slices         edges of every tree, their union for the set, and how tuples find their slice
 5. shapes         queries with equal output columns share one table of answers
-6. intake         each stream is read once for all its sets, natively or woven, by cost
+6. joins          where their sides are answered, and how these are folded
+7. intake         each stream is read once for all its sets, natively or woven, by cost
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from windloom.errors import WindloomError
 from windloom.kernels.techniques.registry import choose_technique, find_technique
 from windloom.model.aggregate import COUNT_STAR
-from windloom.model.expression import Expression, ExpressionKey
+from windloom.model.expression import Expression
 from windloom.model.query import Query
 from windloom.model.stream import Stream
-from windloom.model.types import DataType
 from windloom.optimizer.auto import calibrated_problem, choose_techniques, choose_trees
-from windloom.optimizer.cost.constants import Constants, load_constants
+from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.paper import PaperCost, costed_techniques
 from windloom.optimizer.intake import check_intake, choose_scans
+from windloom.optimizer.joins.plan import plan_join
+from windloom.optimizer.known import Known, set_statistics
+from windloom.optimizer.shapes import Types as Types
+from windloom.optimizer.shapes import shape_of
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
 from windloom.plan.identity import SetIdentity, set_grouping
-from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedQuery, Shape, Tree
-from windloom.plan.statistics import Observed, Statistics, statistics_of
+from windloom.plan.physical import (
+    Member,
+    PartialSet,
+    Plan,
+    PlannedComponent,
+    PlannedQuery,
+    PlannedSide,
+    Shape,
+    Tree,
+)
+from windloom.plan.sides import with_sides
+from windloom.plan.statistics import Statistics
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import choose_slice_id
 from windloom.slicing.registry import Slicing, find_slicing
-
-#: Type of every expression that the queries evaluate on tuples.
-Types = Mapping[ExpressionKey, DataType]
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What predictions use: the constants of the machine (None: those in force), and what runs have observed."""
-
-    constants: Constants | None = None
-    observed: Mapping[SetIdentity, Observed] = field(default_factory=dict)
-
-    def in_force(self) -> Constants:
-        return self.constants or load_constants()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +71,25 @@ def make_plan(
     queries: Iterable[Query],
     types: Types,
     options: PlanOptions,
+    known: Known,
     trees: Sequence[Collection[str]] | None = None,
-    known: Known | None = None,
     intakes: Mapping[str, str] | None = None,
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
+    `known` are the figures that costs are predicted with: the same queries and figures always give the same plan.
     `trees` (names of queries) and `intakes` (by stream) replace the choice: a recorded plan is built again as
     it was.
     """
-    known = known or Known()
+    queries = list(queries)
     shapes: dict[Shape, int] = {}
-    groups = by_partial_set(queries)
+    groups = by_partial_set(with_sides(queries))
     given = [None] * len(groups) if trees is None else _given_trees(groups, trees)
     sets = [
-        _plan_set(number, streams[members[0].source.stream], members, types, options, shapes, given[number], known)
+        _plan_set(number, streams[members[0].stream], members, types, options, shapes, given[number], known)
         for number, members in enumerate(groups)
     ]
+    joins = tuple(plan_join(query, sets, streams, types, shapes) for query in queries if query.join is not None)
     used = {one.stream for one in sets}
     read = tuple(stream for name, stream in streams.items() if name in used)
     return Plan(
@@ -95,6 +97,7 @@ def make_plan(
         tuple(sets),
         choose_scans(read, sets, options.intake, known.in_force(), intakes),
         tuple(shapes),
+        joins,
         options.strategy,
         find_slicing(options.slicing).name,
         options.technique,
@@ -144,7 +147,7 @@ def _plan_set(
     components = _components(queries, types)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
     slicing = find_slicing(options.slicing)
-    statistics = set_statistics(stream, queries[0], known)
+    statistics = set_statistics(stream, queries, known)
     strategy = options.strategy
     if given is None:
         problem = sharing_problem(stream, queries, types, options, known)
@@ -154,7 +157,7 @@ def _plan_set(
             given = find_strategy(strategy).choose(problem)
     trees: list[Tree] = []
     for members in sorted(given):
-        planned = [_place(queries[i], stream, group_by, types, shapes) for i in members]
+        planned = [_member(queries[i], stream, group_by, types, shapes) for i in members]
         tree = _plan_tree(len(trees), planned, slicing, techniques)
         if options.technique == "auto":
             tree = _with_fastest(tree, components, statistics, known.in_force())
@@ -181,26 +184,16 @@ def sharing_problem(
     """The problem that a strategy solves for the queries of one set; `auto` decides by predicted seconds."""
     components = _components(queries, types)
     slicing = find_slicing(options.slicing)
-    statistics = set_statistics(stream, queries[0], known)
+    statistics = set_statistics(stream, queries, known)
     if options.strategy == "auto":
         groupings = len(set_grouping(queries[0]))
         constants = known.in_force()
         return calibrated_problem(queries, components, groupings, options.technique, slicing, statistics, constants)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
-    paper = PaperCost(costed_techniques(components, techniques, queries), _rate(stream, statistics))
+    paper = PaperCost(
+        costed_techniques(components, techniques, queries), statistics.events_per_second / statistics.selectivity
+    )
     return SharingProblem(tuple(query.window for query in queries), slicing, paper)
-
-
-def set_statistics(stream: Stream, query: Query, known: Known) -> Statistics:
-    """What is known of the set that answers a query."""
-    seen = known.observed.get(SetIdentity.of_query(query))
-    found = statistics_of(stream.events_per_second, query.condition is not None, bool(query.group_by), seen)
-    counted_by = query.window.counted_by
-    return found if counted_by is None else found.of_positions(bool(counted_by))
-
-
-def _rate(stream: Stream, statistics: Statistics) -> float:
-    return stream.events_per_second or statistics.events_per_second
 
 
 def _components(queries: Sequence[Query], types: Types) -> tuple[PlannedComponent, ...]:
@@ -223,42 +216,29 @@ def _technique(one: PlannedComponent, queries: Sequence[Query], forced: str) -> 
         raise WindloomError(f"{error.message}, which {one.component} is", error.detail, error.hint) from None
 
 
-def _place(
+def _member(
     query: Query, stream: Stream, group_by: tuple[Expression, ...], types: Types, shapes: dict[Shape, int]
-) -> PlannedQuery:
-    shape = replace(_shape(query, types), time=query.window.edge_type(stream))
+) -> Member:
     positions = tuple(group_by.index(grouping.expression) for grouping in query.group_by)
+    if query.is_side:
+        return PlannedSide(query, positions)
+    shape = replace(shape_of(query, types), time=query.window.edge_type(stream))
     return PlannedQuery(query, shapes.setdefault(shape, len(shapes)), positions)
 
 
-def _shape(query: Query, types: Types) -> Shape:
-    group_types = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
-    results = [
-        one.result_type(None if one.argument is None else types[query.key_of(one.argument)]) for one in query.aggregates
-    ]
-    names = [grouping.name for grouping in query.group_by]
-    if query.is_plain:
-        return Shape(
-            tuple(zip(names, group_types, strict=True)),
-            tuple((output.name, results[output.aggregate]) for output in query.outputs if output.aggregate is not None),
-        )
-    select = [(name, Expression.of_placeholder(f"__g{i}")) for i, name in enumerate(names)]
-    select += [(one.name, one.expression or Expression.of_placeholder(f"__a{one.aggregate}")) for one in query.outputs]
-    return Shape(
-        tuple((f"__g{i}", one) for i, one in enumerate(group_types)),
-        tuple((f"__a{i}", one) for i, one in enumerate(results)),
-        tuple(select),
-        query.having,
-    )
+def _in_order(planned: Member) -> tuple[object, ...]:
+    """Queries of one shape together, sides last."""
+    shape = (1, 0) if isinstance(planned, PlannedSide) else (0, planned.shape)
+    return (shape, planned.group_positions, str(planned.query.aggregates), planned.name if shape[0] else "")
 
 
-def _plan_tree(number: int, queries: list[PlannedQuery], slicing: Slicing, techniques: tuple[str, ...]) -> Tree:
+def _plan_tree(number: int, queries: list[Member], slicing: Slicing, techniques: tuple[str, ...]) -> Tree:
     windows = {planned.query.window for planned in queries}
     edges = EdgeSet.of(one for window in windows for one in slicing.edges(window))
     marks = EdgeSet.of(one for window in windows for one in slicing.marks(window))
     return Tree(
         number,
-        tuple(sorted(queries, key=lambda one: (one.shape, one.group_positions, str(one.query.aggregates)))),
+        tuple(sorted(queries, key=_in_order)),
         edges,
         marks,
         techniques,

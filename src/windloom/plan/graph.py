@@ -1,7 +1,6 @@
-"""The plan as a graph: streams → scans → sets → trees → answers, every node knowing its inputs.
+"""The plan as a graph: streams → scans → sets → trees → folds → answers, every node knowing its inputs.
 
-A node that takes several inputs, such as the fold of a join, stands between trees and answers and needs nothing new
-here but its class: readers of the graph follow `inputs`, whatever the nodes are.
+Only joins have a fold, which takes a tree for each of their sides.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from windloom.model.stream import Stream
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery, Tree
+from windloom.plan.physical import PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
 from windloom.plan.scans import Scan
 
 
@@ -63,12 +62,21 @@ class TreeNode(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class FoldNode(Node):
+    """The sides of one join, multiplied and added up."""
+
+    kind: ClassVar[str] = "fold"
+
+    planned: PlannedJoin
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerNode(Node):
     """The answers of one query, which go to the table of its shape."""
 
     kind: ClassVar[str] = "answer"
 
-    planned: PlannedQuery
+    planned: PlannedQuery | PlannedJoin
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +151,12 @@ def _nodes(plan: Plan) -> Iterator[Node]:
             yield TreeNode(tree_id(partial_set, tree), (set_id(partial_set),), partial_set, tree)
     for partial_set in plan.sets:
         for tree in partial_set.trees:
-            for planned in tree.queries:
+            for planned in tree.answered:
                 yield AnswerNode(f"answer:{planned.name}", (tree_id(partial_set, tree),), planned)
+    for join in plan.joins:
+        trees = [plan.side(place)[:2] for place in join.sides]
+        yield FoldNode(fold_id(join), tuple(dict.fromkeys(tree_id(*each) for each in trees)), join)
+        yield AnswerNode(f"answer:{join.name}", (fold_id(join),), join)
 
 
 def stream_id(name: str) -> str:
@@ -157,3 +169,7 @@ def set_id(partial_set: PartialSet) -> str:
 
 def tree_id(partial_set: PartialSet, tree: Tree) -> str:
     return f"tree:{partial_set.number}.{tree.number}"
+
+
+def fold_id(join: PlannedJoin) -> str:
+    return f"fold:{join.name}"

@@ -59,7 +59,7 @@ class SetIdentity:
     @classmethod
     def of_query(cls, query: Query) -> SetIdentity:
         """The identity of the set that answers a query."""
-        return cls.of(query.source.stream, query.condition, set_grouping(query), query.window)
+        return cls.of(query.stream, query.condition, set_grouping(query), query.window)
 
     def differences(self, other: SetIdentity) -> tuple[Difference, ...]:
         """

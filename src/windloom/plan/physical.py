@@ -5,7 +5,8 @@ Plan ─┬─ Scan         one reading of a stream, which makes the cells of al
       │   ├─ components      what is summarised
       │   ├─ slice_id        how a tuple finds its slice, natively
       │   └─ Tree ...        queries that share slices; each tree coarsens the set's slices to its own
-      │       └─ PlannedQuery ...
+      │       └─ PlannedQuery ...   a query, or a side of joins
+      ├─ PlannedJoin  a query whose sides are in trees, folded together
       └─ Shape        queries with equal output columns share one table of answers
 """
 
@@ -17,6 +18,7 @@ from typing import ClassVar
 
 from windloom.aggregates.planned import PlannedComponent as PlannedComponent
 from windloom.model.expression import Expression
+from windloom.model.join import Join
 from windloom.model.predicate import Predicate
 from windloom.model.query import Query
 from windloom.model.stream import Stream
@@ -24,7 +26,7 @@ from windloom.model.types import TIMESTAMP, DataType
 from windloom.model.windows import Window
 from windloom.plan.identity import SetIdentity
 from windloom.plan.scans import Scan
-from windloom.plan.statistics import Statistics
+from windloom.plan.statistics import Origin, Statistics
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import SliceId
 
@@ -66,23 +68,87 @@ class PlannedQuery:
     @property
     def columns(self) -> tuple[int, ...]:
         """Which aggregate of the query fills each column of the shape."""
-        if self.query.is_plain:
-            return tuple(output.aggregate for output in self.query.outputs if output.aggregate is not None)
-        return tuple(range(len(self.query.aggregates)))
+        return _columns(self.query)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSide:
+    """A side of joins, which is answered like a query but has no shape: its answers go to folds."""
+
+    query: Query
+    group_positions: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return self.query.name
+
+
+#: What a tree answers.
+Member = PlannedQuery | PlannedSide
+
+
+@dataclass(frozen=True, slots=True)
+class SidePlace:
+    """Where a side of a join is answered: the tree, and the name of the hidden query in it."""
+
+    set: int
+    tree: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJoin:
+    """A join query: its sides, and how their answers are folded.
+
+    `order` are the links of the join in the order in which they are folded, those of a child before the one that it
+    hangs on. `components` are those of the query, with the types of their arguments.
+    """
+
+    query: Query
+    shape: int
+    sides: tuple[SidePlace, ...]
+    components: tuple[PlannedComponent, ...]
+    fold: str
+    order: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return self.query.name
+
+    @property
+    def join(self) -> Join:
+        assert self.query.join is not None
+        return self.query.join
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Which aggregate of the query fills each column of the shape."""
+        return _columns(self.query)
+
+
+def _columns(query: Query) -> tuple[int, ...]:
+    if query.is_plain:
+        return tuple(output.aggregate for output in query.outputs if output.aggregate is not None)
+    return tuple(range(len(query.aggregates)))
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Queries that share slices. Queries of one shape are adjacent.
+    """Queries that share slices. Queries of one shape are adjacent, and sides of joins come last.
 
     `marks` are the edges at which Cutty-slicing reads running values; no classes otherwise.
     """
 
     number: int
-    queries: tuple[PlannedQuery, ...]
+    queries: tuple[Member, ...]
     edges: EdgeSet
     marks: EdgeSet
     techniques: tuple[str, ...]  # one for each component of the set
+
+    @property
+    def answered(self) -> tuple[PlannedQuery, ...]:
+        """Its queries without sides of joins."""
+        return tuple(planned for planned in self.queries if isinstance(planned, PlannedQuery))
 
     @property
     def edges_per_second(self) -> float:
@@ -129,7 +195,7 @@ class PartialSet:
         return " ".join(part for part in parts if part)
 
     @property
-    def queries(self) -> Iterator[PlannedQuery]:
+    def queries(self) -> Iterator[Member]:
         for tree in self.trees:
             yield from tree.queries
 
@@ -159,6 +225,7 @@ class Plan:
     sets: tuple[PartialSet, ...]
     scans: tuple[Scan, ...]
     shapes: tuple[Shape, ...]
+    joins: tuple[PlannedJoin, ...]
     strategy: str
     slicing: str
     technique: str
@@ -170,9 +237,11 @@ class Plan:
         return None if Plan.drawn is None else Plan.drawn(self)
 
     @property
-    def queries(self) -> Iterator[PlannedQuery]:
-        for partial_set in self.sets:
-            yield from partial_set.queries
+    def queries(self) -> Iterator[PlannedQuery | PlannedJoin]:
+        """All that users have asked; sides of joins are not among them."""
+        for tree in self.trees:
+            yield from tree.answered
+        yield from self.joins
 
     @property
     def trees(self) -> Iterator[Tree]:
@@ -191,19 +260,26 @@ class Plan:
     def stream(self, name: str) -> Stream:
         return next(stream for stream in self.streams if stream.name == name)
 
-    def events_per_second(self, partial_set: PartialSet) -> float:
-        """The given rate of its stream, or else the measured or assumed one of the set."""
-        return self.stream(partial_set.stream).events_per_second or partial_set.statistics.event_rate
+    def rate_of(self, stream: Stream) -> tuple[float, Origin]:
+        """Tuples per second of a stream that the plan reads, and where that figure comes from."""
+        found = next(partial_set.statistics for partial_set in self.sets if partial_set.stream == stream.name)
+        return found.stream_rate, found.origins.rate
 
-    def rate_of(self, stream: Stream) -> tuple[float, str]:
-        """Tuples per second of a stream that the plan reads, and whether that is given, measured or assumed."""
-        if stream.events_per_second is not None:
-            return stream.events_per_second, "given"
-        found = [partial_set.statistics for partial_set in self.sets if partial_set.stream == stream.name]
-        most = max(found, key=lambda statistics: statistics.event_rate)
-        return most.event_rate, most.rate_source
+    def query(self, name: str) -> PlannedQuery | PlannedJoin:
+        """What a user asked under this name."""
+        found = next((planned for planned in self.queries if planned.name == name), None)
+        if found is None:
+            raise KeyError(name)
+        return found
 
-    def find(self, name: str) -> tuple[PartialSet, Tree, PlannedQuery]:
+    def side(self, place: SidePlace) -> tuple[PartialSet, Tree, Member]:
+        """Where a side of a join is answered."""
+        partial_set = self.sets[place.set]
+        tree = partial_set.trees[place.tree]
+        return partial_set, tree, next(planned for planned in tree.queries if planned.name == place.name)
+
+    def find(self, name: str) -> tuple[PartialSet, Tree, Member]:
+        """Where a query of one stream, or a side, is answered."""
         for partial_set in self.sets:
             for tree in partial_set.trees:
                 for planned in tree.queries:

@@ -1,8 +1,9 @@
-"""What the cost of a plan depends on besides its queries: rates, groups, the length of a round; and their sources."""
+"""What the cost of a plan depends on besides its queries: rates, groups, the length of a round; and their origins."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,28 +15,70 @@ Floats = NDArray[np.float64]
 
 #: If slices are of positions and not of time, a position is a tick, so this many are a second.
 POSITIONS_PER_SECOND = float(TICKS_PER_SECOND)
-#: The number of groups that is assumed for a GROUP BY if it was not measured.
+#: The number of groups that is assumed for a GROUP BY if it was not observed.
 DEFAULT_GROUPS = 100.0
-#: The length of a round that is assumed, in seconds of event time: a batch run of a day.
-DEFAULT_ROUND_SECONDS = 86_400.0
+#: The share of tuples that a predicate is assumed to let through if that was not observed.
+DEFAULT_SELECTIVITY = 0.5
+#: More signatures than any stream has tuples; keeps products finite.
+MOST_SIGNATURES = 1e12
+#: The length of a round that is assumed, in seconds of event time: a batch run of a day; a micro-batch of a stream.
+DEFAULT_RUN_SECONDS = 86_400.0
+DEFAULT_ROUND_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a figure comes from: the user has `given` it, it was `observed` in rounds, or it is `assumed`.
+
+    `trend` is the share by which an observed figure changes from one round to the next; 0 where that is not certain.
+    """
+
+    source: str = "assumed"
+    rounds: int = 0
+    trend: float = 0.0
+
+
+ASSUMED, GIVEN = Origin("assumed"), Origin("given")
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """The origins of the figures of a set: of the rate of its stream, of the share of it that the set wants, …"""
+
+    rate: Origin = ASSUMED
+    selectivity: Origin = GIVEN  # a set without a predicate wants every tuple
+    groups: Origin = ASSUMED
+    round: Origin = ASSUMED
+    evenness: Origin = ASSUMED
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The statistics of one partial set. A source is `given`, `measured` (by the last run) or `assumed`.
+    """The statistics of one partial set.
 
-    If slices are of positions, a second is a million positions, and `pace` of these pass per second of event time.
-    `regularity` is 0 if tuples come at random and 1 if those of a group come at even distances.
+    `events_per_second` are tuples of the set, the share `selectivity` of those of its stream. If slices are of
+    positions, a second is a million positions, and `pace` of these pass per second of event time.
+
+    Tuples may come more evenly than at random, or less. `regularity` is 0 if they come at random and 1 if those of a
+    group come at even distances. `spread` is the share of the groups that tuples effectively spread over: less than 1
+    if most tuples are of a few groups.
+
+    `conditions` are, by SQL, the shares of the stream's tuples that were seen to satisfy a condition; all of them have
+    `signatures` different signatures. In a stream, a round also reads the cells of `kept_seconds` before it.
     """
 
     events_per_second: float
     groups: float = 1.0
-    round_seconds: float = DEFAULT_ROUND_SECONDS
-    rate_source: str = "assumed"
-    groups_source: str = "assumed"
-    round_source: str = "assumed"
+    round_seconds: float = DEFAULT_RUN_SECONDS
     pace: float = 1.0
     regularity: float = 0.0
+    spread: float = 1.0
+    selectivity: float = 1.0
+    conditions: Mapping[str, float] = field(default_factory=dict)
+    signatures: float = MOST_SIGNATURES
+    kept_seconds: float = 0.0
+    is_ongoing: bool = False  # rounds follow one another, and each window is answered in one of them
+    origins: Origins = field(default_factory=Origins)
 
     def of_positions(self, is_partitioned: bool) -> Statistics:
         """The same where slices are of positions: there is a tuple at each, of each key that is counted by itself."""
@@ -45,13 +88,27 @@ class Statistics:
 
     @property
     def event_rate(self) -> float:
-        """Tuples per second of event time."""
+        """Tuples of the set per second of event time."""
         return self.events_per_second * self.pace
+
+    @property
+    def stream_rate(self) -> float:
+        """Tuples of the stream per second of event time."""
+        return self.event_rate / self.selectivity
 
     @property
     def round_length(self) -> float:
         """The length of a round in seconds of event time."""
         return self.round_seconds / self.pace
+
+    @property
+    def readings(self) -> float:
+        """How many rounds read a cell: in a batch run one, in a stream every round until no window needs it."""
+        return 1.0 + self.kept_seconds / self.round_seconds
+
+    def windows_past_ends(self, ranges: Floats) -> Floats:
+        """The share of windows that are answered though they extend past the ends of a batch run."""
+        return np.zeros_like(ranges) if self.is_ongoing else np.asarray(ranges / self.round_seconds)
 
     def tuples_per_cell(self, edges_per_second: Floats) -> Floats:
         """The average number of tuples in a slice of one group, including empty slices."""
@@ -60,7 +117,7 @@ class Statistics:
     def filled(self, edges_per_second: Floats) -> Floats:
         """The share of a group's slices that hold a tuple."""
         tuples = self.tuples_per_cell(edges_per_second)
-        by_chance = -np.expm1(-tuples)
+        by_chance = -np.expm1(-tuples / self.spread) * self.spread
         return np.asarray(by_chance + self.regularity * (np.minimum(1.0, tuples) - by_chance))
 
     def cells_per_second(self, edges_per_second: Floats) -> Floats:
@@ -72,50 +129,39 @@ class Statistics:
         """
         return np.asarray(edges_per_second * self.groups * self.filled(edges_per_second))
 
+    def taken_per_second(self, edges_per_second: Floats) -> Floats:
+        """The cells that rounds take in: a slice that lies in several rounds is taken in as many times."""
+        if not self.is_ongoing:
+            return self.cells_per_second(edges_per_second)
+        return self.cells_per_second(edges_per_second + 1.0 / self.round_seconds)
+
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """What a run observed of one partial set."""
+class Ongoing:
+    """What is known of rounds that follow one another before any has run; `history_seconds` of cells are kept."""
 
-    tuples: int
-    groups: int
-    seconds: float  # of event time, from its first slice to its last
-    regularity: float = 0.0  # see `regularity_of`
-
-
-def regularity_of(tuples: float, cells: float, slices: float) -> float:
-    """How evenly tuples come, judged by how many of the slices (of all groups) held one.
-
-    >>> [round(regularity_of(1000, cells, 1000), 2) for cells in (632, 1000)]
-    [0.0, 1.0]
-    """
-    if slices <= 0:
-        return 0.0
-    mean = tuples / slices
-    by_chance, most = -float(np.expm1(-mean)), min(1.0, mean)
-    if most - by_chance < 0.01:  # in either case, nearly all slices are full or nearly all tuples are alone
-        return 0.0
-    return float(np.clip((cells / slices - by_chance) / (most - by_chance), 0.0, 1.0))
+    round_seconds: float = DEFAULT_ROUND_SECONDS
+    origin: Origin = ASSUMED
+    history_seconds: float = 0.0
 
 
-def statistics_of(
-    given_rate: float | None, is_filtered: bool, is_grouped: bool, observed: Observed | None
-) -> Statistics:
-    """A given figure takes precedence over a measured one, and that over an assumed one.
+def assumed_statistics(given_rate: float | None, is_filtered: bool = False, is_grouped: bool = False) -> Statistics:
+    """Of a set that nothing was observed of, in a batch run."""
+    rate = DEFAULT_EVENTS_PER_SECOND if given_rate is None else given_rate
+    selectivity = DEFAULT_SELECTIVITY if is_filtered else 1.0
+    origins = Origins(
+        rate=ASSUMED if given_rate is None else GIVEN,
+        selectivity=ASSUMED if is_filtered else GIVEN,
+        groups=ASSUMED if is_grouped else GIVEN,
+    )
+    groups = DEFAULT_GROUPS if is_grouped else 1.0
+    return Statistics(rate * selectivity, groups, selectivity=selectivity, origins=origins)
 
-    A given rate is that of the whole stream, so behind a predicate a measured one takes precedence.
-    """
-    measured = observed is not None and observed.tuples > 0 and observed.seconds > 0
-    rate, rate_source = DEFAULT_EVENTS_PER_SECOND, "assumed"
-    if given_rate is not None and not (is_filtered and measured):
-        rate, rate_source = given_rate, "given"
-    elif observed is not None and measured:
-        rate, rate_source = observed.tuples / observed.seconds, "measured"
-    groups, groups_source = (DEFAULT_GROUPS, "assumed") if is_grouped else (1.0, "given")
-    if observed is not None and observed.groups > 0 and is_grouped:
-        groups, groups_source = float(observed.groups), "measured"
-    if observed is not None and measured:
-        return Statistics(
-            rate, groups, observed.seconds, rate_source, groups_source, "measured", regularity=observed.regularity
-        )
-    return Statistics(rate, groups, DEFAULT_ROUND_SECONDS, rate_source, groups_source)
+
+def differ(one: Statistics, other: Statistics, share: float = 0.25) -> bool:
+    """Do two statistics differ so much that costs should be predicted anew?"""
+    pairs = (
+        (getattr(one, name), getattr(other, name))
+        for name in ("events_per_second", "groups", "round_seconds", "selectivity", "pace")
+    )
+    return any(abs(left - right) > share * max(left, right) for left, right in pairs)

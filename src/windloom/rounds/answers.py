@@ -6,8 +6,8 @@ bounded by the block size and not by the number of answers; whoever consumes the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -17,23 +17,20 @@ from numpy.typing import NDArray
 from windloom.aggregates import lower
 from windloom.aggregates.arrow import arrow_type
 from windloom.aggregates.card import Refuse
-from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
-from windloom.aggregates.listed import Listed
+from windloom.aggregates.lifted import Combined
 from windloom.errors import WindloomError
-from windloom.kernels.cells.lanes import spread_groups
-from windloom.kernels.cells.locate import Lanes
-from windloom.kernels.cells.merge import append_tails
 from windloom.kernels.cells.seek import NO_LANDMARK
-from windloom.kernels.compiling.memory import new_array
-from windloom.kernels.families.algebra import ADD_INT, AddInt, Columns, Family
-from windloom.kernels.techniques.registry import find_technique
-from windloom.plan.physical import PartialSet, Plan, Tree
+from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, Tree
 from windloom.rounds.ahead import run_ahead
-from windloom.rounds.cells import Cells, coarsen, running
+from windloom.rounds.block import Block, group_column
+from windloom.rounds.cells import Cells
+from windloom.rounds.frontiers import Inputs
 from windloom.rounds.groups import describe_group
 from windloom.rounds.holistic import ListRows
-from windloom.rounds.parts import Part, Piece, ShapePart, make_part
-from windloom.rounds.windows.life import Landmark, Marks, Span
+from windloom.rounds.joins.answers import join_folds, join_makers
+from windloom.rounds.parts import Part, Piece, ShapePart, make_windows, shape_parts
+from windloom.rounds.tree_cells import TreeCells
+from windloom.rounds.windows.life import Landmark, Span
 from windloom.rounds.windows.registry import life_of
 
 #: The size that a block aims at, in rows: large enough to amortise the calls, small enough to stay near the caches.
@@ -43,44 +40,43 @@ ROWS_AHEAD = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Rows of one shape: `table` has `window_start`, `window_end`, grouping columns, answer columns.
-
-    Rows `bounds[i] : bounds[i + 1]` belong to `queries[i]`.
-    """
-
-    shape: int
-    queries: tuple[str, ...]
-    bounds: NDArray[np.int64]
-    table: pa.Table
-
-
-@dataclass(frozen=True, slots=True)
 class Answers:
-    """What one step answers: for each set the windows that end in `(after, until]`, both by number of the set.
+    """What one step answers: of each query the windows that end in `(after, until]`, both by inputs of the query.
 
     A query may have an `after` of its own.
     """
 
     plan: Plan
     cells: dict[int, Cells]  # by number of the partial set
-    after: Mapping[int, int]
-    until: Mapping[int, int]
+    after: Mapping[Inputs, int]
+    until: Mapping[Inputs, int]
     own_after: Mapping[str, int] = field(default_factory=dict)  # by name of the query
     landmarks: Mapping[str, Landmark] = field(default_factory=dict)  # the same
     spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set, of those whose tuples are counted
     since: Mapping[str, int] = field(default_factory=dict)  # by name of the query that reports only later windows
 
-    def blocks(self, rows: int = BLOCK_ROWS, threads: int = 1) -> Iterator[Block]:
-        """Every answer once; each call gives the same blocks in the same order."""
+    def blocks(self, rows: int = BLOCK_ROWS, threads: int = 1, *, without: Collection[int] = ()) -> Iterator[Block]:
+        """Every answer once, but for joins (by place) to leave out; each call gives the same blocks in this order."""
         held = [(one, cells) for one in self.plan.sets if (cells := self.cells.get(one.number)) is not None]
-        makers = [
+        makers: list[Callable[[], Iterator[Block]]] = [
             partial(self._tree_blocks, one, tree, cells, rows)
             for one, cells in held
             if len(cells)
             for tree in one.trees
+            if tree.answered
         ]
+        makers += join_makers(self.plan, self.cells, self.interval, self.landmarks, without)
         return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
+
+    def folds(self, divided: Collection[int]) -> dict[int, Cells]:
+        """What was folded of joins, by place, of which other shards fold parts too: see `rounds.joins.divided`."""
+        return join_folds(self.plan, self.cells, self.interval, self.landmarks, divided)
+
+    def interval(self, planned: Member | PlannedJoin) -> tuple[int, int]:
+        """`(after, until]` for the ends of the windows that a query reports."""
+        inputs = planned.query.inputs
+        after, until = life_of(planned.query.window).interval(self.after[inputs], self.until[inputs])
+        return self.own_after.get(planned.name, after), until
 
     def _tree_blocks(self, one: PartialSet, tree: Tree, cells: Cells, rows: int) -> Iterator[Block]:
         return _TreeAnswers(self, one, tree, cells).blocks(rows)
@@ -90,30 +86,13 @@ class _TreeAnswers:
     """The answers of one tree over the cells of its set."""
 
     def __init__(self, answers: Answers, one: PartialSet, tree: Tree, cells: Cells) -> None:
-        self.plan, self.one, self.tree = answers.plan, one, tree
-        self.life, self.own_after = life_of(one.window), answers.own_after
-        self.after, self.until = self.life.interval(answers.after[one.number], answers.until[one.number])
-        self.landmarks, self.since, self.span = answers.landmarks, answers.since, answers.spans.get(one.number)
+        self.answers, self.plan, self.one, self.queries = answers, answers.plan, one, tree.answered
+        self.held, self.span = TreeCells(one, tree, cells), answers.spans.get(one.number)
+        self.tree, self.cells = tree, self.held.cells
         self.parts: dict[tuple[int, int], Part] = {}
-        if tree.fine_edges != one.edges:
-            cells, _ = coarsen(cells, tree.fine_edges)
-        self.marks: Marks
-        self.running: dict[int, Lifted] = {}
-        self.fine: tuple[Cells, NDArray[np.int64]] | None = None  # with marks: cells between them, and runs of slices
-        if tree.marks.classes:
-            fine, (cells, runs) = cells, coarsen(cells, tree.edges)
-            of_run = np.repeat(np.arange(len(cells), dtype=np.int32), np.diff(runs))
-            self.marks = (fine.starts, fine.group_bounds, of_run)
-            used = self._part(slice(0, len(tree.queries))).wanted
-            self.fine = fine, runs
-            plain = {i: lifted for i in used if isinstance(lifted := fine.lifted[i], Lifted)}
-            self.running = {i: running(lifted, runs) for i, lifted in plain.items()}
-        else:
-            self.marks = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
-        self.cells = cells
 
     def blocks(self, rows: int) -> Iterator[Block]:
-        every = slice(0, len(self.tree.queries))
+        every = slice(0, len(self.queries))
         for groups in _parts(self._estimated_rows(every, axis=0), rows):
             one_group = slice(groups.start, groups.start + 1)
             if groups != one_group:
@@ -128,7 +107,7 @@ class _TreeAnswers:
         """Upper bounds of rows: for every group over all queries (axis 0), or for every query in `part` of groups."""
         bounds, starts = self.cells.group_bounds, self.cells.starts
         groups = slice(0, len(bounds) - 1) if axis == 0 else part
-        windows = [planned.query.window for planned in self.tree.queries]
+        windows = [planned.query.window for planned in self.queries]
         length = np.array([window.range_ticks for window in windows], np.float64)[:, None]
         slide = np.array([window.slide_ticks for window in windows], np.float64)[:, None]
         whole = self._part(slice(0, len(windows)))
@@ -153,26 +132,20 @@ class _TreeAnswers:
         """What all blocks of these queries share; made once."""
         key = (queries.start, queries.stop)
         if key not in self.parts:
-            planned = self.tree.queries[queries]
-            after = [self.own_after.get(one.name, self.after) for one in planned]
-            self.parts[key] = make_part(self.plan, self.one, planned, after, self.until, self.landmarks, self.since)
+            planned = self.queries[queries]
+            intervals = [self.answers.interval(one) for one in planned]
+            windows = make_windows(self.one, planned, intervals, self.answers.landmarks, self.answers.since)
+            self.parts[key] = replace(windows, shapes=shape_parts(self.plan, self.one, planned))
         return self.parts[key]
 
     def _answer(self, groups: slice, queries: slice) -> Iterator[Block]:
         part = self._part(queries)
-        bounds = self.cells.group_bounds[groups.start : groups.stop + 1]
-        marks = self.marks
-        if len(marks[0]):
-            marks = (marks[0], marks[1][groups.start : groups.stop + 1], marks[2])
-        span = None if self.span is None else (self.span[0][groups], self.span[1][groups])
-        located = self.life.located(self.cells, groups, part, marks, span)
+        located = self.held.located(part, groups, self.span)
         lanes, window_end = located.lanes, located.window_end
         if not len(lanes):
             return
-        combined = self._combine(part, bounds, lanes)
-        list_rows = ListRows(bounds, self.cells.starts, part.windows, lanes)
-        if self.fine is not None:
-            list_rows = list_rows.on_marks(self.fine[1], marks[1], marks[0])
+        combined = self.held.combine(part, groups, lanes)
+        list_rows = self.held.list_rows(part, groups, lanes)
         count = groups.stop - groups.start
         keys = [key.slice(groups.start, count) for key in self.cells.keys]
         for shape in part.shapes:
@@ -185,52 +158,9 @@ class _TreeAnswers:
                     lanes.window_start[rows],
                     window_end[rows],
                     keys,
-                    {i: _rows(one, rows) for i, one in combined.items()},
+                    {i: rows_of(one, rows) for i, one in combined.items()},
                     list_rows,
                 )
-
-    def _combine(self, part: Part, bounds: NDArray[np.int64], lanes: Lanes) -> dict[int, Combined]:
-        """Every component that the queries need, over all rows; rows of queries that do not need it stay undefined."""
-        combined = {}
-        for index, wanted in part.wanted.items():
-            technique = self.tree.techniques[index]
-            lifted, tails = self.cells.lifted[index], self.running.get(index)
-            if isinstance(lifted, Listed):
-                continue  # answered column by column: see `_column`
-            family = self.one.components[index].family
-            parts = tuple(
-                self._evaluate(
-                    technique, family, column, None if tails is None else tails.parts[i], bounds, lanes, wanted
-                )
-                for i, column in enumerate(lifted.parts)
-            )
-            valid = None
-            if lifted.valid is not None:
-                marks = None if tails is None else tails.valid
-                counting = "recalculate" if technique == "recalculate" else "prefix_ring"
-                counted = self._evaluate(counting, ADD_INT, lifted.valid, marks, bounds, lanes, wanted)
-                assert isinstance(counted, AddInt)
-                valid = counted.value > 0
-            combined[index] = Combined(parts, valid, lifted.dictionary)
-        return combined
-
-    def _evaluate(
-        self,
-        technique: str,
-        family: Family,
-        cells: Columns,
-        marks: Columns | None,
-        bounds: NDArray[np.int64],
-        lanes: Lanes,
-        queries: NDArray[np.int64],
-    ) -> Columns:
-        out = family.empty(len(lanes))
-        find_technique(technique).evaluate(cells, bounds, lanes, queries, out)
-        if marks is not None:
-            groups = len(bounds) - 1
-            for query in queries:
-                append_tails(out, marks, lanes.tail, lanes.bounds[query * groups], lanes.bounds[(query + 1) * groups])
-        return out
 
     def _block(
         self,
@@ -258,7 +188,7 @@ class _TreeAnswers:
 
         instant = arrow_type(shape.time)
         arrays = [pa.array(window_start).view(instant), pa.array(window_end).view(instant)]
-        arrays += [_group_column(keys[i], lane_bounds) for i in part.queries[0].group_positions]
+        arrays += [group_column(keys[i], lane_bounds) for i in part.queries[0].group_positions]
         for pieces, (_, kind) in zip(part.columns, shape.columns, strict=True):
             arrays.append(self._column(part, pieces, arrow_type(kind), bounds, combined, list_rows, refuse))
         table = pa.Table.from_arrays(arrays, names=part.names)
@@ -278,7 +208,7 @@ class _TreeAnswers:
         arrays = []
         for piece in pieces:
             rows = slice(int(bounds[piece.first]), int(bounds[piece.last]))
-            listed = self._lists(piece.components[0])
+            listed = self.held.lists(piece.components[0])
             if listed is not None:
                 technique = self.tree.techniques[piece.components[0]]
                 queries = part.first + np.arange(piece.first, piece.last)
@@ -289,18 +219,13 @@ class _TreeAnswers:
             def refuse_here(row: int, value: str, begin: int = rows.start) -> None:
                 refuse(row + begin, value)
 
-            parts = [_rows(combined[i], rows) for i in piece.components]
+            parts = [rows_of(combined[i], rows) for i in piece.components]
             arrays.append(lower(piece.aggregate, argument, parts, refuse_here).cast(kind))
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
-    def _lists(self, component: int) -> Listed | None:
-        """The cells whose lists a component reads; None if its cells hold no lists."""
-        cells = self.cells if self.fine is None else self.fine[0]
-        lifted: AnyLifted = cells.lifted[component]
-        return lifted if isinstance(lifted, Listed) else None
 
-
-def _rows(combined: Combined, rows: slice) -> Combined:
+def rows_of(combined: Combined, rows: slice) -> Combined:
+    """Some rows of a component."""
     parts = tuple(type(part)(*(column[rows] for column in part)) for part in combined.parts)
     return Combined(parts, None if combined.valid is None else combined.valid[rows], combined.dictionary)
 
@@ -315,17 +240,3 @@ def _parts(sizes: NDArray[np.float64], limit: int) -> Iterator[slice]:
         total += size
     if first < len(sizes):
         yield slice(first, len(sizes))
-
-
-def _group_column(keys: pa.Array, lane_bounds: NDArray[np.int64]) -> pa.DictionaryArray:
-    """The grouping column as codes into its distinct values, so that no value is copied for every row."""
-    encoded = keys.dictionary_encode()
-    indices = encoded.indices
-    codes = new_array(int(lane_bounds[-1]), np.int32)
-    spread_groups(indices.fill_null(0).to_numpy(zero_copy_only=False), lane_bounds, codes)
-    mask = None
-    if indices.null_count:
-        mask = np.empty(len(codes), np.bool_)
-        spread_groups(np.asarray(indices.is_null(), np.bool_), lane_bounds, mask)
-    # The codes come from the encoding itself; checking their bounds would cost more than writing them.
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), encoded.dictionary, safe=False)

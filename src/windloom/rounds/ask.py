@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from windloom.errors import WindloomError
 from windloom.model.time import TICK_MIN, format_duration, format_instant
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery
+from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin
 from windloom.rounds.answers import Answers
 from windloom.rounds.backfill import Past
-from windloom.rounds.carry import carry_set
+from windloom.rounds.carry import carry_set, joined_since
+from windloom.rounds.cells import Cells, merge_all
 from windloom.rounds.exact import kept_from
 from windloom.rounds.state import History, State
 from windloom.rounds.windows.landmark import landmarks_of
@@ -20,15 +24,49 @@ def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) ->
     If these are not enough, `past` is asked: the tuples of past rounds. The tick is the start of the first exact
     window, or None if every window is exact. Refuses questions for which nothing is kept.
     """
-    (one,) = query_plan.sets
-    (planned,) = one.queries
+    (asked,) = query_plan.queries
+    inputs = asked.query.inputs
+    closed = state.closed_over(inputs)
+    held: dict[int, Cells] = {}
+    exact: dict[str, int | None] = {}
+    for one in query_plan.sets:
+        for planned in one.queries:  # one, or the sides of a join of a stream with itself
+            cells, exact[planned.name] = _kept(state, plan, one, planned, closed, past, asked.name)
+            if cells is not None:
+                held[one.number] = cells
+    if isinstance(asked, PlannedJoin):
+        own_since = joined_since(query_plan, asked, exact)
+    else:
+        own_since = {name: tick for name, tick in exact.items() if tick is not None}
+    since = own_since.get(asked.name)
+    window = asked.query.window
+    after = TICK_MIN if since is None else life_of(window).after_since(window, since)
+    landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, {inputs: closed})
+    return Answers(query_plan, held, {inputs: after}, {inputs: closed}, landmarks=landmarks, since=own_since), since
+
+
+def united(parts: Iterable[State], plan: Plan, query_plan: Plan) -> State:
+    """One state of all parts, with the cells of the sets that a question needs."""
+    known = plan.by_identity
+    needed = {known[one.identity].number for one in query_plan.sets if one.identity in known}
+    found: dict[int, list[Cells]] = {}
+    state = State()
+    for state in parts:  # all of them say the same of the past
+        for number in needed & set(state.cells):
+            found.setdefault(number, []).append(state.cells[number])
+    return replace(state, cells={number: merge_all(cells) for number, cells in found.items()})
+
+
+def _kept(
+    state: State, plan: Plan, one: PartialSet, planned: Member, closed: int, past: Past | None, name: str
+) -> tuple[Cells | None, int | None]:
+    """The cells that a query, or a side of one, is answered from, and the start of its first exact window."""
     window = planned.query.window
     life = life_of(window)
     if (obstacle := life.question_obstacle(window)) is not None:
-        raise WindloomError(f"query '{planned.name}' cannot be answered from what is kept", *obstacle)
+        raise WindloomError(f"query '{name}' cannot be answered from what is kept", *obstacle)
     before = plan.by_identity.get(one.identity)
     cells, history = carry_set(state, before, one)
-    closed = state.closed_of(one)
     since = life.first_exact(one, planned, history, state, state.positions)
     last_start = life.last_start(window, closed)
     is_missing = since is not None and since > last_start
@@ -36,20 +74,20 @@ def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) ->
         cells, history = found
         since = life.first_exact(one, planned, history, state, state.positions)
     if since is not None and since > last_start:
-        raise _refusal(one, planned, before, history, closed, last_start)
-    after = TICK_MIN if since is None else life.after_since(window, since)
-    own_since = {} if since is None else {planned.name: since}
-    landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, {one.number: closed})
-    held = {} if cells is None else {one.number: cells}
-    return Answers(
-        query_plan, held, {one.number: after}, {one.number: closed}, landmarks=landmarks, since=own_since
-    ), since
+        raise _refusal(one, planned, before, history, closed, last_start, name)
+    return cells, since
 
 
 def _refusal(
-    one: PartialSet, planned: PlannedQuery, before: PartialSet | None, history: History, closed: int, last_start: int
+    one: PartialSet,
+    planned: Member,
+    before: PartialSet | None,
+    history: History,
+    closed: int,
+    last_start: int,
+    name: str,
 ) -> WindloomError:
-    message = f"query '{planned.name}' cannot be answered from what is kept"
+    message = f"query '{name}' cannot be answered from what is kept"
     if before is None:
         return WindloomError(
             message,

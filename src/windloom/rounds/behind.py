@@ -48,12 +48,14 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What decides which tuples of a stream are late: the frontier before the round.
+    """What decides which tuples of a stream are late: up to where some query was closed before the round.
 
-    `since` are further ticks at which slices are divided, because some windows distinguish late tuples there.
+    `frontier` is that of the stream itself. `since` are further ticks at which slices are divided, because some windows
+    distinguish late tuples there.
     """
 
     closed: int = TICK_MIN
+    frontier: int = TICK_MIN
     since: tuple[int, ...] = ()
 
 

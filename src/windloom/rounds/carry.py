@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from windloom.aggregates import neutral
 from windloom.model.query import Query
-from windloom.plan.physical import PartialSet, Plan, PlannedComponent
+from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedJoin
 from windloom.rounds.backfill import Past
 from windloom.rounds.cells import Cells, coarsen
 from windloom.rounds.state import Cut, History, State
@@ -32,6 +33,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
     history: dict[int, History] = {}
     since: dict[str, int] = {}
     fresh: set[str] = set()
+    exact: dict[str, int | None] = {}  # by name of the side: from which of its windows on it is exact
     for one in new.sets:
         before = known.get(one.identity)
         held, kept = carry_set(state, before, one)
@@ -49,10 +51,39 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
                 fresh |= {name} & state.fresh
             else:
                 tick = life_of(planned.query.window).first_exact(one, planned, kept, state, positions)
+                if planned.query.is_side:
+                    exact[name] = tick
+                    continue
                 fresh.add(name)
             if tick is not None:
                 since[name] = tick
+    for join in new.joins:
+        names = (join.name, *(place.name for place in join.sides))
+        if join.name in running and _same(running[join.name], join.query):
+            since |= {name: state.since[name] for name in names if name in state.since}
+            fresh |= {join.name} & state.fresh
+        else:
+            since |= joined_since(new, join, exact)
+            fresh.add(join.name)
     return replace(state, cells=cells, since=since, fresh=frozenset(fresh), history=history, positions=positions)
+
+
+def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None]) -> dict[str, int]:
+    """From which window on a new join is exact, which it is where all its sides are; nothing if it is from the first.
+
+    `exact` says that of its sides, by name. A landmark is moved to where its side is exact.
+    """
+    found: dict[str, int] = {}
+    after = []
+    for place in join.sides:
+        window, tick = plan.side(place)[2].query.window, exact[place.name]
+        if tick is not None and window.extent_ticks is None:
+            found[place.name] = tick
+        elif tick is not None:
+            after.append(life_of(window).after_since(window, tick))
+    if after:
+        found[join.name] = max(after) - join.query.window.range_ticks + 1  # windows pair by their ends
+    return found
 
 
 def carry_set(state: State, before: PartialSet | None, one: PartialSet) -> tuple[Cells | None, History]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windloom.model.time import TICK_MIN
-from windloom.plan.physical import PartialSet, PlannedQuery
+from windloom.plan.physical import Member, PartialSet
 from windloom.rounds.state import Cut, History
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
@@ -22,7 +22,7 @@ from windloom.slicing.edges import EdgeClass, EdgeSet
 MOST_EDGES = 1 << 20
 
 
-def first_exact(one: PartialSet, planned: PlannedQuery, history: History, seen: int | None) -> int | None:
+def first_exact(one: PartialSet, planned: Member, history: History, seen: int | None) -> int | None:
     """The start of the first window from which on every window is exact; None if all are.
 
     `seen` is the largest tick of the stream's tuples so far.
@@ -44,7 +44,7 @@ def first_exact(one: PartialSet, planned: PlannedQuery, history: History, seen: 
     return None if last_wrong is None else (last_wrong + 1) * window.slide_ticks + window.offset_ticks
 
 
-def kept_from(one: PartialSet, planned: PlannedQuery, history: History) -> int:
+def kept_from(one: PartialSet, planned: Member, history: History) -> int:
     """The tick from which on cells hold every tuple and every component of the query."""
     wanted = set(planned.query.components)
     known = [tick for index, tick in history.known_from.items() if one.components[index].component in wanted]

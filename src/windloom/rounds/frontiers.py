@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.plan.physical import PartialSet
+from windloom.plan.physical import PartialSet, Plan
 
-#: The streams that a set or a query reads, in the order in which it names them.
+#: The streams that decide when the windows of a query close, in the order in which it names them.
 Inputs = tuple[str, ...]
 
 
-def inputs_of(one: PartialSet | Query) -> Inputs:
-    """The streams that decide when its windows close."""
-    return one.streams if isinstance(one, Query) else (one.stream,)
+def inputs_of(one: PartialSet) -> tuple[Inputs, ...]:
+    """The inputs of all its queries, each once: sides of joins close with further streams than plain queries do."""
+    return tuple(dict.fromkeys(planned.query.inputs for planned in one.queries))
+
+
+def all_inputs(plan: Plan) -> tuple[Inputs, ...]:
+    """The inputs of all queries of a plan, each once."""
+    return tuple(dict.fromkeys(inputs for one in plan.sets for inputs in inputs_of(one)))
 
 
 def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = ()) -> int:
@@ -51,7 +55,7 @@ def advanced(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, i
 def ahead_of_idle(
     frontiers: Mapping[str, int], every: Iterable[Inputs], idle: Collection[str], before: Mapping[Inputs, int]
 ) -> dict[Inputs, int]:
-    """For sets that read several streams: up to where they are closed, if that is ahead of their least frontier.
+    """For queries that read several streams: up to where they are closed, if that is ahead of their least frontier.
 
     They get there while a stream is idle, and stay there when it comes back.
 

@@ -6,16 +6,18 @@ from history, the windows that it is still going to report are open, however lon
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from windloom.plan.physical import Plan
+from windloom.model.windows import Window
+from windloom.plan.physical import PartialSet, Plan, PlannedJoin, PlannedQuery
 from windloom.plan.scans import NativeScan, Scan
 from windloom.rounds.behind import Before, Behind, Mask
+from windloom.rounds.frontiers import inputs_of
 from windloom.rounds.state import State
-from windloom.rounds.windows.life import Landmark
+from windloom.rounds.windows.life import Landmark, Reported
 from windloom.rounds.windows.registry import life_of
 
 
@@ -47,7 +49,8 @@ def before_round(plan: Plan, state: State) -> dict[str, Before]:
     for one in plan.sets:
         known = found.get(one.stream, Before())
         since = tuple(sorted({*known.since, *life_of(one.window).told_apart(one, state)}))
-        found[one.stream] = Before(max(known.closed, state.closed_of(one)), since)
+        closed = max(known.closed, *map(state.closed_over, inputs_of(one)))
+        found[one.stream] = Before(closed, state.closed_over((one.stream,)), since)
     return found
 
 
@@ -58,6 +61,7 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
     """
     streams: dict[str, Late] = {}
     queries: dict[str, Late] = {}
+    joins = joins_by_side(plan)
     for scan in plan.scans:
         held = behind.get(scan.number)
         if held is None:
@@ -65,19 +69,51 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
         missed, is_open = np.zeros(len(held), np.bool_), np.zeros(len(held), np.bool_)
         for number, bit in _bits(scan):
             wanted = held.holds(bit)
-            for planned in plan.sets[number].queries:
-                life = life_of(planned.query.window)
-                own_missed, own_open = life.lost(plan.sets[number], planned, held, state, landmarks)
+            for name, window, reported in _asking(plan, plan.sets[number], state, landmarks, joins):
+                own_missed, own_open = life_of(window).lost(plan.sets[number], window, reported, held, state)
                 own_missed, own_open = own_missed & wanted, own_open & wanted
                 missed |= own_missed
                 is_open |= own_open
                 found = _summed(held, own_missed, own_open)
                 if found != Late():
-                    queries[planned.name] = found
+                    queries[name] = queries.get(name, Late()) + found
         found = _summed(held, missed, is_open)
         if found != Late():
             streams[scan.stream] = streams.get(scan.stream, Late()) + found
     return Lateness(streams, queries)
+
+
+def joins_by_side(plan: Plan) -> dict[str, list[PlannedJoin]]:
+    """The joins that each side answers, by name of the side; a join with itself may be there twice."""
+    found: dict[str, list[PlannedJoin]] = {}
+    for join in plan.joins:
+        for place in join.sides:
+            found.setdefault(place.name, []).append(join)
+    return found
+
+
+def _asking(
+    plan: Plan,
+    one: PartialSet,
+    state: State,
+    landmarks: Mapping[str, Landmark],
+    joins: Mapping[str, list[PlannedJoin]],
+) -> Iterator[tuple[str, Window, Reported]]:
+    """Everything that asks a set: names of queries, the windows through which they read it, how far these are."""
+    for planned in one.queries:
+        window, landmark = planned.query.window, landmarks.get(planned.name)
+        closed = state.closed_over(planned.query.inputs)
+        if isinstance(planned, PlannedQuery):
+            name = planned.name
+            yield name, window, Reported(closed, state.since.get(name), name in state.fresh, landmark)
+            continue
+        for join in joins[planned.name]:
+            since = state.since.get(join.name)
+            if since is not None and landmark is None:
+                since += join.query.window.range_ticks - window.range_ticks  # windows pair by their ends
+            elif landmark is not None:
+                since = state.since.get(planned.name)
+            yield join.name, window, Reported(closed, since, join.name in state.fresh, landmark)
 
 
 def _bits(scan: Scan) -> list[tuple[int, int | None]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from windloom.kernels.cells.locate import WindowArrays
 from windloom.kernels.cells.seek import NO_LANDMARK
 from windloom.model.aggregate import Aggregate
 from windloom.model.time import TICK_MIN
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery
+from windloom.plan.physical import Member, PartialSet, Plan, PlannedQuery
 from windloom.rounds.windows.life import Landmark
 
 
@@ -51,18 +51,17 @@ class Part:
     until: NDArray[np.int64]
     since: NDArray[np.int64]
     wanted: Mapping[int, NDArray[np.int64]]
-    shapes: tuple[ShapePart, ...]
+    shapes: tuple[ShapePart, ...] = ()
 
 
-def make_part(
-    plan: Plan,
+def make_windows(
     one: PartialSet,
-    queries: tuple[PlannedQuery, ...],
-    after: list[int],
-    until: int,
+    queries: Sequence[Member],
+    intervals: Sequence[tuple[int, int]],
     landmarks: Mapping[str, Landmark],
     since: Mapping[str, int],
 ) -> Part:
+    """The part of some queries, still without shapes; `intervals` are `(after, until]` for the ends of each."""
     windows = [planned.query.window for planned in queries]
     arrays = WindowArrays(
         np.array([window.range_ticks for window in windows], np.int64),
@@ -70,16 +69,23 @@ def make_part(
         np.array([window.offset_ticks for window in windows], np.int64),
         np.array([landmarks[one.name].start if one.name in landmarks else NO_LANDMARK for one in queries], np.int64),
     )
-    own_until = [landmarks[one.name].until if one.name in landmarks else until for one in queries]
+    after = [after for after, _ in intervals]
+    until = [
+        min(until, landmarks[planned.name].until) if planned.name in landmarks else until
+        for planned, (_, until) in zip(queries, intervals, strict=True)
+    ]
     needs = [set(planned.query.components) for planned in queries]
     wanted = {}
     for index, component in enumerate(one.components):
         found = [i for i, need in enumerate(needs) if component.component in need]
         if found:
             wanted[index] = np.array(found, np.int64)
-    shapes = tuple(_shape_part(plan, one, queries, first, last) for first, last in _same_shape(queries))
     own_since = np.array([since.get(planned.name, TICK_MIN) for planned in queries], np.int64)
-    return Part(arrays, np.array(after, np.int64), np.array(own_until, np.int64), own_since, wanted, shapes)
+    return Part(arrays, np.array(after, np.int64), np.array(until, np.int64), own_since, wanted)
+
+
+def shape_parts(plan: Plan, one: PartialSet, queries: tuple[PlannedQuery, ...]) -> tuple[ShapePart, ...]:
+    return tuple(_shape_part(plan, one, queries, first, last) for first, last in _same_shape(queries))
 
 
 def _shape_part(plan: Plan, one: PartialSet, queries: tuple[PlannedQuery, ...], first: int, last: int) -> ShapePart:

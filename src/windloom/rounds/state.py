@@ -46,7 +46,7 @@ class History:
 class State:
     """`frontiers`: how far each stream has come; an absent one has brought nothing.
 
-    `ahead`: sets of several streams that are closed further than these frontiers, because a stream was idle.
+    `ahead`: queries of several streams that are closed further than these frontiers, because a stream was idle.
     `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
     after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
     their first step they report every complete window from history. `first`: the smallest event tick of each stream,
@@ -65,10 +65,10 @@ class State:
 
     def closed_of(self, one: PartialSet) -> int:
         """Every window of its queries that ends at or before this tick has been reported, except by `fresh` queries."""
-        return self.closed_over(inputs_of(one))
+        return min(map(self.closed_over, inputs_of(one)))
 
     def closed_over(self, inputs: Inputs) -> int:
-        """The same for queries that read these streams."""
+        """The same for queries that close with these streams."""
         return max(least(self.frontiers, inputs), self.ahead.get(inputs, TICK_MIN))
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from windloom.plan.physical import Plan
 from windloom.rounds.answers import Answers
 from windloom.rounds.cells import Cells, merge_cells
-from windloom.rounds.frontiers import advanced, ahead_of_idle, inputs_of
+from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.lateness import Lateness, count_late
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import History, State
@@ -24,25 +24,30 @@ from windloom.rounds.windows.registry import life_of
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """What one step counted: tuples and partials taken in, by number of the set, and late tuples."""
+    """What one step counted, by number of the set: tuples and partials taken in, and late tuples.
+
+    `held` are the cells from which windows were answered, those of earlier rounds included, and `groups` their groups.
+    """
 
     tuples: Mapping[int, int]
     partials: Mapping[int, int]
     late: Lateness = field(default_factory=Lateness)
+    groups: Mapping[int, int] = field(default_factory=dict)
+    held: Mapping[int, int] = field(default_factory=dict)
 
 
 def step(
     state: State, round_input: RoundInput, plan: Plan, *, history_ticks: int = 0
 ) -> tuple[State, Answers, StepCounts]:
-    """Runs one round. Each set closes windows up to the least frontier of the streams it reads.
+    """Runs one round. Each query closes windows up to the least frontier of its inputs.
 
     A frontier never moves backwards. Cells are kept as long as an open window
     may cover them, and for `history_ticks` behind where their set is closed.
     """
     positions = state.positions if round_input.rows is None else round_input.rows
     moved = _moved(state, round_input, plan)
-    after = {one.number: state.closed_of(one) for one in plan.sets}
-    until = {one.number: moved.closed_of(one) for one in plan.sets}
+    after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
+    until = {inputs: moved.closed_over(inputs) for inputs in after}
     landmarks = landmarks_of(plan, state.since, moved.first, moved.seen, until)
     turn = Turn(state, until, positions, landmarks, history_ticks)
     spans: dict[int, Span] = {}
@@ -57,7 +62,7 @@ def step(
         if fresh is not None:
             tuples[one.number], taken[one.number] = int(fresh.tuples.sum()), len(fresh)
             current = fresh if current is None else merge_cells(current, fresh)
-            current = life_of(one.window).joined(one, current, after[one.number])
+            current = life_of(one.window).joined(one, current, state.closed_of(one))
         if current is not None:
             left = life_of(one.window).close(one, current, past, turn)
             cells[one.number], kept[one.number], past = current, left.cells, left.history
@@ -69,7 +74,9 @@ def step(
     since = _since(state, plan, until)
     after_round = replace(moved, cells=kept, since=since, fresh=frozenset(), history=history, positions=positions)
     late = count_late(plan, round_input.taken.behind, state, landmarks)
-    return after_round, answers, StepCounts(tuples, taken, late)
+    groups = {number: one.groups if len(one) else 0 for number, one in cells.items()}
+    held = {number: len(one) for number, one in cells.items()}
+    return after_round, answers, StepCounts(tuples, taken, late, groups, held)
 
 
 def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
@@ -78,7 +85,7 @@ def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
     return replace(
         state,
         frontiers=frontiers,
-        ahead=ahead_of_idle(frontiers, map(inputs_of, plan.sets), round_input.idle, state.ahead),
+        ahead=ahead_of_idle(frontiers, all_inputs(plan), round_input.idle, state.ahead),
         seen=advanced(state.seen, round_input.seen),
         first=first_ticks(state.first, round_input.first, state.frontiers),
     )
@@ -87,20 +94,19 @@ def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
 def _own_after(state: State, plan: Plan) -> dict[str, int]:
     """Queries whose windows do not begin where the last round ended."""
     own = {}
-    for one in plan.sets if state.fresh or state.since else ():
-        for planned in one.queries:
-            if planned.name in state.fresh or planned.name in state.since:
-                life = life_of(planned.query.window)
-                own[planned.name] = life.own_after(planned, state, state.closed_of(one))
+    for planned in plan.queries if state.fresh or state.since else ():
+        if planned.name in state.fresh or planned.name in state.since:
+            life = life_of(planned.query.window)
+            own[planned.name] = life.own_after(planned, state, state.closed_over(planned.query.inputs))
     return own
 
 
-def _since(state: State, plan: Plan, until: Mapping[int, int]) -> dict[str, int]:
+def _since(state: State, plan: Plan, until: Mapping[Inputs, int]) -> dict[str, int]:
     """Without the queries for which it no longer matters, because every earlier window has ended."""
     since = {}
-    for one in plan.sets if state.since else ():
-        for planned in one.queries:
-            tick, window = state.since.get(planned.name), planned.query.window
-            if tick is not None and life_of(window).holds_back(window, tick, until[one.number]):
-                since[planned.name] = tick
+    sides = (planned for one in plan.sets for planned in one.queries if planned.query.is_side)
+    for planned in (*plan.queries, *sides) if state.since else ():
+        tick, window = state.since.get(planned.name), planned.query.window
+        if tick is not None and life_of(window).holds_back(window, tick, until[planned.query.inputs]):
+            since[planned.name] = tick
     return since

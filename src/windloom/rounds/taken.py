@@ -16,6 +16,7 @@ from windloom.plan.scans import NativeScan, WovenScan
 from windloom.rounds.behind import ON_TIME, Before, Behind, count_behind, join_behind
 from windloom.rounds.cells import Cells, merge_all, read_partials
 from windloom.rounds.feeds import feed_sets
+from windloom.rounds.scanned import Scanned, scanned_partials, scanned_tuples
 from windloom.rounds.weaving import read_tuples, weave
 from windloom.weave.tuples import Tuples
 
@@ -25,29 +26,38 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """`cells` by number of the set, `behind` by number of the scan; a scan that is not there had no such tuples."""
+    """`cells` by number of the set, `behind` by number of the scan; a scan that is not there had no such tuples.
+
+    `scanned` is what each scan saw, by its number: statistics, which change no answer.
+    """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)
     behind: Mapping[int, Behind] = field(default_factory=dict)
+    scanned: Mapping[int, Scanned] = field(default_factory=dict)
 
 
 def take_partials(plan: Plan, scan: NativeScan, table: pa.Table, before: Before = ON_TIME) -> Taken:
     """Takes in the partials of a native scan, all with a slice."""
     read = read_partials(scan, table)
+    words = [key.to_numpy(zero_copy_only=False) for key in read.keys[: scan.signature.words]]
+    of_groups = np.diff(np.append(0, np.cumsum(read.tuples))[read.group_bounds])
+    scanned = {scan.number: scanned_partials(plan, scan, words, of_groups)}
     late = np.flatnonzero(read.starts < before.closed)
     if not len(late):
-        return Taken(feed_sets(plan, scan, read))
+        return Taken(feed_sets(plan, scan, read), scanned=scanned)
     group_of = np.repeat(np.arange(read.groups), np.diff(read.group_bounds))[late]
-    words = [key.to_numpy(zero_copy_only=False)[group_of] for key in read.keys[: scan.signature.words]]
-    behind = count_behind(read.starts[late], words, read.tuples[late])
-    return Taken(feed_sets(plan, scan, read), {scan.number: behind})
+    behind = count_behind(read.starts[late], [word[group_of] for word in words], read.tuples[late])
+    return Taken(feed_sets(plan, scan, read), {scan.number: behind}, scanned)
 
 
 def take_tuples(plan: Plan, scan: WovenScan, table: pa.Table, before: Before = ON_TIME) -> Taken:
     """Takes in the tuples of a woven scan, all with a tick."""
     tuples = read_tuples(plan, scan, table)
     behind = _behind(scan, tuples, before)
-    return Taken(weave(plan, scan, tuples, before.closed), {} if behind is None else {scan.number: behind})
+    words = [tuples.word(number) for number in range(scan.signature.words)]
+    scanned = {scan.number: scanned_tuples(plan, scan, words, len(tuples))}
+    cells = weave(plan, scan, tuples, before.frontier)
+    return Taken(cells, {} if behind is None else {scan.number: behind}, scanned)
 
 
 def take_together(parts: Sequence[Taken]) -> Taken:
@@ -56,11 +66,14 @@ def take_together(parts: Sequence[Taken]) -> Taken:
         return parts[0]
     cells: dict[int, list[Cells]] = {}
     behind: dict[int, list[Behind]] = {}
+    scanned: dict[int, Scanned] = {}
     for part in parts:
         for number, one in part.cells.items():
             cells.setdefault(number, []).append(one)
         for number, late in part.behind.items():
             behind.setdefault(number, []).append(late)
+        for number, seen in part.scanned.items():
+            scanned[number] = scanned.get(number, Scanned()) + seen
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         # What has most cells comes first, so that no thread is left with it at the end.
         ordered = sorted(cells, key=lambda number: -sum(map(len, cells[number])))
@@ -68,6 +81,7 @@ def take_together(parts: Sequence[Taken]) -> Taken:
     return Taken(
         {number: merged[number] for number in cells},
         {number: join_behind(found) for number, found in behind.items()},
+        scanned,
     )
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
+from windloom.engine.json_values import plain
 from windloom.service.models import Rows
 
 FORMATS = {
@@ -29,35 +26,6 @@ def as_rows(table: pa.Table) -> Rows:
         types=[str(field.type) for field in table.schema],
         rows=[list(row) for row in zip(*columns, strict=True)],
     )
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON can hold it.
-
-    >>> plain(Decimal("1.50")), plain(float("nan")), plain(datetime(2026, 1, 5, tzinfo=UTC)), plain([b"a"])
-    ('1.50', 'NaN', '2026-01-05T00:00:00Z', ['61'])
-    """
-    match value:
-        case None | bool() | str():
-            return value
-        case int():
-            return value if abs(value) < 2**53 else str(value)
-        case float():
-            return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
-        case datetime():
-            return value.astimezone(UTC).isoformat().replace("+00:00", "Z") if value.tzinfo else value.isoformat()
-        case date() | time():
-            return value.isoformat()
-        case Decimal() | timedelta():
-            return str(value)
-        case bytes():
-            return value.hex()
-        case dict():
-            return {str(key): plain(one) for key, one in value.items()}
-        case list() | tuple():
-            return [plain(one) for one in value]
-        case _:
-            return str(value)
 
 
 def csv_bytes(table: pa.Table) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from windloom.engine import Loom
+from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.progress import RoundProgress
 from windloom.errors import WindloomError
 from windloom.language import parse_catalog
@@ -39,11 +40,16 @@ def load_queries(loom: Loom, path: str, *, strict: bool) -> list[Rejected]:
 
 
 class Relay:
-    """Rounds to all that are connected; each is told those that were done before, too."""
+    """Rounds to all that are connected; each is told those that were done before, too.
+
+    And what the current round waits for, if a sink is down.
+    """
 
     def __init__(self) -> None:
         self._done: deque[RoundProgress] = deque(maxlen=HISTORY)
+        self._wait: SinkWait | None = None
         self._to: list[Callable[[RoundProgress], None]] = []
+        self._waiting: list[Callable[[SinkWait | None], None]] = []
         self._lock = threading.Lock()
 
     def __call__(self, done: RoundProgress) -> None:
@@ -52,8 +58,17 @@ class Relay:
             for to in self._to:
                 to(done)
 
-    def connect(self, to: Callable[[RoundProgress], None]) -> None:
+    def wait(self, wait: SinkWait | None) -> None:
+        with self._lock:
+            self._wait = wait
+            for to in self._waiting:
+                to(wait)
+
+    def connect(self, to: Callable[[RoundProgress], None], waiting: Callable[[SinkWait | None], None]) -> None:
         with self._lock:
             for done in self._done:
                 to(done)
+            if self._wait is not None:
+                waiting(self._wait)
             self._to.append(to)
+            self._waiting.append(waiting)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.progress import RoundProgress
 from windloom.errors import WindloomError
 
@@ -38,6 +40,19 @@ class Metrics:
         self.queries = Gauge("windloom_queries", "Queries of the last round.", registry=registry)
         self.trees = Gauge("windloom_trees", "Trees of the last round.", registry=registry)
         self.plan_version = Gauge("windloom_plan_version", "Version of the last round's plan.", registry=registry)
+        sinks: dict[str, Any] = {"labelnames": ["sink"], "registry": registry}
+        self.sink_seconds = Counter("windloom_sink_seconds_total", "Seconds that a sink took for rounds.", **sinks)
+        self.sink_waits = Counter(
+            "windloom_sink_waited_seconds_total", "Seconds that rounds waited for a sink that was down.", **sinks
+        )
+        self.sink_failures = Counter(
+            "windloom_sink_failures_total", "Attempts to give a round to a sink that was down.", **sinks
+        )
+        self.sink_waiting = Gauge("windloom_sink_waiting", "Whether a round waits for a sink that is down.", **sinks)
+        self._waiting: str | None = None
+        self.sink_figures = Counter(
+            "windloom_sink_figures_total", "What a sink counts itself.", ["sink", "figure"], registry=registry
+        )
         self.requests = Counter(
             "windloom_requests_total", "Requests answered, by status.", ["status"], registry=registry
         )
@@ -60,10 +75,26 @@ class Metrics:
         for stream, lag in done.lags.items():
             if lag is not None:
                 self.lag.labels(stream).set(lag)
+        for sink, figures in done.sinks.items():
+            own = dict(figures)
+            self.sink_waiting.labels(sink).set(0)
+            self.sink_seconds.labels(sink).inc(own.pop("seconds", 0.0))
+            self.sink_waits.labels(sink).inc(own.pop("waited", 0.0))
+            for figure, value in own.items():
+                self.sink_figures.labels(sink, figure).inc(value)
         self.state_bytes.set(done.state_bytes)
         self.queries.set(done.queries)
         self.trees.set(done.trees)
         self.plan_version.set(done.plan_version)
+
+    def wait(self, wait: SinkWait | None) -> None:
+        if wait is not None:
+            self._waiting = wait.sink
+            self.sink_waiting.labels(wait.sink).set(1)
+            self.sink_failures.labels(wait.sink).inc()
+        elif self._waiting is not None:
+            self.sink_waiting.labels(self._waiting).set(0)
+            self._waiting = None
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

@@ -150,12 +150,27 @@ class StreamStatus(BaseModel):
     late_dropped: int
 
 
+class Waiting(BaseModel):
+    """A round that waits for a sink that is down: since when, for how many failed attempts, and why.
+
+    After `patience` seconds the stream stops; nothing is lost.
+    """
+
+    sink: str
+    round: int
+    since: str
+    attempts: int
+    reason: str
+    patience: float
+
+
 class Status(BaseModel):
     """The loom at a glance."""
 
     version: str
     active: bool
     message: str
+    waiting: Waiting | None
     round: int | None
     queries: int
     trees: int

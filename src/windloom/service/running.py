@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.streaming.handle import Answer, Change, Handle
 from windloom.engine.what_if import WhatIf
@@ -45,6 +46,9 @@ class RunningLoom(Protocol):
 
     @property
     def failure(self) -> BaseException | None: ...
+
+    @property
+    def waiting(self) -> SinkWait | None: ...
 
     @property
     def rounds(self) -> Sequence[RoundProgress]: ...
@@ -97,6 +101,10 @@ class ServedHandle:
         return self._handle.exception()
 
     @property
+    def waiting(self) -> SinkWait | None:
+        return self._handle.waiting
+
+    @property
     def rounds(self) -> Sequence[RoundProgress]:
         return self._handle.recent_progress
 
@@ -140,7 +148,7 @@ class ServedHandle:
         return {one.name: [group.name for group in one.query.group_by] for one in self._handle.plan.queries}
 
     def answers(self, name: str, since: str | None, until: str | None, limit: int) -> pa.Table:
-        query = self._handle.plan.find(name)[2].query
+        query = self._handle.plan.query(name).query
         columns = [*(one.name for one in query.group_by), *(one.name for one in query.outputs)]
         found = self._stored.read(name, columns, since, until, limit)
         return self._handle.arrow(name).slice(0, 0) if found is None else found

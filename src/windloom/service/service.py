@@ -10,6 +10,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.progress import RoundProgress
 from windloom.service.access import Gate, Level
 from windloom.service.faults import RefusedError
@@ -67,6 +68,11 @@ class Service:
         self.metrics.add(done)
         self.kept = Kept()
         self.feed.publish(done)
+
+    def round_waits(self, wait: SinkWait | None) -> None:
+        """Called by the same thread, when a sink is down, at each attempt, and when it is back."""
+        self.metrics.wait(wait)
+        self.feed.announce("waiting")
 
     def queries_changed(self) -> None:
         self.kept = Kept()

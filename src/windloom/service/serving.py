@@ -33,7 +33,7 @@ def serving(
     """Serve a handle whose answers go to Parquet under `out`, and whose rounds come by `rounds`."""
     loom = ServedHandle(handle, streams, StoredAnswers(out), rejected)
     service = Service(loom, Gate(tokens), limits, is_local=place.is_local, is_secure=place.is_secure)
-    rounds.connect(service.round_done)
+    rounds.connect(service.round_done, service.round_waits)
     server = HttpServer(make_app(service), place, listening)
     server.start()
     try:

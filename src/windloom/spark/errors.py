@@ -56,8 +56,13 @@ def as_windloom_errors(what: str) -> Iterator[None]:
             files = next((found for message in messages if (found := _FILES.search(message))), None)
             if files is None:
                 raise
+            is_full = "No space left on device" in files[1]
             raise WindloomError(
-                f"Spark cannot read or write files of {what}", files[1], "make room, or restore access to them"
+                f"the disk is full: Spark cannot write files of {what}"
+                if is_full
+                else f"Spark cannot read or write files of {what}",
+                files[1],
+                "make room on it; Spark also writes to spark.local.dir" if is_full else "restore access to them",
             ) from error
         verb = "read" if state == "KD" else "evaluate"
         raise WindloomError(f"Spark cannot {verb} {what}", _facts(messages), _HINTS[state]) from error

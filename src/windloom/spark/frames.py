@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,15 @@ def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
     """A frame with the columns of a declared stream and no rows, to ask Spark about types."""
     fields = ", ".join(f"{_quoted(name)} {kind.name}" for name, kind in stream.columns.items())
     return spark.createDataFrame([], fields)
+
+
+def joined_frame(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
+    """All columns of several frames, qualified by their aliases, to ask Spark about types."""
+    (alias, first), *others = frames
+    joined = first.alias(alias)
+    for alias, frame in others:
+        joined = joined.crossJoin(frame.alias(alias))
+    return joined
 
 
 def expression_types(

@@ -1,5 +1,6 @@
 """A kit for testing streaming queries without Spark: an oracle that answers by definition, slowly."""
 
+from windloom.testing.joins import answer_join
 from windloom.testing.oracle import answer
 
-__all__ = ["answer"]
+__all__ = ["answer", "answer_join"]

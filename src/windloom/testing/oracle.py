@@ -6,25 +6,16 @@ It knows nothing of slices, partials, plans or kernels, and imports the model on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import ROUND_HALF_UP, Decimal
-from functools import reduce
-from operator import and_, or_, xor
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from windloom.model.aggregate import Aggregate, UserDefined
 from windloom.model.query import Query
 from windloom.model.windows import Window
-from windloom.testing.holistic import holistic
+from windloom.testing.aggregates import evaluate
+from windloom.testing.scalar_functions import Row, order_of
+from windloom.testing.scalars import scalar
 
-Row = Mapping[str, Any]
 Answer = dict[str, Any]
-
-#: The functions that pick one tuple, and those that are answered from the frequencies of all values.
-_PICKS = ("min_by", "max_by", "first", "last")
-_HOLISTIC = ("count_distinct", "quantile", "top")
-
-_BITS: dict[str, Callable[[int, int], int]] = {"bit_and": and_, "bit_or": or_, "bit_xor": xor}
 
 _NAN_KEY = object()
 
@@ -58,7 +49,7 @@ def landmark_ends(window: Window, tick: int, last_end: int) -> list[int]:
 
 
 def answer(query: Query, rows: Sequence[Row], tick: str = "tick", stream: Sequence[Row] | None = None) -> list[Answer]:
-    """Every row of the answer. Expressions must be bare columns; `tick` names the column of event-time ticks.
+    """Every row of the answer; `tick` names the column of event-time ticks. `testing.joins` answers joins.
 
     `rows` are the tuples that pass the query's predicate, `stream` all tuples of the stream, these among them, if there
     are others: a landmark is before the first of all, and positions are among all.
@@ -68,7 +59,7 @@ def answer(query: Query, rows: Sequence[Row], tick: str = "tick", stream: Sequen
 
 def _by_time(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
     span = query.window.range_ticks
-    return _answers(query, rows, lambda row: [(one, one + span) for one in windows_of(query.window, row[tick])], tick)
+    return answers_of(query, rows, lambda row: [(one, one + span) for one in windows_of(query.window, row[tick])], tick)
 
 
 def _by_landmark(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
@@ -81,14 +72,14 @@ def _by_landmark(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[
 
 def _by_position(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
     places, count = positions(query.window, stream, tick), query.window.range_ticks
-    return _answers(
+    return answers_of(
         query, rows, lambda row: [(one, one + count) for one in windows_of(query.window, places[id(row)])], tick
     )
 
 
 def _by_session(query: Query, rows: Sequence[Row], tick: str, stream: Sequence[Row]) -> list[Answer]:
     found = sessions(query, rows, tick)
-    return _answers(query, rows, lambda row: [found[id(row)]], tick)
+    return answers_of(query, rows, lambda row: [found[id(row)]], tick)
 
 
 def sessions(query: Query, rows: Iterable[Row], tick: str = "tick") -> dict[int, tuple[int, int]]:
@@ -96,7 +87,7 @@ def sessions(query: Query, rows: Iterable[Row], tick: str = "tick") -> dict[int,
     gap = query.window.range_ticks
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        key = tuple(_group_key(row[_column(grouping.expression)]) for grouping in query.group_by)
+        key = tuple(group_key(scalar(grouping.expression.sql)(row)) for grouping in query.group_by)
         groups.setdefault(key, []).append(row)
     found: dict[int, tuple[int, int]] = {}
     for members in groups.values():
@@ -123,8 +114,8 @@ def positions(window: Window, stream: Sequence[Row], tick: str = "tick") -> dict
     """The position of every tuple, by its `id`: counted per key, in order of time and then of all its values."""
     counted: dict[tuple[Any, ...], int] = {}
     found = {}
-    for row in sorted(stream, key=lambda row: (row[tick], *(_order(value) for value in row.values()))):
-        key = tuple(_group_key(row[_column(one)]) for one in window.counted_by or ())
+    for row in sorted(stream, key=lambda row: (row[tick], *(order_of(value) for value in row.values()))):
+        key = tuple(group_key(scalar(one.sql)(row)) for one in window.counted_by or ())
         found[id(row)] = counted.get(key, 0)
         counted[key] = found[id(row)] + 1
     return found
@@ -137,124 +128,35 @@ def answer_from(query: Query, rows: Iterable[Row], start: int, last_end: int, ti
         ends = landmark_ends(query.window, row[tick], last_end) if row[tick] >= start else []
         return [(start, end) for end in ends]
 
-    return _answers(query, rows, windows, tick)
+    return answers_of(query, rows, windows, tick)
 
 
-def _answers(
+def answers_of(
     query: Query, rows: Iterable[Row], windows: Callable[[Row], list[tuple[int, int]]], tick: str
 ) -> list[Answer]:
+    """A row for every window (start, end) and group that holds a tuple, unless HAVING says otherwise."""
     held: dict[tuple[tuple[int, int], tuple[Any, ...]], list[Row]] = {}
     shown: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for row in rows:
-        values = tuple(row[_column(grouping.expression)] for grouping in query.group_by)
-        key = tuple(_group_key(value) for value in values)
-        shown.setdefault(key, values)
+        group = tuple(scalar(grouping.expression.sql)(row) for grouping in query.group_by)
+        key = tuple(group_key(value) for value in group)
+        shown.setdefault(key, group)
         for window in windows(row):
             held.setdefault((window, key), []).append(row)
     answers = []
     for ((start, end), key), members in held.items():
         found: Answer = {"window_start": start, "window_end": end}
         found.update(zip((grouping.name for grouping in query.group_by), shown[key], strict=True))
+        values = {f"__g{i}": value for i, value in enumerate(shown[key])}
+        values |= {f"__a{i}": evaluate(one, members, tick) for i, one in enumerate(query.aggregates)}
         for output in query.outputs:
-            if output.aggregate is None:
-                raise ValueError("the oracle does not evaluate expressions over aggregates")
-            found[output.name] = evaluate(query.aggregates[output.aggregate], members, tick)
-        answers.append(found)
+            sql = f"__a{output.aggregate}" if output.expression is None else output.expression.sql
+            found[output.name] = scalar(sql)(values)
+        if query.having is None or scalar(query.having.sql)(values) is True:
+            answers.append(found)
     return answers
 
 
-def evaluate(aggregate: Aggregate, rows: list[Row], tick: str = "tick") -> Any:
-    """One aggregate over tuples, exact where numbers are exact, correctly rounded where they are floats."""
-    if aggregate.where is not None:
-        condition = _column(aggregate.where)
-        rows = [row for row in rows if row[condition] is True]
-    if aggregate.argument is None:
-        return len(rows)
-    if aggregate.function in _PICKS:
-        return _pick(aggregate, rows, tick)
-    values = [row[_column(aggregate.argument)] for row in rows]
-    values = [value for value in values if value is not None]
-    if aggregate.own is not None:
-        return _user_defined(aggregate.own, values)
-    if aggregate.function == "count":
-        return len(values)
-    if aggregate.function in _HOLISTIC:
-        return holistic(aggregate.function, aggregate.parameters, values)
-    if not values:
-        return None
-    match aggregate.function:
-        case "sum":
-            return _total(values)
-        case "avg":
-            return _mean(values)
-        case "min" | "bool_and":
-            return min(values, key=_order)
-        case "max" | "bool_or":
-            return max(values, key=_order)
-        case "bit_and" | "bit_or" | "bit_xor":
-            return reduce(_BITS[aggregate.function], values)
-        case _:
-            return _spread(aggregate.function, values)
-
-
-def _user_defined(own: UserDefined, values: list[Any]) -> Any:
-    """The user's functions in plain Python; other numbers are cast to the type of the argument."""
-    kind = int if own.argument.name == "bigint" else float
-    lifted = [own.lift(kind(value)) for value in values]
-    return own.lower(reduce(own.combine, lifted)) if lifted else None
-
-
-def _pick(aggregate: Aggregate, rows: list[Row], tick: str) -> Any:
-    """The argument of the tuple that is first or last in the order of (what is compared, argument), NULL lowest."""
-    by = tick if aggregate.by is None else _column(aggregate.by)
-    pairs = [(row[by], row[_column(aggregate.argument)]) for row in rows if row[by] is not None]
-    if not pairs:
-        return None
-    ordered = sorted(pairs, key=lambda pair: (_order(pair[0]), () if pair[1] is None else (_order(pair[1]),)))
-    return ordered[0 if aggregate.function in ("min_by", "first") else -1][1]
-
-
-def _column(expression: Any) -> str:
-    if expression.column is None:
-        raise ValueError(f"the oracle reads bare columns only, not '{expression}'")
-    return str(expression.column)
-
-
-def _group_key(value: Any) -> Any:
+def group_key(value: Any) -> Any:
+    """A value as what it is grouped by: all NaN are one."""
     return _NAN_KEY if isinstance(value, float) and math.isnan(value) else value
-
-
-def _order(value: Any) -> Any:
-    """Spark's order: NULL below everything, NaN above every other number."""
-    if value is None:
-        return (-1, 0.0)
-    return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
-
-
-def _total(values: list[Any]) -> Any:
-    if not isinstance(values[0], float):
-        return sum(values[1:], values[0])
-    if all(math.isfinite(value) for value in values):
-        return math.fsum(values)
-    return sum(values)
-
-
-def _mean(values: list[Any]) -> Any:
-    total = _total(values)
-    if isinstance(total, Decimal):
-        exponent = int(total.as_tuple().exponent) - 4
-        return (total / len(values)).quantize(Decimal(1).scaleb(exponent), rounding=ROUND_HALF_UP)
-    return float(total) / len(values)
-
-
-def _spread(function: str, values: list[Any]) -> float | None:
-    numbers = [float(value) for value in values]
-    count = len(numbers)
-    less = 1 if function.endswith("samp") else 0
-    if count == less:
-        return None
-    if not all(math.isfinite(number) for number in numbers):
-        return math.nan
-    mean = math.fsum(numbers) / count
-    variance = math.fsum((number - mean) ** 2 for number in numbers) / (count - less)
-    return math.sqrt(variance) if function.startswith("stddev") else variance

@@ -19,8 +19,8 @@ from windloom.aggregates.lifted import AnyLifted, Combined, Lifted, concat, keep
 from windloom.aggregates.listed import Listed
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Function, TimeWindow
-from windloom.optimizer import PlanOptions, make_plan
-from windloom.testing.oracle import evaluate
+from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.testing.aggregates import evaluate
 
 ROWS: list[dict[str, Any]] = [
     {"tick": 1, "k": "b", "f": 2.0, "x": 0.5, "n": 2**40, "i": 3, "d": Decimal("1.25"), "b": True},
@@ -55,7 +55,7 @@ EVERY = pytest.mark.parametrize(("function", "column", "aggregate"), AGGREGATES,
 def cells(aggregate: Aggregate, rows: Sequence[dict[str, Any]], intake: str = "auto") -> list[AnyLifted]:
     """The aggregate's components over the one slice that holds these tuples."""
     query = make_query("q", TimeWindow(100, 100), [aggregate])
-    plan = make_plan({"s": STREAM}, [query], TYPES, PlanOptions(intake=intake))
+    plan = make_plan({"s": STREAM}, [query], TYPES, PlanOptions(intake=intake), Known())
     (one,) = plan.sets
     held = taken_of_plan(plan, rows).cells[one.number].lifted
     found = {planned.component: part for planned, part in zip(one.components, held, strict=True)}

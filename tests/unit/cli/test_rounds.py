@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from windloom.cli.rounds import Totals, round_line, round_table, view_of
+from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.progress import RoundProgress
 
 
@@ -90,3 +92,17 @@ def test_json_lines_hold_everything(capsys: pytest.CaptureFixture[str]) -> None:
     written = capsys.readouterr()
     assert json.loads(written.out) == done(3).as_dict()
     assert written.err == "… stopping\n"
+
+
+def test_a_sink_that_is_down_is_told_once_now_and_then_and_when_it_is_back(capsys: pytest.CaptureFixture[str]) -> None:
+    since = datetime(2026, 1, 5, 12, 0, 5, tzinfo=UTC)
+    with view_of(as_json=True) as view:
+        for attempts in range(1, 12):
+            view.wait(SinkWait("postgres", 7, since, attempts, "nobody answers", 600.0))
+        view.wait(None)
+    out, err = capsys.readouterr()
+    assert out == ""
+    first, second, last = err.splitlines()
+    assert first.startswith("… round 7 waits for the sink 'postgres' since 12:00:05 UTC, tried once: nobody answers")
+    assert "tried 10 times" in second
+    assert last == "… it is back, and the round goes on"

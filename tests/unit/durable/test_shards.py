@@ -18,12 +18,12 @@ from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of
 from windloom.durable.shards.run import shard_state
 from windloom.errors import WindloomError
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.rounds import Block, RoundInput, State
 from windloom.rounds.lateness import Late, Lateness
 from windloom.rounds.step import StepCounts
 
-NOTHING = make_plan({}, [], {}, PlanOptions())
+NOTHING = make_plan({}, [], {}, PlanOptions(), Known())
 BLOCK = Block(
     3,
     ("a", "ä"),
@@ -39,7 +39,7 @@ def note(shard: int, kept_from: dict[int, int]) -> ShardNote:
 
 def test_files_are_kept_by_name_and_travel_by_place(tmp_path: Path) -> None:
     files = ShardFiles(str(tmp_path))
-    (first, _), (second, answers) = files.new_names(7, 2), files.new_names(7, 2)
+    (first, _, _), (second, answers, _) = files.new_names(7, 2), files.new_names(7, 2)
     assert first != second
     assert first.startswith("000000007-0002-")
     files.keep_only([])  # before anything is written

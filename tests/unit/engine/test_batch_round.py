@@ -25,7 +25,7 @@ from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, LandmarkWindow, RowsWindow, TimeWindow
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import State
 
@@ -44,14 +44,15 @@ FRAMES: Frames = {
 
 @pytest.fixture
 def plan() -> Plan:
-    return make_plan(STREAMS, QUERIES.values(), TYPES, PlanOptions())
+    return make_plan(STREAMS, QUERIES.values(), TYPES, PlanOptions(), Known())
 
 
 def run_whole(plan: Plan, sinks: list[Sink], listeners: Listeners | None = None) -> Ran:
     journal = NoJournal(PlanRecord(0, 0, dict.fromkeys(QUERIES, "")))
     placement = DriverPlacement(RowJobs(), journal, Watermarks(STREAMS, ManualClock(), None))
     recovered = Recovered(State(), None, None, 0)
-    loop = RoundLoop(lambda _: plan, journal, recovered, placement, sinks, AnswerTables(None), listeners=listeners)
+    given = {str(number): sink for number, sink in enumerate(sinks)}
+    loop = RoundLoop(lambda _: plan, journal, recovered, placement, given, AnswerTables(None), listeners=listeners)
     return loop.run_whole(FRAMES)
 
 
@@ -64,7 +65,7 @@ def in_order(table: pa.Table | None) -> list[str]:
 def test_one_round_answers_what_a_stream_answers_when_it_is_finished(plan: Plan, tmp_path: Path) -> None:
     memory, streamed = MemorySink(), MemorySink()
     ran = run_whole(plan, [memory])
-    with MicroBatches(tmp_path, STREAMS, sinks=[streamed]) as life:
+    with MicroBatches(tmp_path, STREAMS, sinks={"memory": streamed}) as life:
         life.change(QUERIES)
         life.round({"s": FRAMES["s"][:3]})
         life.round({"s": FRAMES["s"][3:], "t": FRAMES["t"]})
@@ -74,7 +75,7 @@ def test_one_round_answers_what_a_stream_answers_when_it_is_finished(plan: Plan,
     for name in names:
         assert in_order(memory.rows(name)) == in_order(streamed.rows(name)) != []
     assert set(ran.outcome.state.frontiers.values()) == {TICK_MAX}
-    assert ran.outcome.cells.keys() == {one.number for one in plan.sets}
+    assert ran.outcome.observed.sets.keys() == {one.identity for one in plan.sets}
     assert set(answers_in(tmp_path)) > {0}, "the stream needed several rounds for it"
 
 

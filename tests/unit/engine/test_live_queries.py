@@ -10,6 +10,7 @@ from support.trades import WINDOW, catalog
 from windloom.engine.catalog import Registry
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.model import Query
+from windloom.optimizer import Known
 from windloom.plan import Plan
 
 
@@ -21,7 +22,7 @@ def test_nothing_stays_of_queries_that_are_gone(tmp_path: Path) -> None:
     (tmp_path / "c.cql").write_text(catalog(stays="SELECT count(*) …"), encoding="utf-8")
     registry = Registry(no_session)
     registry.load(tmp_path / "c.cql")
-    live = LiveQueries(registry)
+    live = LiveQueries(registry, Known)
     options = {"strategy": "shared", "slicing": "pairs", "technique": "auto", "intake": "auto"}
     record = live.first({"stays": registry.queries["stays"].text}, options)
     counts = []

@@ -30,7 +30,7 @@ def frames(ticks: list[int]) -> Frames:
     return {"s": [{"tick": tick, "k": "abcd"[tick % 4]} for tick in ticks]}
 
 
-def live(folder: Path, placement: str = "executors", sinks: tuple[MemorySink, ...] = ()) -> list[int]:
+def live(folder: Path, placement: str = "executors", sinks: dict[str, MemorySink] | None = None) -> list[int]:
     """From where the checkpoint is to the end; how many rows each round told of."""
     with MicroBatches(folder, DELAYED, placement=placement, sinks=sinks) as life:
         for ticks in ROUNDS[life.loop.next_round :]:
@@ -63,7 +63,7 @@ def test_tables_with_many_rows_are_written_by_shards_and_others_by_the_driver(tm
 def test_no_piece_is_written_where_another_sink_needs_the_rows(tmp_path: Path) -> None:
     memory = MemorySink()
     with pieces_of(1):
-        live(tmp_path, sinks=(memory,))
+        live(tmp_path, sinks={"memory": memory})
     assert shown(tmp_path) == {f"round-{round:09d}.parquet" for round in range(3)}
     assert not (tmp_path / "answers" / FOLDER).exists()
 
@@ -85,7 +85,7 @@ def test_a_round_that_is_logged_gives_the_rows_of_its_pieces_to_sinks_that_came_
     assert not [name for name in shown(tmp_path) if name.startswith("round-000000001")]
     memory = MemorySink()
     with pieces_of(1):
-        live(tmp_path, sinks=(memory,))
+        live(tmp_path, sinks={"memory": memory})
     live(tmp_path / "driver", "driver")
     assert in_order(tmp_path) == in_order(tmp_path / "driver")
     tables = [one.name for one in (tmp_path / "answers").iterdir() if one.is_dir() and one.name != FOLDER]

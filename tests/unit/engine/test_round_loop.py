@@ -192,7 +192,7 @@ def test_windows_of_rows_wait_for_the_frontier_of_their_own_stream(tmp_path: Pat
 
 def test_several_sinks_are_given_the_same_rows(tmp_path: Path) -> None:
     memory = MemorySink()
-    with MicroBatches(tmp_path, DELAYED, sinks=[memory]) as life:
+    with MicroBatches(tmp_path, DELAYED, sinks={"memory": memory}) as life:
         life.change(QUERIES)
         done = life.round(frames(s=[1, 2, 13, 27], t=[1, 40]))
         infos = AnswerTables(None).infos(life.loop.plan)

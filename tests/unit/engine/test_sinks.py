@@ -3,52 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+import sys
 from pathlib import Path
-from typing import Any, ClassVar, Self
-from unittest.mock import patch
+from typing import Any
 
-import pyarrow as pa
 import pytest
 
+from support.answers import COLUMNS, TABLES, Given, piece, place
 from windloom.durable import LocalStorage
-from windloom.durable.shards.pieces import Piece
 from windloom.engine.sinks.live import LiveSink
 from windloom.engine.sinks.manifest import MANIFEST
 from windloom.engine.sinks.memory import MemorySink
 from windloom.engine.sinks.parquet import ParquetSink
-from windloom.engine.sinks.registry import SINKS, choose_sinks, open_sink
-from windloom.engine.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
-from windloom.errors import WindloomError
-from windloom.rounds import Block
-
-COLUMNS = {"query": "string", "window_start": "bigint", "window_end": "bigint", "k": "string", "n": "bigint"}
-TABLES = {"t": TableInfo(COLUMNS, {"a": ("k",), "b": ()})}
-
-
-@dataclass(frozen=True)
-class Given:
-    """Answers that are finished already."""
-
-    finished: list[tuple[str, pa.Table]]
-    tables: Mapping[str, TableInfo]
-    pieces: tuple[Piece, ...] = ()
-    wide: None = None
-
-    def rows(self, *, with_pieces: bool = True) -> list[tuple[str, pa.Table]]:
-        return self.finished
-
-    def blocks(self) -> Iterator[Block]:
-        return iter(())
-
-
-def piece(*rows: tuple[str, int, str | None, int]) -> tuple[str, pa.Table]:
-    columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)]
-    query, end, k, n = columns
-    start = [one - 10 for one in end]
-    keys = pa.array(k, pa.string())
-    return "t", pa.table({"query": query, "window_start": start, "window_end": end, "k": keys, "n": n})
+from windloom.engine.sinks.registry import SINKS, SinkChoice, choose_sinks, find_sink, sink, sink_names
+from windloom.engine.sinks.sink import NotReadBackError, Sink, TableInfo
+from windloom.errors import SinkDownError, WindloomError
 
 
 def parquet(folder: Path, checkpoint: str = "c1") -> ParquetSink:
@@ -106,18 +76,20 @@ def test_the_live_sink_forgets_queries_that_are_gone(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.parquet"))
 
 
-def place(folder: Path) -> SinkPlace:
-    return SinkPlace(None, str(folder / "out"), str(folder / "checkpoint"), "c1")  # type: ignore[arg-type]
+def opened(folder: Path, choice: SinkChoice, path: Path | None = None) -> Sink:
+    (opener,) = choose_sinks(choice, path, folder / "checkpoint").values()
+    return opener(place(folder))
 
 
-@pytest.mark.parametrize("name", SINKS)
+@pytest.mark.parametrize("name", [name for name in SINKS if find_sink(name).target in (None, "path")])
 def test_every_sink_of_the_registry_opens_takes_a_round_again_and_reads_back(tmp_path: Path, name: str) -> None:
-    sink = open_sink(name, place(tmp_path))
+    path = None if find_sink(name).target is None else tmp_path / "out"
+    sink = opened(tmp_path, name, path)
     for _ in range(2):
         sink.write(0, Given([piece(("a", 10, "x", 1), ("b", 10, "x", 2))], TABLES))
     assert counts(sink) == [1, 2]
     sink.close()
-    assert (tmp_path / "out").exists() == SINKS[name].takes_path
+    assert (tmp_path / "out").exists() == (path is not None)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +100,10 @@ def test_every_sink_of_the_registry_opens_takes_a_round_again_and_reads_back(tmp
         (("parquet", "out", None), "sink='parquet' needs a place of its own, and a checkpoint"),
         ((["live", "parquet"], None, "c"), "sink='parquet' needs a place of its own, and a checkpoint"),
         ((["memory", print], "out", "c"), "path 'out' is not used"),
+        ((sink("parquet", "here"), "out", "c"), "path 'out' is not used"),
+        ((sink("live", "here"), None, "c"), "the sink 'live' has no target"),
+        ((sink("parquet", "here", path="there"), None, "c"), "the target of the sink 'parquet' is given twice"),
+        ((sink("parquet", "here", pth="there"), None, "c"), "the sink 'parquet' has no option 'pth'"),
     ],
 )
 def test_choices_that_cannot_be_are_refused(given: tuple[Any, Any, Any], message: str) -> None:
@@ -137,44 +113,87 @@ def test_choices_that_cannot_be_are_refused(given: tuple[Any, Any, Any], message
     assert caught.value.hint
 
 
-def test_one_sink_several_or_a_function_are_chosen() -> None:
-    assert choose_sinks("memory", None, None) == ["memory"]
-    assert choose_sinks(["live", print], None, "c") == ["live", print]
+def test_one_sink_several_or_a_function_are_chosen(tmp_path: Path) -> None:
+    assert list(choose_sinks("memory", None, None)) == ["memory"]
+    assert list(choose_sinks(["live", print], None, "c")) == ["live", "function"]
+    several = [sink("parquet", tmp_path / "a"), sink("parquet", path=tmp_path / "b"), "memory"]
+    chosen = choose_sinks(several, None, "c")
+    assert list(chosen) == ["parquet", "parquet 2", "memory"]
+    for name in ("parquet", "parquet 2"):
+        chosen[name](place(tmp_path)).write(0, Given([piece(("a", 10, "x", 1))], TABLES))
+    assert (tmp_path / "a" / MANIFEST).exists()
+    assert (tmp_path / "b" / MANIFEST).exists()
 
 
-class JsonLinesSink:
-    """A sink as CONTRIBUTING tells how to add one: a file of lines per table and round."""
-
-    takes_path: ClassVar[bool] = True
-    pieces = None
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    @classmethod
-    def open(cls, place: SinkPlace) -> Self:
-        assert place.path is not None
-        return cls(Path(place.path))
-
-    def write(self, round: int, answers: RoundAnswers) -> None:
-        lines: dict[str, list[str]] = {name: [] for name in answers.tables}
-        for name, rows in answers.rows():
-            lines[name] += [json.dumps(row) for row in rows.to_pylist()]
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for name, own in lines.items():
-            (self._folder / f"{name}-{round:09d}.jsonl").write_text("\n".join(own))
-
-    def rows(self, table: str) -> pa.Table | None:
-        lines = [line for file in self._folder.glob(f"{table}-*") for line in file.read_text().splitlines()]
-        return pa.Table.from_pylist([json.loads(line) for line in lines])
-
-    def close(self) -> None: ...
+def shown_sink() -> str:
+    """The sink that docs/sinks.md shows."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "sinks.md").read_text()
+    (block,) = (one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class JsonLinesSink" in one)
+    return str(block)
 
 
-def test_a_new_sink_is_a_class_and_a_line_of_the_registry(tmp_path: Path) -> None:
-    with patch.dict(SINKS, {"jsonl": JsonLinesSink}):  # type: ignore[arg-type]
-        assert choose_sinks("jsonl", "out", "c") == ["jsonl"]
-        sink = open_sink("jsonl", place(tmp_path))
+@pytest.fixture
+def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package that brings sinks."""
+    site = tmp_path / "site"
+    about = site / "brought_sinks-1.0.dist-info"
+    about.mkdir(parents=True)
+    (site / "brought_sinks.py").write_text(shown_sink() + "\n\nclass Nothing:\n    target = None\n")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: brought-sinks\nVersion: 1.0\n")
+    points = {"jsonl": "JsonLinesSink", "nothing": "Nothing", "gone": "Gone", "parquet": "Nothing"}
+    lines = [f"{name} = brought_sinks:{value}" for name, value in points.items()]
+    lines += ["absent = a_package_that_is_not_there:Sink"]
+    (about / "entry_points.txt").write_text("\n".join(["[windloom.sinks]", *lines, ""]))
+    monkeypatch.syspath_prepend(str(site))
+
+
+@pytest.mark.usefixtures("brought")
+def test_an_installed_package_brings_a_sink_of_its_own(tmp_path: Path) -> None:
+    assert {"parquet", "jsonl"} <= set(sink_names())
+    assert find_sink("parquet") is ParquetSink, "nobody takes a name of ours"
+    own = opened(tmp_path, sink("jsonl", tmp_path / "out"))
+    assert own.pieces is None
     for _ in range(2):
-        sink.write(0, Given([piece(("a", 10, "x", 1)), piece(("b", 10, None, 2))], TABLES))
-    assert counts(sink) == [1, 2]
+        own.write(0, Given([piece(("a", 10, "x", 1)), piece(("b", 10, None, 2))], TABLES))
+    lines = (tmp_path / "out" / "t-000000000.jsonl").read_text().splitlines()
+    assert [json.loads(line)["n"] for line in lines] == [1, 2]
+    with pytest.raises(NotReadBackError):
+        own.rows("t")
+    own.close()
+    with pytest.raises(WindloomError, match="the sink 'jsonl' has no option 'indent'"):
+        choose_sinks(sink("jsonl", "out", indent=2), None, "c")
+    (tmp_path / "share").write_text("a file, and no directory")
+    with pytest.raises(SinkDownError, match="the share is away"):
+        opened(tmp_path, sink("jsonl", tmp_path / "share")).write(1, Given([], TABLES))
+
+
+@pytest.mark.usefixtures("brought")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nothing", "'brought_sinks:Nothing' is not a sink"),
+        ("gone", "the sink 'gone' cannot be loaded"),
+        ("absent", "the sink 'absent' needs a package that is not installed"),
+    ],
+)
+def test_an_entry_point_that_brings_no_sink_is_named(name: str, words: str) -> None:
+    with pytest.raises(WindloomError) as caught:
+        choose_sinks(name, None, None)
+    assert caught.value.message == words
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "extra"), [("delta", "deltalake", "delta"), ("postgres", "psycopg", "postgres")]
+)
+def test_a_package_that_is_not_installed_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, name: str, package: str, extra: str
+) -> None:
+    for module in [one for one in sys.modules if one.startswith((package, f"windloom.engine.sinks.{name}"))]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)  # type: ignore[arg-type]
+    with pytest.raises(WindloomError) as caught:
+        choose_sinks(sink(name, "there"), None, "c")
+    assert caught.value.message == f"the sink '{name}' needs a package that is not installed"
+    assert caught.value.detail == f"'{package}' is missing"
+    assert caught.value.hint == f"pip install 'windloom[{extra}]'"

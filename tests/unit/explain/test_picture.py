@@ -15,6 +15,7 @@ from windloom.explain.canvas import text_width
 from windloom.explain.labels import tree_name
 from windloom.explain.layout import lay_out
 from windloom.model import Query
+from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
 
@@ -42,7 +43,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "many": lambda: plan_of(many_queries(150)),
     "many, apart": lambda: plan_of(many_queries(150), strategy="no_share"),
     "many sets": lambda: plan_of(_PREDICATES),
-    "empty": lambda: make_plan({}, [], {}, PlanOptions()),
+    "empty": lambda: make_plan({}, [], {}, PlanOptions(), Known()),
 }
 
 
@@ -142,7 +143,7 @@ def test_markup_and_forbidden_characters_in_names_are_harmless() -> None:
         for query in hostile
         for expression in query.expressions
     }
-    root = _parsed(svg_of(make_plan(streams, hostile, types, PlanOptions())))
+    root = _parsed(svg_of(make_plan(streams, hostile, types, PlanOptions(), Known())))
     titles = " ".join(title.text or "" for title in root.iter(f"{_SVG}title"))
     assert "<script>alert('&')</script>" in titles
 

@@ -11,6 +11,7 @@ from golden.plans import FEW, MIXED, many_queries, plan_of, text_of
 from windloom.errors import WindloomError
 from windloom.explain.partners import sharing
 from windloom.model import Aggregate, DataType, Expression, Grouping, Output, Query, Stream, TimeWindow, WindowedStream
+from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.slicing.density import Density
@@ -90,7 +91,7 @@ def test_an_unknown_query_is_refused_with_near_names() -> None:
 
 
 def test_a_plan_without_queries_is_said_to_be_empty() -> None:
-    empty = make_plan({}, [], {}, PlanOptions())
+    empty = make_plan({}, [], {}, PlanOptions(), Known())
     assert text_of(empty).startswith("Plan: 0 queries, 0 streams, 0 scans, 0 sets of partials, 0 trees\n")
 
 
@@ -143,4 +144,6 @@ def _one_query_plan(name: str, argument: Expression) -> Plan:
         f"SELECT k, sum({argument}) AS total FROM s [RANGE 10 seconds SLIDE 2 seconds] GROUP BY k",
     )
     types = {key: DataType.parse("string"), argument: DataType.parse("double")}
-    return make_plan({"s": stream}, [query], {query.key_of(one): kind for one, kind in types.items()}, PlanOptions())
+    return make_plan(
+        {"s": stream}, [query], {query.key_of(one): kind for one, kind in types.items()}, PlanOptions(), Known()
+    )

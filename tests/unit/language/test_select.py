@@ -194,8 +194,6 @@ def test_later_items_may_use_the_aliases_of_earlier_ones(read: Read) -> None:
         ("SELECT count(*) … WHERE price > (SELECT 1)", "subqueries are not supported"),
         ("SELECT count(*) … WHERE EXISTS (SELECT 1)", "subqueries are not supported"),
         ("SELECT count(*) FROM (SELECT 1) [TUMBLE 1 h]", "subqueries are not supported"),
-        ("SELECT count(*) …, quotes", "a query over more than one stream is not supported yet"),
-        ("SELECT count(*) … JOIN quotes ON TRUE", "a query over more than one stream is not supported yet"),
         ("SELECT count(*) … LATERAL VIEW explode(sizes) s", "LATERAL is not supported"),
         ("WITH t AS (SELECT 1) SELECT count(*) …", "WITH is not supported"),
         ("SELECT count(*) … HAVING TRUE WHERE TRUE", "WHERE cannot stand here"),

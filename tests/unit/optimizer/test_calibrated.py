@@ -20,7 +20,8 @@ from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.cost.omega import Load, cost_name
 from windloom.optimizer.cost.work import TERMS, Demand, Work
 from windloom.optimizer.estimate import estimate_plan, estimate_set
-from windloom.plan.statistics import DEFAULT_GROUPS, Observed, Statistics, regularity_of, statistics_of
+from windloom.plan.memory import regularity_of
+from windloom.plan.statistics import ASSUMED, Origin, Origins, Statistics
 
 
 def windows(how_many: int, seed: int = 1) -> list[Window]:
@@ -98,18 +99,6 @@ def test_the_contenders_hold_the_fastest_for_any_tree(family: Family) -> None:
         assert min(cost[name] for name in names) <= 1.05 * min(cost.values())
 
 
-def test_statistics_say_where_they_come_from() -> None:
-    seen = Observed(tuples=5_000, groups=7, seconds=100.0)
-    assumed = statistics_of(None, False, True, None)
-    assert (assumed.groups, assumed.rate_source, assumed.groups_source) == (DEFAULT_GROUPS, "assumed", "assumed")
-    measured = statistics_of(None, False, True, seen)
-    assert (measured.events_per_second, measured.groups, measured.round_seconds) == (50.0, 7.0, 100.0)
-    assert (measured.rate_source, measured.groups_source, measured.round_source) == ("measured",) * 3
-    given = statistics_of(80.0, False, False, seen)
-    assert (given.events_per_second, given.rate_source, given.groups) == (80.0, "given", 1.0)
-    assert statistics_of(80.0, True, False, seen).rate_source == "measured", "a predicate lets fewer tuples through"
-
-
 def test_tuples_at_even_distances_leave_no_slice_empty() -> None:
     by_chance, evenly = Statistics(10.0), Statistics(10.0, regularity=1.0)
     edges = np.array([1.0, 10.0, 40.0])
@@ -119,20 +108,13 @@ def test_tuples_at_even_distances_leave_no_slice_empty() -> None:
     assert regularity_of(1_000_000, 100, 100) == regularity_of(10, 0, 0) == 0.0, "full either way"
 
 
-@pytest.mark.parametrize("seen", [Observed(0, 0, 0.0), Observed(1, 1, 0.0)])
-def test_a_run_that_saw_no_rate_leaves_it_assumed(seen: Observed) -> None:
-    found = statistics_of(None, False, True, seen)
-    assert found.rate_source == found.round_source == "assumed"
-    assert found.events_per_second > 0
-
-
-def test_a_measured_rate_reaches_the_plan_and_its_explanation() -> None:
-
+def test_an_observed_rate_reaches_the_plan_and_its_explanation() -> None:
     plan = plan_of(FEW)
-    known = replace(plan.sets[0].statistics, events_per_second=77.0, rate_source="measured")
+    origins = Origins(rate=Origin("observed", 12, -0.08))
+    known = replace(plan.sets[0].statistics, events_per_second=77.0, origins=origins)
     changed = replace(plan, sets=(replace(plan.sets[0], statistics=known),))
-    assert "rate of trades: 77 events/s (measured)" in text_of(changed)
-    assert plan.rate_of(plan.streams[0]) == (1000.0, "assumed")
+    assert "rate of trades: 77 events/s (observed in 12 rounds, falling by 8 % per round)" in text_of(changed)
+    assert plan.rate_of(plan.streams[0]) == (1000.0, ASSUMED)
 
 
 def test_options_that_contradict_each_other_are_refused() -> None:

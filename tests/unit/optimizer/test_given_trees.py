@@ -6,6 +6,7 @@ import pytest
 
 from windloom.errors import WindloomError
 from windloom.language import parse_catalog
+from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
 
@@ -23,7 +24,7 @@ def plan(trees: list[list[str]] | None = None, strategy: str = "weave_share") ->
     streams = {one.stream.name: one.stream for one in read.streams}
     queries = read.parse(streams)
     types = {q.key_of(one): streams["s"].columns[one.column] for q in queries for one in q.expressions if one.column}
-    return make_plan(streams, queries, types, PlanOptions(strategy), trees)
+    return make_plan(streams, queries, types, PlanOptions(strategy), Known(), trees)
 
 
 def names(made: Plan) -> list[list[str]]:

@@ -9,7 +9,7 @@ import pytest
 from support.catalogs import STREAM, TYPES
 from windloom.language import parse_query
 from windloom.model.query import Query
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.live_trees import LiveTrees
 
 STREAMS = {STREAM.name: STREAM}
@@ -30,9 +30,9 @@ def test_queries_that_come_and_go_leave_trees_a_plan_can_be_built_with(strategy:
     queries = {f"q{i}": a_query(f"q{i}", rng) for i in range(6)}
     trees: list[list[str]] = []
     for number in range(40):
-        trees = live.follow(trees, queries.values(), TYPES)
+        trees = live.follow(trees, queries.values(), TYPES, Known())
         assert sorted(name for tree in trees for name in tree) == sorted(queries)
-        plan = make_plan(STREAMS, queries.values(), TYPES, options, trees)
+        plan = make_plan(STREAMS, queries.values(), TYPES, options, Known(), trees)
         assert {frozenset(one.name for one in tree.queries) for tree in plan.trees} == set(map(frozenset, trees))
         name = f"n{number}"
         if rng.random() < 0.4 and len(queries) > 2:
@@ -49,7 +49,7 @@ def test_a_restart_goes_on_from_the_trees_that_were_recorded() -> None:
     rng = random.Random(9)
     options = PlanOptions("weave_share", "pairs", "recalculate")
     queries = {f"q{i}": a_query(f"q{i}", rng) for i in range(8)}
-    recorded = LiveTrees(STREAMS, options).follow([], queries.values(), TYPES)
-    assert {*map(frozenset, LiveTrees(STREAMS, options).follow(recorded, queries.values(), TYPES))} == {
+    recorded = LiveTrees(STREAMS, options).follow([], queries.values(), TYPES, Known())
+    assert {*map(frozenset, LiveTrees(STREAMS, options).follow(recorded, queries.values(), TYPES, Known()))} == {
         *map(frozenset, recorded)
     }

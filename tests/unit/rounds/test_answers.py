@@ -7,7 +7,7 @@ from support.compare import assert_equal_answers, rows_of
 from support.native import taken_of_plan
 from windloom.model import Aggregate, Expression, TimeWindow
 from windloom.model.time import TICK_MAX
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.rounds import RoundInput, State, step
 
 
@@ -16,7 +16,7 @@ def test_functions_of_one_type_fill_one_column_whatever_they_compute_with() -> N
     queries = [
         make_query(name, TimeWindow(10, 5), [Aggregate(name, number)], ("k",)) for name in ("bit_and", "max", "bit_xor")
     ]
-    plan = make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared"))
+    plan = make_plan({"s": STREAM}, queries, TYPES, PlanOptions("shared"), Known())
     assert len(plan.shapes) == 1
     empty = {"f": 1.0, "x": None, "n": None, "d": None, "b": None}
     rows = [{"tick": tick, "k": "a", "i": i, **empty} for tick, i in ((1, 6), (2, 3), (7, None))]

@@ -10,7 +10,7 @@ import pytest
 
 from support.catalogs import STREAM, TYPES, make_query
 from windloom.model import Aggregate, Expression, TimeWindow
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan.scans import NativeScan
 from windloom.rounds.cells import Cells, coarsen, keep_from, merge_cells, read_partials, running
 from windloom.slicing.edges import EdgeSet
@@ -22,7 +22,7 @@ SUM = Aggregate("sum", Expression.of_column("i"))
 def planned(grouping: tuple[str, ...] = ("k",)) -> NativeScan:
     """Sums by key over slices of ten ticks."""
     query = make_query("q", TimeWindow(30, 10), [SUM], grouping)
-    (one,) = make_plan({"s": STREAM}, [query], TYPES, PlanOptions(intake="native")).scans
+    (one,) = make_plan({"s": STREAM}, [query], TYPES, PlanOptions(intake="native"), Known()).scans
     assert isinstance(one, NativeScan)
     return one
 

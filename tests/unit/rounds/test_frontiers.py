@@ -9,7 +9,7 @@ from support.compare import rows_of
 from support.native import taken_of_plan
 from windloom.model import Aggregate, LandmarkWindow, Query, TimeWindow, Window
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.optimizer import PlanOptions, make_plan
+from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.rounds import Answers, RoundInput, State, ask, carry, step
 from windloom.rounds.frontiers import advanced, ahead_of_idle, all_closed, inputs_of, least
@@ -21,7 +21,7 @@ def counting(name: str, stream: str, window: Window) -> Query:
 
 
 def plan_of(*queries: Query) -> Plan:
-    return make_plan(STREAMS, queries, TYPES, PlanOptions())
+    return make_plan(STREAMS, queries, TYPES, PlanOptions(), Known())
 
 
 TRADES, QUOTES = counting("trades", "s", TimeWindow(10, 10)), counting("quotes", "t", TimeWindow(10, 10))
@@ -117,7 +117,7 @@ def test_an_idle_stream_does_not_count_beside_others(idle: frozenset[str], close
 
 
 def test_a_stream_alone_counts_whether_it_is_idle_or_not() -> None:
-    assert inputs_of(BOTH.sets[1]) == ("t",)
+    assert inputs_of(BOTH.sets[1]) == (("t",),)
     assert least({"s": 50, "t": 30}, ("t",), {"t"}) == 30
     state, _, _ = step(State(), RoundInput(frontiers={"s": 25}, idle=frozenset("t")), BOTH)
     assert [state.closed_of(one) for one in BOTH.sets] == [25, TICK_MIN]

@@ -78,7 +78,7 @@ def test_late_tuples_of_windows_of_rows_are_counted_where_no_query_has_windows_o
 def test_tuples_from_before_anybody_counted_are_not_late_for_windows_of_rows() -> None:
     plan = planned(FIVE)
     state = State(frontiers={"s": 50}, positions=Positions(counts={Counting("s", ()): Counts(after=30)}))
-    assert before_round(plan, state) == {"s": Before(50, (31,))}
+    assert before_round(plan, state) == {"s": Before(50, 50, (31,))}
     taken = taken_of_plan(plan, rows(29, 30, 31, 49, 50), state)
     assert step(state, RoundInput(taken, {"s": 50}), plan)[2].late == Lateness({"s": Late(0, 2)}, {"five": Late(0, 2)})
 

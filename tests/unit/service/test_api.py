@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 
 from support.asgi import Client
 from support.fake_loom import AVERAGE, FLOW, FakeLoom, made_round
+from windloom.engine.running.delivery import SinkWait
 from windloom.errors import QueryError, WindloomError
 from windloom.service.app import make_app
 from windloom.service.running import Rejected
@@ -168,7 +170,46 @@ def test_metrics_are_those_of_the_rounds(client: Client) -> None:
     assert any(line.startswith('windloom_query_cost_seconds{query="flow"} ') for line in lines)
 
 
-def test_every_figure_of_the_dashboard_is_one_of_the_metrics(client: Client) -> None:
+def test_a_round_that_waits_for_a_sink_is_told_everywhere(client: Client, loom: FakeLoom, service: Service) -> None:
+    assert client.get("/api/v1/status").json()["waiting"] is None
+    since = datetime(2026, 1, 5, 12, 0, 5, tzinfo=UTC)
+    reason = "the Delta table '/data/lake/t' does not take the round"
+    for attempts in (1, 2):
+        loom.waiting = SinkWait("delta", 7, since, attempts, reason, 600.0)
+        service.round_waits(loom.waiting)
+    status = client.get("/api/v1/status").json()
+    assert status["waiting"] == {
+        "sink": "delta",
+        "round": 7,
+        "since": "2026-01-05T12:00:05+00:00",
+        "attempts": 2,
+        "reason": "the Delta table '…/t' does not take the round",
+        "patience": 600.0,
+    }
+    assert status["message"].startswith("round 7 waits for the sink 'delta' since 12:00:05 UTC, tried 2 times: ")
+    assert "/data/lake" not in status["message"]
+    ready = client.get("/readyz")
+    assert (ready.status_code, ready.text) == (503, "round 7 waits for the sink 'delta', which is down\n")
+    assert client.get("/healthz").status_code == 200
+    text = client.get("/metrics").text
+    assert 'windloom_sink_waiting{sink="delta"} 1.0' in text
+    assert 'windloom_sink_failures_total{sink="delta"} 2.0' in text
+
+    loom.waiting = None
+    service.round_waits(None)
+    figures = {"seconds": 0.5, "waited": 31.0, "dead_letters": 2}
+    service.round_done(made_round(7, sinks={"delta": figures, "parquet": {"seconds": 0.25}}))
+    text = client.get("/metrics").text
+    assert client.get("/readyz").text == "ready\n"
+    assert 'windloom_sink_waiting{sink="delta"} 0.0' in text
+    assert 'windloom_sink_waiting{sink="parquet"} 0.0' in text
+    assert 'windloom_sink_seconds_total{sink="delta"} 0.5' in text
+    assert 'windloom_sink_waited_seconds_total{sink="delta"} 31.0' in text
+    assert 'windloom_sink_figures_total{figure="dead_letters",sink="delta"} 2.0' in text
+
+
+def test_every_figure_of_the_dashboard_is_one_of_the_metrics(client: Client, service: Service) -> None:
+    service.round_waits(SinkWait("webhook", 2, datetime.now(UTC), 1, "it is away", 600.0))
     dashboard = (Path(__file__).resolve().parents[3] / "docs" / "grafana.json").read_text()
     client.get("/healthz")  # requests are counted when they are answered
     known = set(re.findall(r"^(windloom_\w+)", client.get("/metrics").text, re.MULTILINE))

@@ -17,8 +17,12 @@ FULL = (
 def test_a_file_system_that_fails_under_spark_is_the_users_to_mend() -> None:
     with pytest.raises(WindloomError) as raised, as_windloom_errors("the stream"):
         raise PySparkException(FULL)
-    assert raised.value.message == "Spark cannot read or write files of the stream"
+    assert raised.value.message == "the disk is full: Spark cannot write files of the stream"
     assert raised.value.detail == "No space left on device"
+    assert raised.value.hint.startswith("make room")
+    with pytest.raises(WindloomError) as raised, as_windloom_errors("the stream"):
+        raise PySparkException(FULL.replace("No space left on device", "Permission denied"))
+    assert raised.value.message == "Spark cannot read or write files of the stream"
 
 
 def test_what_is_not_the_users_to_mend_passes_unchanged() -> None:

@@ -14,6 +14,7 @@ from windloom.optimizer import PlanOptions
 from windloom.plan import Plan
 from windloom.rounds import State
 from windloom.rounds.lateness import before_round, count_late
+from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken
 from windloom.spark.intake import shards
 from windloom.spark.intake.take import Ticks
@@ -32,7 +33,7 @@ ROWS = [{"tick": tick, "k": "xy"[tick % 2], "i": tick % 5, "b": tick % 3 == 0} f
 def taken_and_told(plan: Plan, state: State, many: int) -> tuple[Taken, Ticks]:
     """What all tasks of all parts leave; every part reads the tuples in two tasks."""
     cells: list[bytes] = []
-    ticks, behind = Ticks(), {}
+    ticks, behind, scanned = Ticks(), {}, {}
     for scan in plan.scans:
         if scan.counted_by is not None:
             continue
@@ -45,13 +46,14 @@ def taken_and_told(plan: Plan, state: State, many: int) -> tuple[Taken, Ticks]:
                     if row["shard"] != shards.TOLD:
                         cells.append(row["cells"])
                         continue
-                    seen, late = shards._read_told(row["cells"])
-                    ticks += seen
+                    span, seen, late = shards._read_told(row["cells"])
+                    ticks += span
+                    scanned[scan.number] = scanned.get(scan.number, Scanned()) + seen
                     if late is not None:
                         behind[scan.number] = shards.join_behind(
                             [late, *([behind[scan.number]] if scan.number in behind else [])]
                         )
-    return Taken(join_cells(cells, plan), behind), ticks
+    return Taken(join_cells(cells, plan), behind, scanned), ticks
 
 
 @pytest.mark.parametrize("names", [list(CATALOG), ["all", "only_b"], ["all", "by_both"], ["by_both", "of_rows"]])
@@ -66,6 +68,7 @@ def test_parts_of_a_scan_tell_what_the_whole_scan_would(
     found, ticks = taken_and_told(plan, state, 30)
     assert count_late(plan, found.behind, state, {}) == count_late(plan, expected.behind, state, {})
     assert found.cells.keys() == expected.cells.keys()
+    assert found.scanned == expected.scanned
     if plan.scans[0].signature.sees_all:
         assert (ticks.first, ticks.last) == (-20, 60)
     shuffled = {part.shuffled_by for part in shards._parts(plan, plan.scans[0])}

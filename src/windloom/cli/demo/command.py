@@ -155,7 +155,7 @@ def _spark_windows(console: Console, loom: Loom, frame: DataFrame, sample: list[
     seconds = {}
     for name in sample:
         with console.status(f"Spark's own window(): {name} …"):
-            seconds[name] = time_spark_window(loom.queries[name], loom.streams["trades"], frame)
+            seconds[name] = time_spark_window(loom.queries[name], loom.streams, {"trades": frame})
     return Measured("Spark's own window()", seconds, _scaled(seconds, len(loom.queries)))
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from windloom.durable.arrow_blobs import table_blob, table_of
 from windloom.durable.framing import frame_pieces, read_frames
-from windloom.rounds.answers import BLOCK_ROWS, Block
+from windloom.rounds.answers import BLOCK_ROWS
+from windloom.rounds.block import Block
 
 _HINT = "restore it from a copy, or start over with a new checkpoint"
 

@@ -1,9 +1,9 @@
 """Files of shards, on storage that the driver and every executor reach; written once, under a name nobody else has.
 
-`shards/000000042-0003-5f1c….state` is what shard 3 keeps after round 42, `….answers` what it answered in it. The last
-part of the name is drawn anew by every attempt of a task, so attempts never meet: only the names that the log of the
-round holds count, and every other file is a leftover. No rename is needed for that, only that a file is complete when
-its task says so.
+`shards/000000042-0003-5f1c….state` is what shard 3 keeps after round 42, `….answers` what it answered in it, `….folds`
+what it folded of joins whose answers are divided among shards. The last part of the name is drawn anew by every attempt
+of a task, so attempts never meet: only the names that the log of the round holds count, and every other file is a
+leftover. No rename is needed for that, only that a file is complete when its task says so.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class ShardFiles:
         return ShardFiles, (self.place,)
 
     @staticmethod
-    def new_names(round: int, shard: int) -> tuple[str, str]:
-        """Names for a state and for answers, of one attempt."""
+    def new_names(round: int, shard: int) -> tuple[str, str, str]:
+        """Names for a state, for answers and for folds, of one attempt."""
         stem = f"{round:09d}-{shard:04d}-{uuid4().hex}"
-        return f"{stem}.state", f"{stem}.answers"
+        return f"{stem}.state", f"{stem}.answers", f"{stem}.folds"
 
     def write(self, name: str, pieces: Iterable[bytes | pa.Buffer]) -> None:
         """Complete and durable when it returns."""

@@ -13,7 +13,7 @@ from windloom.rounds.step import StepCounts
 
 @dataclass(frozen=True, slots=True)
 class ShardNote:
-    """`state` and `answers` name files; there is no file of answers where there are none for the driver to finish.
+    """`state`, `answers` and `folds` name files, of the last two where there is something for the driver to finish.
 
     `kept_from` tells from when on the shard still holds the cells of a set, if it has dropped earlier ones. `pieces`
     are rows that the task has written to where the sink keeps them.
@@ -26,10 +26,11 @@ class ShardNote:
     counts: StepCounts
     kept_from: Mapping[int, int]  # by number of the partial set
     pieces: tuple[Piece, ...] = ()
+    folds: str | None = None  # of joins whose answers are divided among shards
 
     @property
     def files(self) -> list[str]:
-        return [self.state] if self.answers is None else [self.state, self.answers]
+        return [name for name in (self.state, self.answers, self.folds) if name is not None]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -37,26 +38,49 @@ class ShardNote:
             "state": self.state,
             "state_bytes": self.state_bytes,
             "answers": self.answers,
+            "folds": self.folds,
             "tuples": _named(self.counts.tuples),
             "partials": _named(self.counts.partials),
+            "groups": _named(self.counts.groups),
+            "held": _named(self.counts.held),
             "kept_from": _named(self.kept_from),
             "pieces": [[piece.table, piece.file, piece.rows] for piece in self.pieces],
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ShardNote:
-        counts = StepCounts(_numbered(values["tuples"]), _numbered(values["partials"]))
+        counts = StepCounts(
+            _numbered(values["tuples"]),
+            _numbered(values["partials"]),
+            groups=_numbered(values.get("groups", {})),
+            held=_numbered(values.get("held", {})),
+        )
         kept_from = _numbered(values["kept_from"])
         pieces = tuple(Piece(*piece) for piece in values["pieces"])
         return cls(
-            values["shard"], values["state"], values["state_bytes"], values["answers"], counts, kept_from, pieces
+            values["shard"],
+            values["state"],
+            values["state_bytes"],
+            values["answers"],
+            counts,
+            kept_from,
+            pieces,
+            values.get("folds"),
         )
 
 
 def counts_of(notes: Sequence[ShardNote], late: Lateness) -> StepCounts:
-    """The counts of all shards together; late tuples are counted where they are taken in."""
+    """The counts of all shards together; late tuples are counted where they are taken in.
+
+    A group belongs to one shard, but for the one group of sets without grouping columns: there it is the only shard.
+    """
+    every = [note.counts for note in notes]
     return StepCounts(
-        _added(note.counts.tuples for note in notes), _added(note.counts.partials for note in notes), late
+        _added(one.tuples for one in every),
+        _added(one.partials for one in every),
+        late,
+        _added(one.groups for one in every),
+        _added(one.held for one in every),
     )
 
 

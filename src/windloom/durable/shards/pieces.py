@@ -8,6 +8,7 @@ nothing. What other attempts have left is never seen, and is deleted.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -20,10 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windloom.durable.faults import fault
-from windloom.durable.storage import StorageError
+from windloom.durable.storage import StorageError, full_disk
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
-from windloom.rounds.answers import Block
+from windloom.rounds.block import Block
 from windloom.rounds.evaluate import DeclinedError, answer_rows
 
 FOLDER = ".pieces"
@@ -210,4 +211,6 @@ def _sync(path: Path) -> None:
 
 
 def _failed(what: str, path: Path, error: OSError) -> StorageError:
+    if error.errno == errno.ENOSPC:
+        return full_disk(path)
     return StorageError(f"cannot {what} '{path}'", str(error.strerror or error), _AGAIN)

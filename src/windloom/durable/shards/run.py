@@ -12,11 +12,13 @@ from windloom.durable.shards.blocks import write_blocks
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.pieces import Outlet, PieceWriter
+from windloom.durable.shards.split import shards_of
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
+from windloom.plan.sharding import sharding_of
 from windloom.rounds.answers import Answers
 from windloom.rounds.carry import carry
-from windloom.rounds.cells import Cells
+from windloom.rounds.cells import Cells, keep_groups, merge_all
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State
 from windloom.rounds.step import StepCounts, step
@@ -54,7 +56,38 @@ class ShardPlaces:
     def held(self, round: ShardRound, shard: int) -> State:
         """What the last round left of a shard, in terms of its plan."""
         plan = round.plan if round.previous is None else round.previous
-        return shard_state(self.files, self.states[shard], round.left, plan) if self.states else round.left
+        if not self.states:
+            return round.left
+        held = shard_state(self.files, self.states[shard], round.left, plan)
+        moved = moved_sets(plan, round.plan)
+        return self._resharded(held, moved, round.left, plan, shard) if moved else held
+
+    def _resharded(
+        self, held: State, moved: Mapping[int, tuple[int, ...] | None], left: State, plan: Plan, shard: int
+    ) -> State:
+        """The state of a shard where a new plan divides some sets by other columns: they come from all shards."""
+        parts: dict[int, list[Cells]] = {}
+        for name in self.states:
+            for number, cells in shard_state(self.files, name, left, plan).cells.items():
+                if number in moved:
+                    own = shards_of(cells, moved[number], len(self.states)) == shard
+                    if own.any():
+                        parts.setdefault(number, []).append(keep_groups(cells, own))
+        kept = {number: cells for number, cells in held.cells.items() if number not in moved}
+        return replace(held, cells={**kept, **{number: merge_all(each) for number, each in parts.items()}})
+
+
+def moved_sets(old: Plan, new: Plan) -> dict[int, tuple[int, ...] | None]:
+    """Sets of the old plan, by number, that the new one divides by other columns, and by which."""
+    if old is new:
+        return {}
+    before, after, found = sharding_of(old), sharding_of(new), {}
+    known = new.by_identity
+    for one in old.sets:
+        other = known.get(one.identity)
+        if other is not None and before.of(one.number) != after.of(other.number):
+            found[one.number] = after.of(other.number)
+    return found
 
 
 def step_shard(
@@ -77,20 +110,24 @@ def run_shard(
 ) -> ShardNote:
     """Reads files of the last round, and writes files that nobody knows of until the note is recorded."""
     after, answers, counts, kept_from = step_shard(round, places.held(round, shard), cells)
-    state_name, answers_name = ShardFiles.new_names(round.number, shard)
+    state_name, answers_name, folds_name = ShardFiles.new_names(round.number, shard)
+    divided = sharding_of(round.plan).divided
     outlet = places.outlet
     writer = PieceWriter(outlet, round.number, shard) if outlet is not None and outlet.is_reached else None
-    blocks = answers.blocks()
+    blocks = answers.blocks(without=divided)
     written = write_blocks(blocks if writer is None else writer.take(round.plan, blocks))
     first = next(written, None)
     if first is not None:
         places.files.write(answers_name, chain([first], written))
     pieces = () if writer is None else writer.finish()
+    folds = answers.folds(divided)
+    if folds:
+        places.files.write(folds_name, [encode(State(folds))])
     if shard == 0 and is_first_attempt:
         fault("after pieces", round.number + 1)
     places.files.write(state_name, _cells_only(after))
     left = None if first is None else answers_name
-    return ShardNote(shard, state_name, after.nbytes, left, counts, kept_from, pieces)
+    return ShardNote(shard, state_name, after.nbytes, left, counts, kept_from, pieces, folds_name if folds else None)
 
 
 def shard_state(files: ShardFiles, name: str, facts: State, plan: Plan) -> State:

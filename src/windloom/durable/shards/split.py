@@ -5,29 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from windloom.durable.encoding import decode, encode, restored_state
 from windloom.kernels.lists.murmur import spark_hash
 from windloom.plan.physical import Plan
+from windloom.plan.sharding import Sharding
 from windloom.rounds.cells import Cells, keep_groups, merge_all
 from windloom.rounds.state import State
 
 
-def split_cells(cells: Mapping[int, Cells], shards: int) -> Iterator[tuple[int, bytes]]:
-    """The number and the encoded cells of all sets, for every shard that has cells.
-
-    The shard of a group depends on its values alone, and equals Spark's `pmod(hash(…), shards)`.
-    """
+def split_cells(cells: Mapping[int, Cells], shards: int, sharding: Sharding) -> Iterator[tuple[int, bytes]]:
+    """The number and the encoded cells of all sets, for every shard that has cells."""
     found: dict[int, dict[int, Cells]] = {}
     for number, one in cells.items():
-        if not one.keys:
-            found.setdefault(0, {})[number] = one
-            continue
-        shard_of = np.mod(spark_hash(one.keys, one.groups), shards)
+        shard_of = shards_of(one, sharding.of(number), shards)
         for shard in np.unique(shard_of):
             found.setdefault(int(shard), {})[number] = keep_groups(one, shard_of == shard)
     for shard, own in sorted(found.items()):
         yield shard, encode(State(own))
+
+
+def shards_of(cells: Cells, columns: tuple[int, ...] | None, shards: int) -> NDArray[np.int64]:
+    """The shard of every group, which depends on its values in these columns alone; None: in all columns.
+
+    It equals Spark's `pmod(hash(…), shards)`. Where there is no column, everything is in the first shard.
+    """
+    keys = cells.keys if columns is None else [cells.keys[column] for column in columns]
+    if not keys:
+        return np.zeros(cells.groups, np.int64)
+    return np.mod(spark_hash(keys, cells.groups), shards).astype(np.int64)
 
 
 def join_cells(parts: Iterable[bytes], plan: Plan) -> dict[int, Cells]:

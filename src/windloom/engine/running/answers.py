@@ -37,8 +37,8 @@ class MadeAnswers:
         self._plan, self._outcome, self._tables, self._told = plan, outcome, tables, told
         self._folder, self._is_shared = folder, is_shared
         self._kept: list[tuple[str, pa.Table]] | None = None
-        self.made = 0 if outcome.wide is None else outcome.wide.totals.rows
-        self.finished = self.made + sum(piece.rows for piece in outcome.pieces)
+        self._held = 0 if outcome.wide is None else outcome.wide.totals.rows
+        self.made, self.finished = self._held, self._held + self._in_pieces
 
     @property
     def wide(self) -> WideAnswers | None:
@@ -48,8 +48,13 @@ class MadeAnswers:
     def tables(self) -> Mapping[str, TableInfo]:
         return self._tables.infos(self._plan)
 
+    @property
+    def _in_pieces(self) -> int:
+        return sum(piece.rows for piece in self._outcome.pieces)
+
     def blocks(self) -> Iterator[Block]:
-        for block in self._outcome.blocks:
+        self.made = self._held  # a sink that was down reads once more
+        for block in self._outcome.blocks():
             self.made += block.table.num_rows
             yield block
             self._told(self.made)
@@ -78,6 +83,7 @@ class MadeAnswers:
             yield piece.table, self._folder.read(piece)
 
     def _rows(self) -> Iterator[tuple[str, pa.Table]]:
+        self.finished = self._held + self._in_pieces
         for shape, table in self._tables.pieces(self._plan, self.blocks()):
             self.finished += table.num_rows
             if table.num_rows:

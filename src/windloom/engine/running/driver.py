@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from windloom.durable import RoundLog
@@ -14,6 +15,7 @@ from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.watermark import Watermarks
 from windloom.plan.physical import Plan
 from windloom.rounds import State, step
+from windloom.rounds.observe import observe
 from windloom.rounds.positions import counted_scans
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.rows import TakenRows
@@ -52,8 +54,10 @@ class DriverPlacement:
             history_ticks = round.record.history_ticks
             given = log.complete(round.plan, round.state)
             state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
-        blocks = answers.blocks(threads=os.cpu_count() or 1)
-        return Outcome(state, state.nbytes, counts, log.untimed, blocks, answers.cells)
+        with watch("observe"):
+            observed = observe(round.plan, round.state, given, counts)
+        blocks = partial(answers.blocks, threads=os.cpu_count() or 1)
+        return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks)
 
     def committed(self, round: int, state: State) -> None:
         """The state needs no file of its own: it is made again from snapshot and log."""
@@ -68,7 +72,7 @@ class DriverPlacement:
             with watch("partials"):
                 found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state)
         decide = self._watermarks.ended if intake.ends else self._watermarks.after
-        given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken)
+        given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
         return RoundLog(round.number, round.record.version, given, dict(found.untimed), tuples=found.tuples)
 
     def _with_rows(self, log: RoundLog, round: Round, intake: Intake) -> RoundLog:

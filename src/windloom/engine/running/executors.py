@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from windloom.durable import RoundLog
+from windloom.durable.encoding import restored_folds
 from windloom.durable.journal import Journal
 from windloom.durable.shards.blocks import joined, read_blocks
 from windloom.durable.shards.files import ShardFiles
@@ -46,7 +47,11 @@ from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, State, step
+from windloom.rounds.cells import Cells
+from windloom.rounds.joins.divided import blocks_of
+from windloom.rounds.observe import observe
 from windloom.rounds.taken import Taken
+from windloom.rounds.windows.life import Landmark
 from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.shards import Told
@@ -99,7 +104,9 @@ def gathered_round(
                 taken = scope.enter_context(job)
             told = taken.told
         decide = watermarks.ended if intake.ends else watermarks.after
-        given = decide(round.state, told.largest_ticks, told.smallest_ticks).taking(Taken(behind=told.behind))
+        given = decide(round.state, told.largest_ticks, told.smallest_ticks).taking(
+            Taken(behind=told.behind, scanned=told.scanned), told.events
+        )
         previous = None if round.previous is round.plan else round.previous
         yield ShardRound(round.number, round.plan, given, round.record.history_ticks, round.left, previous), taken
 
@@ -140,16 +147,20 @@ class ExecutorPlacement:
                 self._journal.write_log(log)
         with watch("step"):
             history_ticks = round.record.history_ticks
-            state, _, counted = step(round.state, log.input, round.plan, history_ticks=history_ticks)
+            state, facts, counted = step(round.state, log.input, round.plan, history_ticks=history_ticks)
         state = state.forgetting(kept_from_of(log.shards))
         self._ran = log.shards
         state_bytes = sum(note.state_bytes for note in log.shards)
+        counts = counts_of(log.shards, counted.late)
+        with watch("observe"):
+            observed = observe(round.plan, round.state, log.input, counts)
         return Outcome(
             state,
             state_bytes,
-            counts_of(log.shards, counted.late),
+            counts,
+            observed,
             log.untimed,
-            joined(self._blocks(log.shards)),
+            lambda: joined(self._blocks(log.shards, round.plan, facts.landmarks)),
             pieces=[piece for note in log.shards for piece in note.pieces],
         )
 
@@ -174,11 +185,16 @@ class ExecutorPlacement:
             untimed = {} if taken is None else dict(taken.told.untimed)
         return RoundLog(round.number, round.record.version, shard_round.input, untimed, tuple(notes))
 
-    def _blocks(self, notes: Iterable[ShardNote]) -> Iterator[Block]:
-        """Shard after shard: the driver holds the answers of one at a time."""
+    def _blocks(self, notes: Iterable[ShardNote], plan: Plan, landmarks: Mapping[str, Landmark]) -> Iterator[Block]:
+        """Shard after shard: the driver holds the answers of one at a time. Joins folded in parts are last."""
+        folds: dict[int, list[Cells]] = {}
         for note in notes:
             if note.answers is not None:
                 yield from read_blocks(note.answers, self._files.read(note.answers))
+            if note.folds is not None:
+                for number, cells in restored_folds(self._files.read(note.folds), plan).items():
+                    folds.setdefault(number, []).append(cells)
+        yield from blocks_of(plan, folds, landmarks)
 
     def _recorded(self, round: int) -> tuple[ShardNote, ...]:
         log = self._journal.read_log(round) if round >= 0 else None

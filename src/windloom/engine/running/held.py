@@ -10,6 +10,7 @@ from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.watermark import Watermarks
 from windloom.plan.physical import Plan
 from windloom.rounds import State
+from windloom.rounds.observe import observe
 from windloom.spark.answers.executors import hold_answers
 from windloom.spark.answers.shard_job import SparkShardJobs
 
@@ -28,8 +29,9 @@ class HeldPlacement:
             assert taken is not None, "a batch run has tuples"
             with watch("shards"):
                 wide = hold_answers(shard_round, taken.frame, self._shards)
-        self._scope.callback(wide.frame.unpersist)
-        return Outcome(State(), 0, wide.totals.counts, wide=wide)
+        self._scope.callback(wide.unpersist)
+        counts = wide.totals.counts
+        return Outcome(State(), 0, counts, observe(round.plan, round.state, shard_round.input, counts), wide=wide)
 
     def committed(self, round: int, state: State) -> None:
         """There is no other round."""

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
+from windloom.durable.statistics import write_observed
 from windloom.engine.running.answers import MadeAnswers
+from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWait
 from windloom.engine.running.events import events_of
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.time import TICKS_PER_SECOND
+from windloom.plan.memory import Memory
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
@@ -38,11 +41,15 @@ def _ignore(_: object) -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who is told of a round while it runs: that its step is done, rows made so far, and that all of it is."""
+    """Who is told of a round while it runs: that its step is done, rows made so far, that all of it is done.
+
+    And that it waits for a sink, or with None that it goes on.
+    """
 
     stepped: Callable[[Outcome], None] = _ignore
     made: Callable[[int], None] = _ignore
     done: Callable[[RoundProgress], None] = _ignore
+    waiting: Callable[[SinkWait | None], None] = _ignore
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +70,20 @@ class RoundLoop:
         journal: Journal,
         recovered: Recovered,
         placement: Placement,
-        sinks: Sequence[Sink],
+        sinks: Mapping[str, Sink],
         tables: AnswerTables,
         *,
         snapshot_rounds: int | None = None,
+        sink_patience: float = PATIENCE_SECONDS,
         listeners: Listeners | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.lock = threading.RLock()
         self._plan_of, self._journal, self._snapshot_rounds = plan_of, journal, snapshot_rounds
         self.placement, self._sinks, self._tables = placement, sinks, tables
         self._listeners = listeners or Listeners()
+        self.memory = memory or Memory()
+        self.delivery = Delivery(sinks, self.lock, sink_patience, self._listeners.waiting)
         self.state = recovered.state
         # Before the first round there is no plan to carry a state over from.
         self.record, self.plan = recovered.plan_record, recovered.plan
@@ -100,6 +111,10 @@ class RoundLoop:
         return self._run(None, Intake(frames, ends=True))
 
     def _run(self, batch: int | None, intake: Intake) -> Ran:
+        with self.lock:
+            return self._run_locked(batch, intake)
+
+    def _run_locked(self, batch: int | None, intake: Intake) -> Ran:
         number = self.next_round
         watch = Stopwatch()
         record = self._journal.begin(number, batch)
@@ -110,16 +125,16 @@ class RoundLoop:
         round = Round(number, record, plan, state, self.plan, self.state)
         outcome = self.placement.run(round, intake, watch)
         self._listeners.stepped(outcome)
-        folder = next((sink.pieces for sink in self._sinks if sink.pieces is not None), None)
+        folder = next((sink.pieces for sink in self._sinks.values() if sink.pieces is not None), None)
         is_shared = len(self._sinks) > 1
         answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, folder, is_shared=is_shared)
-        with watch("answers"):
-            for sink in self._sinks:
-                sink.write(number, answers)
+        given = self.delivery.give(number, answers, watch)
         with watch("commit"):
             progress = self._progress(round, batch, outcome, answers.finished, watch.seconds)
-            self._journal.commit(number, progress.as_dict())
+            progress = replace(progress, sinks=given)
+            self._journal.commit(number, {**progress.as_dict(), "observed": write_observed(outcome.observed)})
         self.state, self.record, self.plan = outcome.state, record, plan
+        self.memory.add(outcome.observed)
         self.placement.committed(number, self.state)
         if self._snapshot_rounds is not None and (number + 1) % self._snapshot_rounds == 0:
             with watch("snapshot"):

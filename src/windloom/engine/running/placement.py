@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -12,9 +12,9 @@ from windloom.durable import PlanRecord
 from windloom.durable.shards.pieces import Piece
 from windloom.errors import WindloomError
 from windloom.model.query import Query
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, State
-from windloom.rounds.cells import Cells
 from windloom.rounds.step import StepCounts
 from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import DataFrame
@@ -54,19 +54,18 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a round came to, logged already. `blocks` can be read once, before the round is committed.
+    """What a round came to, logged already. Until the round is committed, `blocks` gives its answers, once or again.
 
-    `cells` are what windows were computed from, where the driver has them. `wide` are the answers of a batch run that
-    Spark holds: then there are no blocks. `pieces` are rows that shards have written to where the sink keeps them; they
-    are in no block.
+    `wide` are the answers of a batch run that Spark holds: then there are no blocks. `pieces` are rows that shards have
+    written to where the sink keeps them; they are in no block.
     """
 
     state: State
     state_bytes: int
     counts: StepCounts
+    observed: RoundObserved
     untimed: Mapping[str, int] = field(default_factory=dict)
-    blocks: Iterable[Block] = ()
-    cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
+    blocks: Callable[[], Iterable[Block]] = tuple
     wide: WideAnswers | None = None
     pieces: Sequence[Piece] = ()
 

@@ -11,14 +11,12 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from windloom.engine.sinks.sink import RoundAnswers
+from windloom.engine.sinks.sink import RoundAnswers, Sink
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.frames import arrow_frame, ddl_of_columns
 
 
-class CallbackSink:
-    pieces = None
-
+class CallbackSink(Sink):
     def __init__(self, spark: SparkSession, function: Callable[[DataFrame, int], object]) -> None:
         self._spark, self._function = spark, function
 
@@ -29,9 +27,3 @@ class CallbackSink:
         for name, parts in found.items():
             ddl = ddl_of_columns(answers.tables[name].columns)
             self._function(arrow_frame(self._spark, pa.concat_tables(parts), ddl), round)
-
-    def rows(self, table: str) -> pa.Table | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing is held."""

@@ -20,7 +20,7 @@ from windloom.spark.sources.storage import storage_at
 
 
 class LiveSink:
-    takes_path: ClassVar[bool] = False
+    target: ClassVar[str | None] = None
     pieces = None
 
     def __init__(self, storage: Storage) -> None:

@@ -10,7 +10,7 @@ from windloom.engine.sinks.sink import RoundAnswers, SinkPlace
 
 
 class MemorySink:
-    takes_path: ClassVar[bool] = False
+    target: ClassVar[str | None] = None
     pieces = None
 
     def __init__(self) -> None:

@@ -21,11 +21,11 @@ from windloom.durable.storage import LocalStorage, NewFile, Storage
 from windloom.engine.sinks.manifest import MANIFEST, Manifest
 from windloom.engine.sinks.sink import RoundAnswers, SinkPlace, TableInfo
 from windloom.errors import WindloomError
-from windloom.spark.sources.storage import storage_at
+from windloom.spark.sources.storage import absolute_place, storage_at
 
 
 class ParquetSink:
-    takes_path: ClassVar[bool] = True
+    target: ClassVar[str | None] = "path"
 
     def __init__(self, storage: Storage, path: str, checkpoint: str | None) -> None:
         """`checkpoint` is the identity of the checkpoint whose rounds are written here; None for a batch run."""
@@ -48,9 +48,9 @@ class ParquetSink:
         self._manifest = manifest
 
     @classmethod
-    def open(cls, place: SinkPlace) -> Self:
-        assert place.path is not None, "checked when the sink was chosen"
-        return cls(storage_at(place.spark, place.path), place.path, place.checkpoint_id)
+    def open(cls, place: SinkPlace, *, path: str | Path) -> Self:
+        where = absolute_place(path)
+        return cls(storage_at(place.spark, where), where, place.checkpoint_id)
 
     def write(self, round: int, answers: RoundAnswers) -> None:
         written = _Written(self._storage, round)
@@ -107,11 +107,19 @@ class _Written:
     def take(self, pieces: Iterable[tuple[str, pa.Table]]) -> None:
         for name, rows in pieces:
             if name not in self._files:
-                file = self._storage.create(f"{name}/{round_file(self._round)}")
-                self._files[name] = (file, pq.ParquetWriter(file.stream, rows.schema, compression="zstd"))
+                self._files[name] = self._opened(f"{name}/{round_file(self._round)}", rows.schema)
             file, writer = self._files[name]
             with _failing(file):
                 writer.write_table(rows)
+
+    def _opened(self, name: str, schema: pa.Schema) -> tuple[NewFile, pq.ParquetWriter]:
+        file = self._storage.create(name)
+        try:
+            with _failing(file):
+                return file, pq.ParquetWriter(file.stream, schema, compression="zstd")
+        except BaseException:
+            file.discard()
+            raise
 
     def finish(self) -> None:
         for file, writer in self._files.values():

@@ -1,56 +1,204 @@
-"""The sinks that a stream can be started with, by name; a function of the user is one without a name."""
+"""The sinks that a stream can be started with, by name: Windloom's own, and those that installed packages bring along.
+
+A package offers a sink by an entry point of the group `windloom.sinks`, whose name is that of the sink, and whose value
+is a class with the methods of `NamedSink`. A function of the user is a sink without a name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from windloom.engine.sinks.callback import CallbackSink
-from windloom.engine.sinks.live import LiveSink
-from windloom.engine.sinks.memory import MemorySink
-from windloom.engine.sinks.parquet import ParquetSink
 from windloom.engine.sinks.sink import NamedSink, Sink, SinkPlace
 from windloom.errors import WindloomError, near_names
 from windloom.spark.api import DataFrame
 
-#: One line per sink.
-SINKS: Mapping[str, type[NamedSink]] = {
-    "parquet": ParquetSink,
-    "memory": MemorySink,
-    "live": LiveSink,
+GROUP = "windloom.sinks"
+#: One line per sink. A module is imported when its sink is asked for: some need packages that are extras.
+SINKS: Mapping[str, str] = {
+    "parquet": "windloom.engine.sinks.parquet:ParquetSink",
+    "memory": "windloom.engine.sinks.memory:MemorySink",
+    "live": "windloom.engine.sinks.live:LiveSink",
+    "delta": "windloom.engine.sinks.delta:DeltaSink",
+    "postgres": "windloom.engine.sinks.postgres:PostgresSink",
+    "webhook": "windloom.engine.sinks.webhook:WebhookSink",
 }
+#: Extras of Windloom by the package that they bring.
+_EXTRAS = {"deltalake": "delta", "psycopg": "postgres"}
 
-SinkChoice = str | Callable[[DataFrame, int], object]
+
+@dataclass(frozen=True, slots=True)
+class ChosenSink:
+    """A sink by name; `target` says where it writes, and `options` how."""
+
+    name: str
+    target: object = None
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+SinkChoice = str | ChosenSink | Callable[[DataFrame, int], object]
+#: Makes a sink when the checkpoint is open.
+SinkOpener = Callable[[SinkPlace], Sink]
+
+
+def sink(name: str, target: object = None, **options: object) -> ChosenSink:
+    """A sink with options, for `loom.start`: `sink("postgres", "postgresql:///metrics", schema="live")`.
+
+    `target` is where the sink writes: a path, or an address.
+    """
+    return ChosenSink(name, target, options)
+
+
+def sink_names() -> list[str]:
+    """Windloom's own first."""
+    return list(dict.fromkeys([*SINKS, *(one.name for one in entry_points(group=GROUP))]))
+
+
+def find_sink(name: str) -> type[NamedSink]:
+    """The class of a sink; its module is imported now."""
+    if name in SINKS:
+        found = EntryPoint(name, SINKS[name], GROUP)
+    else:
+        brought = entry_points(group=GROUP, name=name)
+        if not brought:
+            hint = near_names(str(name), [*sink_names(), "a function"])
+            raise WindloomError(f"unknown sink {name!r}", "it says where answers go", hint)
+        found = next(iter(brought))
+    try:
+        kind: type[NamedSink] = found.load()
+    except ImportError as error:
+        raise _not_importable(name, error) from None
+    except AttributeError as error:
+        raise WindloomError(
+            f"the sink '{name}' cannot be loaded", str(error), f"correct the entry point '{found.value}' of its package"
+        ) from None
+    lacking = [part for part in ("target", "open", "write", "rows", "close") if not hasattr(kind, part)]
+    if lacking:
+        raise WindloomError(
+            f"'{found.value}' is not a sink",
+            f"it has no {' and no '.join(f'`{part}`' for part in lacking)}",
+            "write it as docs/streaming.md shows under 'A sink of your own'",
+        )
+    return kind
+
+
+def _not_importable(name: str, error: ImportError) -> WindloomError:
+    package = (error.name or "").partition(".")[0]
+    extra = _EXTRAS.get(package)
+    return WindloomError(
+        f"the sink '{name}' needs a package that is not installed",
+        f"'{package}' is missing" if isinstance(error, ModuleNotFoundError) else str(error),
+        f"pip install 'windloom[{extra}]'" if extra else f"install '{package or name}'",
+    )
 
 
 def choose_sinks(
-    sink: SinkChoice | Sequence[SinkChoice], path: str | Path | None, checkpoint: str | Path | None
-) -> list[SinkChoice]:
-    """What the user has chosen, checked before anything runs."""
-    choices = [sink] if isinstance(sink, str) or callable(sink) else list(sink)
-    for one in choices:
-        if not callable(one) and one not in SINKS:
-            raise WindloomError(
-                f"unknown sink {one!r}", "it says where answers go", near_names(str(one), [*SINKS, "a function"])
-            )
-    if not choices:
-        raise WindloomError("a stream needs a sink", "none is given", f"use one of: {', '.join(SINKS)}, a function")
-    placed = [one for one in choices if isinstance(one, str) and SINKS[one].takes_path]
-    if placed and (path is None or checkpoint is None):
+    choice: SinkChoice | Sequence[SinkChoice], path: str | Path | None, checkpoint: str | Path | None
+) -> dict[str, SinkOpener]:
+    """What the user has chosen, checked before anything runs, by a name for each.
+
+    `path` is the target of those that take a path and are not given one.
+    """
+    given = [choice] if isinstance(choice, str | ChosenSink) or callable(choice) else list(choice)
+    if not given:
         raise WindloomError(
-            f"sink='{placed[0]}' needs a place of its own, and a checkpoint",
-            f"path is {path!r}, checkpoint is {checkpoint!r}",
-            "loom.start(path='answers', checkpoint='checkpoint')",
+            "a stream needs a sink", "none is given", f"use one of: {', '.join(sink_names())}, a function"
         )
-    if path is not None and not placed:
-        takers = [repr(name) for name, kind in SINKS.items() if kind.takes_path]
+    openers: dict[str, SinkOpener] = {}
+    is_used = False
+    for one in given:
+        if callable(one):
+            openers[_unused("function", openers)] = partial(_open_function, one)
+            continue
+        chosen = one if isinstance(one, ChosenSink) else ChosenSink(str(one))
+        kind = find_sink(chosen.name)
+        options = _options(chosen, kind)
+        if path is not None and kind.target == "path" and "path" not in options:
+            options["path"], is_used = path, True
+        _check_target(chosen.name, kind, options, checkpoint)
+        openers[_unused(chosen.name, openers)] = partial(_open_named, kind, options)
+    if path is not None and not is_used:
         raise WindloomError(
             f"path '{path}' is not used",
-            f"sinks that write to a path are {', '.join(takers)}; the sink is {', '.join(map(str, choices))}",
-            f"leave it out, or use sink={takers[0]}",
+            f"sinks that write to a path are {', '.join(_path_sinks())}; the sink is {', '.join(openers)}",
+            "leave it out, or use sink='parquet'",
         )
-    return choices
+    return openers
 
 
-def open_sink(choice: SinkChoice, place: SinkPlace) -> Sink:
-    return SINKS[choice].open(place) if isinstance(choice, str) else CallbackSink(place.spark, choice)
+def _open_function(function: Callable[[DataFrame, int], object], place: SinkPlace) -> Sink:
+    return CallbackSink(place.spark, function)
+
+
+def _open_named(kind: type[NamedSink], options: Mapping[str, object], place: SinkPlace) -> Sink:
+    opened: Sink = kind.open(place, **options)
+    return opened
+
+
+def _options(chosen: ChosenSink, kind: type[NamedSink]) -> dict[str, object]:
+    """What `open` is called with; refuses options that it does not have."""
+    parameters = inspect.signature(kind.open).parameters.values()
+    known = [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    for name in chosen.options:
+        if name not in known and not takes_any:
+            detail = f"it is given as {chosen.options[name]!r}"
+            raise WindloomError(f"the sink '{chosen.name}' has no option '{name}'", detail, near_names(name, known))
+    if chosen.target is None:
+        return dict(chosen.options)
+    if kind.target is None:
+        raise WindloomError(f"the sink '{chosen.name}' has no target", f"it is given {chosen.target!r}", "leave it out")
+    if kind.target in chosen.options:
+        raise WindloomError(
+            f"the target of the sink '{chosen.name}' is given twice",
+            f"as {chosen.target!r} and as {kind.target}={chosen.options[kind.target]!r}",
+            "give it once",
+        )
+    return {**chosen.options, kind.target: chosen.target}
+
+
+def _check_target(
+    name: str, kind: type[NamedSink], options: Mapping[str, object], checkpoint: str | Path | None
+) -> None:
+    """What is kept elsewhere belongs to a checkpoint: else a restart would write it once more."""
+    if kind.target is None or (kind.target in options and checkpoint is not None):
+        return
+    if kind.target == "path":
+        raise WindloomError(
+            f"sink='{name}' needs a place of its own, and a checkpoint",
+            f"path is {_shown(options.get('path'))}, checkpoint is {_shown(checkpoint)}",
+            "loom.start(path='answers', checkpoint='checkpoint')",
+        )
+    raise WindloomError(
+        f"sink='{name}' needs to know where to write, and a checkpoint",
+        f"{kind.target} is {_shown(options.get(kind.target))}, checkpoint is {_shown(checkpoint)}",
+        f"loom.start(sink('{name}', {kind.target}=…), checkpoint='checkpoint')",
+    )
+
+
+def _shown(value: object) -> str:
+    return "not given" if value is None else f"'{value}'"
+
+
+def _unused(name: str, taken: Iterable[str]) -> str:
+    """Two sinks of one kind have different names."""
+    names, number = set(taken), 1
+    while (f"{name} {number}" if number > 1 else name) in names:
+        number += 1
+    return f"{name} {number}" if number > 1 else name
+
+
+def _path_sinks() -> list[str]:
+    found = []
+    for name in sink_names():
+        try:
+            takes_path = find_sink(name).target == "path"
+        except WindloomError:  # one whose package is not installed
+            continue
+        found += [f"'{name}'"] if takes_path else []
+    return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
 from windloom.durable.shards.pieces import Piece, PieceFolder
+from windloom.errors import WindloomError
 from windloom.rounds import Block
 from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import SparkSession
@@ -53,40 +54,70 @@ class RoundAnswers(Protocol):
         ...
 
 
+class NotReadBackError(WindloomError):
+    """A sink hands rows on, and cannot be asked for them."""
+
+
 class Sink(Protocol):
     """`write` is given whole rounds, in order; after a crash the last one comes again, with the same rows.
 
-    A sink with a folder of `pieces` can be the only one of a stream on executors: then shards write rows to it.
+    The same happens in one life if `write` raises SinkDownError: what the sink writes to is away for now, the round
+    waits, and is given to the sink again. A class that inherits from this one gets the parts that not every sink needs.
     """
 
     @property
-    def pieces(self) -> PieceFolder | None: ...
+    def pieces(self) -> PieceFolder | None:
+        """Where shards of a stream on executors write rows by themselves, if this is the only sink of the stream."""
+        return None
 
-    def write(self, round: int, answers: RoundAnswers) -> None: ...
+    def write(self, round: int, answers: RoundAnswers) -> Mapping[str, float] | None:
+        """Takes a round. What it returns are figures of the round, by name, for `handle.progress`."""
+        ...
 
     def rows(self, table: str) -> pa.Table | None:
-        """What the sink holds of a table; None where it keeps nothing that could be read back."""
-        ...
+        """What the sink holds of a table, None for nothing yet; NotReadBackError if it is not read from here."""
+        raise NotReadBackError(
+            "the answers are not read back from here",
+            "the sinks of the stream hand rows on to others",
+            'read them there, or add a sink that keeps them: sink=[…, "live"]',
+        )
 
     def close(self) -> None:
         """The stream has ended."""
-        ...
+        return
+
+
+def read_back(sinks: Sequence[Sink], table: str) -> pa.Table | None:
+    """What the first sink that keeps rows holds of a table."""
+    refusals: list[NotReadBackError] = []
+    for sink in sinks:
+        try:
+            rows = sink.rows(table)
+        except NotReadBackError as error:
+            refusals.append(error)
+            continue
+        if rows is not None:
+            return rows
+    if len(refusals) == len(sinks):
+        raise refusals[0]
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class SinkPlace:
-    """Where a sink may keep what it holds: at `path`, if the user gave one, and under the checkpoint."""
+    """Whose rounds a sink takes: those of a checkpoint, under which it may keep what it holds."""
 
     spark: SparkSession
-    path: str | None
     checkpoint_path: str
     checkpoint_id: str
 
 
 class NamedSink(Sink, Protocol):
-    """A sink that is asked for by name. `takes_path`: it writes to the path that the user gives, and needs one."""
+    """A sink that is asked for by name.
 
-    takes_path: ClassVar[bool]
+    `open(place, *, …)` makes one. Its keyword arguments are the options of the sink; those from the command line are
+    text. `target` names the one that says where the sink writes (`path`, `url`); None for a sink that needs no place.
+    """
 
-    @classmethod
-    def open(cls, place: SinkPlace) -> Self: ...
+    target: ClassVar[str | None]
+    open: ClassVar[Callable[..., Any]]

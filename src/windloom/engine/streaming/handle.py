@@ -14,10 +14,11 @@ from windloom.durable import Checkpoint, PlanRecord
 from windloom.engine.costs import cost_view
 from windloom.engine.notebook import AnswerViews, facts_table, rows_table
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
+from windloom.engine.running.delivery import RoundStoppedError, SinkWait
 from windloom.engine.running.loop import RoundLoop
 from windloom.engine.running.placement import refuse_unsharded
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
-from windloom.engine.sinks.sink import Sink
+from windloom.engine.sinks.sink import Sink, read_back
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
@@ -27,11 +28,11 @@ from windloom.explain import explain_text
 from windloom.model.query import Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer.cost.constants import load_constants
+from windloom.optimizer.known import with_statistics
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import Block
-from windloom.rounds.ask import ask
+from windloom.rounds.ask import ask, united
 from windloom.rounds.cells import Cells
-from windloom.rounds.frontiers import inputs_of
 from windloom.rounds.state import History
 from windloom.spark.api import DataFrame, StreamingQuery
 from windloom.spark.errors import as_windloom_errors
@@ -123,9 +124,16 @@ class Handle(AnswerViews):
         }
         if self._failure is not None:
             about["message"] = f"failed: {self._failure}"
+        elif self.waiting is not None:
+            about["message"] = str(self.waiting)
         elif self.is_active and self._query is not None:
             about["message"] = self._query.status["message"]
         return about
+
+    @property
+    def waiting(self) -> SinkWait | None:
+        """The sink that the current round waits for, because it is down; None otherwise."""
+        return self._loop.delivery.waiting
 
     def _frontiers(self) -> dict[str, Any]:
         """How far the streams that queries read have come, and which one is furthest behind."""
@@ -151,14 +159,14 @@ class Handle(AnswerViews):
 
     @property
     def plan(self) -> Plan:
-        """The plan that the next round will run."""
-        return self._queries.plan_of(self._newest)
+        """The plan that the next round will run, with what is known now."""
+        return with_statistics(self._queries.plan_of(self._newest), self._queries.known())
 
     def explain(self, *, query: str | None = None, queries: bool = False) -> str:
         """The plan that the next round will run, and where."""
         if query is not None and query not in self._newest.queries:
             raise unknown_query(query, list(self._newest.queries))
-        plan = self._queries.plan_of(self._newest)
+        plan = self.plan
         costs = cost_view(plan, "seconds", load_constants())
         text = explain_text(plan, costs, all_queries=queries, query=query)
         return text if query is not None else f"Placement: {self._loop.placement.description}\n{text}"
@@ -174,30 +182,28 @@ class Handle(AnswerViews):
         plan = self._queries.plan_of(self._newest)
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))
-        _, _, planned = plan.find(name)
-        shape = plan.shapes[planned.shape]
-        for sink in self._sinks:
-            rows = sink.rows(self._tables.name(shape))
-            if rows is not None:
-                return rows.filter(pa.compute.equal(rows["query"], name)).drop_columns("query")
-        return self._tables.empty(shape).drop_columns("query")
+        shape = plan.shapes[plan.query(name).shape]
+        found = read_back(self._sinks, self._tables.name(shape))
+        if found is None:
+            return self._tables.empty(shape).drop_columns("query")
+        return found.filter(pa.compute.equal(found["query"], name)).drop_columns("query")
 
     def grouping(self, name: str) -> list[str]:
-        return [one.name for one in self.plan.find(name)[2].query.group_by]
+        return [one.name for one in self.plan.query(name).query.group_by]
 
     def table(self, name: str) -> pa.Table:
         """A wide table that was declared with `loom.table`, as of the least frontier of its streams."""
         if name not in self._wide:
             raise unknown_table(name, list(self._wide))
         table, state = self._wide[name], self._loop.state
-        closed = min(state.closed_over(inputs_of(query)) for query in table.queries)
+        closed = min(state.closed_over(query.inputs) for query in table.queries)
         return table.rows(self.arrow, None if closed == TICK_MAX else closed)
 
     def __getitem__(self, name: str) -> DataFrame:
         """The same as a Spark DataFrame."""
         plan = self._queries.plan_of(self._newest)
         rows = self.arrow(name)
-        columns = self._tables.columns(plan.shapes[plan.find(name)[2].shape])
+        columns = self._tables.columns(plan.shapes[plan.query(name).shape])
         return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
 
     def ask(self, text: str) -> Answer:
@@ -209,13 +215,15 @@ class Handle(AnswerViews):
         with loop.kept() as (plan, parts):
             if plan is None:
                 raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
-            for state in parts:  # all of them say the same of the past
+            # A side of a join may be divided among parts; other questions are answered part by part.
+            asked = [united(parts, plan, alone)] if query.join is not None else parts
+            for state in asked:  # all of them say the same of the past
                 answers, since = ask(state, plan, alone, self._past)
                 blocks += answers.blocks()
         pieces = [table for _, table in self._tables.pieces(alone, blocks)]
         shape = alone.shapes[0]
         table = pa.concat_tables(pieces) if pieces else self._tables.empty(shape)
-        closed = instant(state.closed_of(alone.sets[0]))
+        closed = instant(state.closed_over(query.inputs))
         return Answer(table.drop_columns("query"), closed, None if since is None else instant(since))
 
     def _past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
@@ -235,7 +243,7 @@ class Handle(AnswerViews):
             before, after = self.plan, self._queries.plan_with(self._newest, name, text)
             with loop.lock:
                 since = loop.carried(after).since.get(name)
-        query = after.find(name)[2].query
+        query = after.query(name).query
         found = compare_plans(before, after, query, load_constants())
         return replace(found, complete_from=None if since is None else _told(query, since))
 
@@ -273,13 +281,14 @@ class Handle(AnswerViews):
             # Planned outside the lock, so that no round waits for the optimizer.
             planned = self._queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
             with loop.lock:
+                self._check_not_waiting()
                 record = planned.starting(self._checkpoint.first_free_round)
                 self._checkpoint.record_plan(record)
                 self._newest = record
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
         if since is None:
             return Change(name, record.from_round)
-        return Change(name, record.from_round, _told(self._queries.plan_of(record).find(name)[2].query, since))
+        return Change(name, record.from_round, _told(self._queries.plan_of(record).query(name).query, since))
 
     # ---- ending -------------------------------------------------------------------------------------------------
 
@@ -295,6 +304,7 @@ class Handle(AnswerViews):
             self.process_all_available()
         with self._loop.lock:
             self._is_stopping = True
+            self._loop.delivery.stop()  # a round that waits for a sink is left for the next start
         if self._query is not None:
             self._query.stop()
         self._ended.wait()
@@ -312,6 +322,13 @@ class Handle(AnswerViews):
                 "the stream has ended", f"its last round was {self._checkpoint.last_committed}", "start it again"
             )
 
+    def _check_not_waiting(self) -> None:
+        """While a round waits for a sink, which windows a new query could begin with is not known yet."""
+        if self.waiting is not None:
+            raise WindloomError(
+                "queries cannot be changed now", str(self.waiting), f"bring '{self.waiting.sink}' back, then try again"
+            )
+
     # ---- Spark calls these --------------------------------------------------------------------------------------
 
     def report(self, progress: RoundProgress) -> None:
@@ -325,6 +342,8 @@ class Handle(AnswerViews):
                 try:
                     with as_windloom_errors("the stream"):
                         self._loop.run_batch(batch, number, ingest)
+                except RoundStoppedError:
+                    raise _StoppingError from None
                 except BaseException as error:
                     self._failure = self._with_way_on(error)
                     raise _RoundFailedError(type(error).__name__) from None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from windloom.durable import PlanRecord
 from windloom.engine.catalog import Registry
 from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
-from windloom.optimizer import PlanOptions, intakes_of, make_plan
+from windloom.optimizer import Known, PlanOptions, intakes_of, make_plan
 from windloom.optimizer.live_trees import LiveTrees
 from windloom.plan.physical import Plan
+from windloom.plan.statistics import Ongoing
 
 #: Plan versions that are kept besides the newest: that of the current round, and one between.
 _OLDER_PLANS = 2
@@ -20,8 +21,9 @@ _OLDER_PLANS = 2
 class LiveQueries:
     """Binds queries once per text, and builds a plan once per version; old ones are forgotten."""
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, registry: Registry, known: Callable[[], Known]) -> None:
+        """`known` gives what is known at the moment, which new plans are made with."""
+        self._registry, self.known = registry, known
         self._bound: dict[tuple[str, str], Query] = {}
         self._plans: dict[int, Plan] = {}
         self._trees: LiveTrees | None = None
@@ -30,7 +32,8 @@ class LiveQueries:
         plan = self._plans.get(record.version)
         if plan is None:
             self._check_aggregates(record)
-            plan = self._build(record.queries, record.options, record.trees, record.intakes)
+            known = Known(estimates=record.estimates, ongoing=record.ongoing)
+            plan = self._build(record.queries, record.options, record.trees, record.intakes, known)
             self._remember(record.version, plan)
         return plan
 
@@ -75,13 +78,14 @@ class LiveQueries:
         """The plan of a record with one more query, which is not remembered."""
         chosen, types = _plan_options(record.options), self._registry.known_types
         texts = {**record.queries, name: text}
-        bound = [self.bind(one, own) for one, own in texts.items()]
-        trees = LiveTrees(self._registry.streams, chosen).follow(record.trees, bound, types)
-        return make_plan(self._registry.streams, bound, types, chosen, trees)
+        bound, known = [self.bind(one, own) for one, own in texts.items()], self.known()
+        trees = LiveTrees(self._registry.streams, chosen).follow(record.trees, bound, types, known)
+        return make_plan(self._registry.streams, bound, types, chosen, known, trees)
 
     def plan_alone(self, query: Query, options: Mapping[str, str]) -> Plan:
         """A plan of one query that is not among the others, for a question that is asked once."""
-        return make_plan(self._registry.streams, [query], self._registry.known_types, _plan_options(options))
+        types, chosen = self._registry.known_types, _plan_options(options)
+        return make_plan(self._registry.streams, [query], types, chosen, self.known())
 
     def _recorded(
         self,
@@ -93,12 +97,15 @@ class LiveQueries:
         kept: list[list[str]] | None,
     ) -> PlanRecord:
         """`kept` are the trees so far; without them everything is planned again."""
-        trees = None if kept is None else self._woven(queries, options, kept)
-        plan = self._build(queries, options, trees, None)
+        known = self.known()
+        trees = None if kept is None else self._woven(queries, options, kept, known)
+        plan = self._build(queries, options, trees, None, known)
         trees = [[planned.name for planned in tree.queries] for tree in plan.trees]
         self._remember(version, plan)
         own = {one.own.name: one.own.layout for query in plan.queries for one in query.query.aggregates if one.own}
-        return PlanRecord(version, from_round, queries, options, trees, declared, intakes_of(plan), own)
+        ongoing = known.ongoing or Ongoing()
+        intakes, estimates = intakes_of(plan), known.estimates
+        return PlanRecord(version, from_round, queries, options, trees, declared, intakes, own, estimates, ongoing)
 
     def _check_aggregates(self, record: PlanRecord) -> None:
         """User-defined aggregates are not in a checkpoint: the program must define them again, with the same values."""
@@ -125,12 +132,14 @@ class LiveQueries:
         self._plans = {one: held for one, held in self._plans.items() if one >= version - _OLDER_PLANS}
         self._plans[version] = plan
 
-    def _woven(self, queries: Mapping[str, str], options: Mapping[str, str], kept: list[list[str]]) -> list[list[str]]:
+    def _woven(
+        self, queries: Mapping[str, str], options: Mapping[str, str], kept: list[list[str]], known: Known
+    ) -> list[list[str]]:
         chosen = _plan_options(options)
         if self._trees is None or self._trees.options != chosen:
             self._trees = LiveTrees(self._registry.streams, chosen)
         bound = self._bind_all(queries)
-        return self._trees.follow(kept, bound, self._registry.known_types)
+        return self._trees.follow(kept, bound, self._registry.known_types, known)
 
     def _build(
         self,
@@ -138,10 +147,11 @@ class LiveQueries:
         options: Mapping[str, str],
         trees: list[list[str]] | None,
         intakes: Mapping[str, str] | None,
+        known: Known,
     ) -> Plan:
         bound = self._bind_all(queries)
         chosen, types = _plan_options(options), self._registry.known_types
-        return make_plan(self._registry.streams, bound, types, chosen, trees, intakes=intakes)
+        return make_plan(self._registry.streams, bound, types, chosen, known, trees, intakes)
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from windloom.engine.running.delivery import PATIENCE_SECONDS
 from windloom.errors import WindloomError
 from windloom.model.time import TICKS_PER_SECOND, parse_duration
+from windloom.plan.statistics import GIVEN, Ongoing
 
 TRIGGERS = ("availableNow", "processingTime")
 UNTIMED = ("stop", "skip")
@@ -20,6 +22,7 @@ class StreamOptions:
     """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether
     a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
     the state lives; on executors in `shards` shards, None for as many as there are already, or twice the cores.
+    `sink_seconds` is how long a round waits for a sink that is down.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -30,6 +33,7 @@ class StreamOptions:
     snapshot_rounds: int = 10
     placement: str = "driver"
     shards: int | None = None
+    sink_seconds: float = PATIENCE_SECONDS
 
     @classmethod
     def of(
@@ -43,6 +47,7 @@ class StreamOptions:
         snapshot_rounds: int,
         placement: str = "driver",
         shards: int | None = None,
+        sink_patience: str | timedelta | None = None,
     ) -> StreamOptions:
         trigger = _checked_trigger(trigger)
         if finish and "availableNow" not in trigger:
@@ -66,7 +71,19 @@ class StreamOptions:
         _check_placement(placement, shards)
         idle = None if idle_after is None else _ticks("idle_after", idle_after) / TICKS_PER_SECOND
         keep_ticks = 0 if keep is None else _ticks("keep", keep)
-        return cls(trigger, finish, idle, keep_ticks, untimed, snapshot_rounds, placement, shards)
+        patience = PATIENCE_SECONDS
+        if sink_patience is not None:
+            patience = _ticks("sink_patience", sink_patience) / TICKS_PER_SECOND
+        return cls(trigger, finish, idle, keep_ticks, untimed, snapshot_rounds, placement, shards, patience)
+
+    @property
+    def ongoing(self) -> Ongoing:
+        """What is known of rounds before any has run."""
+        history = self.keep_ticks / TICKS_PER_SECOND
+        if "processingTime" not in self.trigger:
+            return Ongoing(history_seconds=history)
+        seconds = _ticks("processingTime", str(self.trigger["processingTime"])) / TICKS_PER_SECOND
+        return Ongoing(seconds, GIVEN, history) if seconds > 0 else Ongoing(history_seconds=history)
 
 
 def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, object]:

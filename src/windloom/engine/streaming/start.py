@@ -16,21 +16,24 @@ from windloom.durable.shards.files import ShardFiles
 from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
+from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.watermark import Watermarks
-from windloom.engine.sinks.registry import SinkChoice, choose_sinks, open_sink
-from windloom.engine.sinks.sink import SinkPlace
+from windloom.engine.sinks.registry import SinkChoice, choose_sinks
+from windloom.engine.sinks.sink import Sink, SinkPlace
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
 from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Stream
-from windloom.optimizer import PlanOptions
+from windloom.optimizer import Known, PlanOptions
+from windloom.plan.estimates import Estimates
+from windloom.plan.memory import Memory
 from windloom.spark.answers.shard_job import SparkShardJobs
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
@@ -54,11 +57,14 @@ def start_stream(
     handover: int | None,
     tables: Mapping[str, AnswerTable],
     progress: Callable[[RoundProgress], None] | None,
+    learned: Estimates,
+    waiting: Callable[[SinkWait | None], None] | None,
 ) -> Handle:
+    """`learned` is what earlier runs have shown of the streams."""
     frames = registry.streaming_frames()
     if options.placement == "executors":
         refuse_unsharded(registry.queries.values())
-    choices = choose_sinks(sink, path, checkpoint)
+    openers = choose_sinks(sink, path, checkpoint)
     before = _history_frames(spark, registry, frames, history)
     with ExitStack() as undo, as_windloom_errors("the streams"):
         place = _checkpoint_place(spark, checkpoint, options, undo)
@@ -67,14 +73,17 @@ def start_stream(
         undo.callback(opened.close)
         default_shards = 2 * spark.sparkContext.defaultParallelism
         shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
-        queries = LiveQueries(registry)
+        memory, ongoing = _remembered(opened), options.ongoing
+        queries = LiveQueries(
+            registry, lambda: Known(estimates=memory.estimates(trends=True).before(learned), ongoing=ongoing)
+        )
         record = _plan_record(opened, queries, registry, plan_options, options)
         answers = AnswerTables(spark)
-        target = None if path is None else absolute_place(path)
-        sinks = [open_sink(one, SinkPlace(spark, target, place, opened.id)) for one in choices]
-        for one in sinks:
-            undo.callback(one.close)
-        outlets = Outlets.for_sinks(sinks, answers)
+        sinks: dict[str, Sink] = {}
+        for name, open_sink in openers.items():
+            sinks[name] = open_sink(SinkPlace(spark, place, opened.id))
+            undo.callback(sinks[name].close)
+        outlets = Outlets.for_sinks(list(sinks.values()), answers)
         placement = _make_placement(spark, registry, opened, place, shards, options, outlets)
         loop = RoundLoop(
             queries.plan_of,
@@ -84,9 +93,15 @@ def start_stream(
             sinks,
             answers,
             snapshot_rounds=options.snapshot_rounds,
-            listeners=Listeners(done=lambda done: _tell(handle, done, progress)),
+            memory=memory,
+            sink_patience=options.sink_seconds,
+            listeners=Listeners(
+                done=lambda done: _tell(handle, done, progress),
+                waiting=lambda wait: None if waiting is None else waiting(wait),
+            ),
         )
-        handle = Handle(loop, opened, queries, options, sinks, answers, record, checkpoint is not None, tables)
+        held = list(sinks.values())
+        handle = Handle(loop, opened, queries, options, held, answers, record, checkpoint is not None, tables)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
@@ -101,6 +116,14 @@ def start_stream(
             writer = writer.trigger(**dict(options.trigger))  # type: ignore[call-overload]
         handle.follow(writer.start(), undo.pop_all().close)
         return handle
+
+
+def _remembered(checkpoint: Checkpoint) -> Memory:
+    """What the rounds before this start have observed."""
+    memory = Memory()
+    for seen in checkpoint.recent_observed(memory.rounds):
+        memory.add(seen)
+    return memory
 
 
 def _tell(handle: Handle, done: RoundProgress, progress: Callable[[RoundProgress], None] | None) -> None:

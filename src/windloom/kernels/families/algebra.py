@@ -245,6 +245,12 @@ def _operation(numba_type: Any) -> _Operation | None:
     return None if kind is None else _OPERATIONS.get(kind)
 
 
+def is_selective(numba_type: Any) -> bool:
+    """While a kernel is compiled: is combining a value with itself that value?"""
+    operation = _operation(numba_type)
+    return operation is not None and operation.same is not None
+
+
 def in_batches(columns: Any) -> bool:
     """While a kernel is compiled: do these columns have `beats_batch`?"""
     return _kind(columns) is MaxInt and columns[0].layout == "C"

@@ -20,8 +20,12 @@ def expression_type(expression: Expression, columns: Mapping[str, DataType]) -> 
     >>> str(expression_type(Expression("coalesce(price * volume, 0)"), columns))
     'decimal(21,2)'
     """
+    return type_by_names(expression, Names(Stream("", columns), (), frozenset()))
+
+
+def type_by_names(expression: Expression, names: Names) -> DataType | None:
+    """The same where names mean what they mean in a query."""
     source = Source(f"SELECT {expression.sql}", "an expression")
-    names = Names(Stream("", columns), (), frozenset())
     try:
         tree = parse_select(fold_literals(tokenize(source), source), source)
         return type_of(tree.expressions[0], names) if len(tree.expressions) == 1 else None

@@ -115,12 +115,12 @@ def _of_operator(operator: str, left: exp.Expr, right: exp.Expr, names: Names) -
     if any(kind is None or not kind.is_numeric for kind in kinds):
         return None
     if any(kind is not None and kind.kind is TypeKind.DECIMAL for kind in kinds):
-        kinds = [_digits_written(node) or kind for node, kind in zip((left, right), kinds, strict=True)]
+        kinds = [digits_written(node) or kind for node, kind in zip((left, right), kinds, strict=True)]
     one, other = kinds
     return None if one is None or other is None else arithmetic_type(operator, one, other)
 
 
-def _digits_written(node: exp.Expr) -> DataType | None:
+def digits_written(node: exp.Expr) -> DataType | None:
     """Combined with a decimal, an integer literal has the digits it is written with, and not those of its type.
 
     Spark does not do this for TINYINT literals.

@@ -92,6 +92,11 @@ class Window(ABC):
         """The latest `k·slide + offset` at or before the tick."""
         return tick - (tick - self.offset_ticks) % self.slide_ticks
 
+    @property
+    def end_ticks(self) -> int:
+        """Where windows end, modulo the slide: two kinds of windows end together if these and the slides are equal."""
+        return (self.offset_ticks + self.range_ticks) % self.slide_ticks
+
     @abstractmethod
     def with_slide(self, slide_ticks: int) -> Window:
         """Windows of the same kind with another slide; a range of whole slides stays one, as nearly as possible."""

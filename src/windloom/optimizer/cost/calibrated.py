@@ -59,7 +59,7 @@ class CalibratedCost:
 
     def own_cost(self, edges_per_second: Floats) -> Floats:
         """What a tree costs before it answers anything."""
-        cells = self.statistics.cells_per_second(np.array([self.set_edges_per_second]))[0]
+        cells = self.statistics.cells_per_second(np.array([self.set_edges_per_second]))[0] * self.statistics.readings
         merging = cells * (self.constants.seconds("coarsen") + self.columns * self.constants.seconds("coarsen_column"))
         is_coarser = edges_per_second < self.set_edges_per_second * (1 - 1e-9)
         # With marks, cells are merged twice: first to edges and marks, then to edges.
@@ -142,14 +142,32 @@ def scanning_cost(
 ) -> Scanning:
     fields = sum(len(one.fields) for one in components)
     rate = edges_per_second if not isinstance(slice_id, PaneSlice) else 1e6 / slice_id.edges.period
-    partials = float(statistics.cells_per_second(np.array([rate]))[0])
+    partials = float(statistics.taken_per_second(np.array([rate]))[0])
     a_tuple = constants.seconds("tuple") + fields * constants.seconds("tuple_field")
     a_tuple += groupings * constants.seconds("tuple_key")
     a_tuple += compared_classes(slice_id) * constants.seconds("tuple_class")
     a_partial = constants.seconds("partial") + (fields + groupings) * constants.seconds("partial_field")
     a_cell = constants.seconds("read") + (groupings > 0) * constants.seconds("read_key")
     a_cell += columns_of(components) * constants.seconds("read_column")
-    return Scanning(statistics.events_per_second * a_tuple, partials * a_partial, partials * a_cell)
+    keeping = keeping_cost(constants, statistics, edges_per_second, components)
+    return Scanning(
+        statistics.events_per_second * (a_tuple + dropped(constants, 1 / statistics.selectivity - 1)),
+        partials * a_partial,
+        partials * a_cell + keeping,
+    )
+
+
+def dropped(constants: Constants, tuples: float) -> float:
+    """Seconds to read tuples that no predicate lets through."""
+    return tuples * constants.seconds("tuple")
+
+
+def keeping_cost(
+    constants: Constants, statistics: Statistics, edges_per_second: float, components: tuple[PlannedComponent, ...]
+) -> float:
+    """Seconds per second to merge what rounds take in with the cells that earlier ones have left."""
+    kept = float(statistics.cells_per_second(np.array([edges_per_second]))[0]) * (statistics.readings - 1)
+    return kept * (constants.seconds("read") + columns_of(components) * constants.seconds("read_column"))
 
 
 def compared_classes(slice_id: SliceId) -> int:

@@ -43,7 +43,7 @@ def paper_costs(plan: Plan) -> PaperCosts:
         for tree in partial_set.trees
     }
     return PaperCosts(
-        sum(len(partial_set.trees) * plan.events_per_second(partial_set) for partial_set in plan.sets), trees
+        sum(len(partial_set.trees) * partial_set.statistics.stream_rate for partial_set in plan.sets), trees
     )
 
 

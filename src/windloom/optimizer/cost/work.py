@@ -62,10 +62,11 @@ class Demand:
         for tree in trees:
             ticks = np.array([(one.range_ticks, one.slide_ticks) for one in tree], np.float64).reshape(-1, 2)
             ranges, slides = ticks[:, 0] / TICKS_PER_SECOND, ticks[:, 1] / TICKS_PER_SECOND
-            # A round also answers windows that extend past its ends; empty windows have no answer.
-            rows = statistics.groups * (1 + ranges / statistics.round_seconds) / slides
+            more = statistics.windows_past_ends(ranges)
+            # Empty windows have no answer.
+            rows = statistics.groups * (1 + more) / slides
             rows = rows * -np.expm1(-ranges * statistics.events_per_second / statistics.groups)
-            logs = np.log2(ranges / (1 + ranges / statistics.round_seconds))
+            logs = np.log2(ranges / (1 + more))
             overlap = (ranges / slides).sum()
             totals.append((len(ticks), rows.sum(), overlap, ranges.max(initial=0.0), (rows * logs).sum()))
         return cls(*np.array(totals, np.float64).reshape(-1, 5).T.copy())
@@ -74,7 +75,7 @@ class Demand:
     def of_load(cls, load: Load, statistics: Statistics, answered: float) -> Demand:
         """Nearly the same, from what a sharing strategy keeps of its trees; `answered` is the share of windows that
         hold something, over all queries together, so that the answers of all trees have the same sum in every plan."""
-        rows = statistics.groups * (load.answers_per_second + load.overlap / statistics.round_seconds) * answered
+        rows = statistics.groups * (load.answers_per_second + statistics.windows_past_ends(load.overlap)) * answered
         logs = rows * load.log_seconds / np.maximum(load.queries, 1.0)  # strategies also ask about empty trees
         return cls(load.queries, rows, load.overlap, load.longest_seconds, logs)
 
@@ -84,7 +85,7 @@ class Work:
     """Work per second of event time, over all groups: arrays with one entry per tree."""
 
     queries: Floats
-    cells: Floats
+    cells: Floats  # read; in a stream every round reads those that earlier ones have left
     rows: Floats  # answers
     covered: Floats  # cells covered, Σ over answers
     doublings: Floats  # log2 of the cells covered, at least 1, Σ over answers
@@ -102,14 +103,15 @@ class Work:
         cells = statistics.cells_per_second(edges_per_second)
         in_group = np.maximum(cells / statistics.groups, 1e-300)
         even = statistics.filled(edges_per_second) ** EVEN_CELLS
+        at_once = statistics.round_seconds + statistics.kept_seconds
         return cls(
             demand.queries,
-            cells,
+            cells * statistics.readings,
             demand.rows,
             cells * demand.overlap,
             np.maximum(demand.rows, demand.log_rows + demand.rows * np.log2(in_group)),
-            np.maximum(1.0, np.minimum(demand.longest_seconds, statistics.round_seconds) * in_group),
-            np.maximum(1.0, in_group * statistics.round_seconds),
+            np.maximum(1.0, np.minimum(demand.longest_seconds, at_once) * in_group),
+            np.maximum(1.0, in_group * at_once),
             np.maximum(1.0, demand.rows / statistics.groups * statistics.round_seconds),
             1 - even,
             even * (1 - regular),

@@ -12,7 +12,7 @@ from windloom.errors import WindloomError, near_names
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.intake.cost import native_cost, woven_cost
+from windloom.optimizer.intake.cost import native_cost, scanned_rate, woven_cost
 from windloom.optimizer.intake.native import native_scan
 from windloom.optimizer.intake.signature import is_fed
 from windloom.optimizer.intake.woven import woven_scan
@@ -88,7 +88,7 @@ def _timed(
     woven = woven_scan(number, sets, watched, "asked for" if way == "woven" else obstacle or "")
     if way == "woven" or obstacle is not None:
         return woven
-    rate = stream.events_per_second or max(one.statistics.events_per_second for one in sets)
+    rate = scanned_rate(sets)
     native = native_scan(number, sets)
     costs = {
         "woven": woven_cost(constants, woven, sets, rate).total / rate,

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
 
 import numpy as np
 
 from windloom.model.signatures import most_signatures
-from windloom.optimizer.cost.calibrated import Scanning, columns_of, compared_classes, scanning_cost
+from windloom.optimizer.cost.calibrated import (
+    Scanning,
+    columns_of,
+    compared_classes,
+    dropped,
+    keeping_cost,
+    scanning_cost,
+)
 from windloom.optimizer.cost.constants import Constants
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import Fed, NativeScan, Scan, WovenScan, WovenSet
-from windloom.plan.statistics import Statistics
 from windloom.slicing.identify import PaneSlice
 
 #: Seconds to evaluate a predicate on a tuple. Not measured by `calibrate`, since it depends on the predicate.
 PREDICATE_SECONDS = 4e-9
-#: The share of tuples that a predicate is assumed to let through if that was not measured.
-SELECTIVITY = 0.5
-#: More signatures than any stream has tuples; keeps products finite.
-MOST_SIGNATURES = 1e12
-
 _PARTS = ("scan", "partials", "merge")
 #: The cost of a set that no tuple can be part of.
 NOTHING = Scanning(0.0, 0.0, 0.0)
@@ -32,9 +35,7 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[F
     if not sets:  # it only watches for late tuples
         return
     constants = constants.scaled(sets[0].statistics.pace)
-    rate = plan.stream(scan.stream).events_per_second or max(one.statistics.events_per_second for one in sets)
-    if len(sets) == 1 or sets[0].counted_by is not None:
-        rate = max(one.statistics.events_per_second for one in sets)  # behind its predicate, if that was measured
+    rate = scanned_rate(sets)
     if isinstance(scan, NativeScan):
         whole = native_cost(constants, scan, sets, rate)
     else:
@@ -49,6 +50,11 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[F
     for position, fed in enumerate(feeds):
         parts = (_part(getattr(whole, name), [getattr(one, name) for one in alone], position) for name in _PARTS)
         yield fed, Scanning(*parts)
+
+
+def scanned_rate(sets: Sequence[PartialSet]) -> float:
+    """Tuples of their stream per second, of event time or of positions, as the sets count."""
+    return max(one.statistics.events_per_second / one.statistics.selectivity for one in sets)
 
 
 def _part(whole: float, alone: Sequence[float], position: int) -> float:
@@ -69,13 +75,14 @@ def native_cost(
     if signature.predicates:
         filters = len({bit for fed in scan.feeds for bit in fed.filters} - {fed.bit for fed in scan.feeds} - {None})
         signatures = most_signatures([one.predicate for one in sets if one.predicate]) * 2.0**filters
-    partials = _partials(scan, kept, min(signatures, MOST_SIGNATURES) * groups_of(scan, sets))
+        signatures = min(signatures, max(one.statistics.signatures for one in sets))
+    partials = _partials(scan, sets, kept, signatures * groups_of(scan, sets))
     a_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
     a_cell = seconds("read") + (keys > 0) * seconds("read_key") + columns_of(scan.components) * seconds("read_column")
     return Scanning(
-        _predicates(scan, sets, events_per_second) + kept * a_tuple,
+        _predicates(scan, sets, events_per_second) + kept * a_tuple + dropped(constants, events_per_second - kept),
         partials * a_partial,
-        partials * a_cell + sum(_feeding(constants, scan, one, partials) for one in sets),
+        partials * a_cell + sum(_feeding(constants, scan, one, partials) + _keeping(constants, one) for one in sets),
     )
 
 
@@ -86,12 +93,13 @@ def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet]
     columns = 1 + scan.signature.words + len(scan.columns)
     updates = 0.0
     for one in sets:
-        picked = kept * (SELECTIVITY if scan.signature.predicates and one.predicate is not None else 1.0)
+        picked = one.statistics.events_per_second
         lists = sum(part.family.is_list for part in one.components)
         plain = columns_of(tuple(part for part in one.components if not part.family.is_list))
         updates += picked * (plain * seconds("woven_update") + lists * seconds("woven_list"))
-        cells = one.statistics.cells_per_second(np.array([one.edges.edges_per_second]))[0]
+        cells = one.statistics.taken_per_second(np.array([one.edges.edges_per_second]))[0]
         updates += float(min(cells, picked)) * columns_of(one.components) * seconds("woven_cell")
+        updates += _keeping(constants, one)
     return Scanning(
         _predicates(scan, sets, events_per_second) + events_per_second * seconds("woven_tuple"),
         kept * columns * seconds("woven_column"),
@@ -99,11 +107,16 @@ def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet]
     )
 
 
+def _keeping(constants: Constants, one: PartialSet) -> float:
+    return keeping_cost(constants, one.statistics, one.edges.edges_per_second, one.components)
+
+
 def _kept(scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> float:
-    """The tuples that some set wants."""
-    if scan.signature.sees_all or len(sets) == 1:
+    """The tuples that some set wants, if predicates are independent of each other."""
+    if scan.signature.sees_all:
         return events_per_second
-    return events_per_second * (1 - (1 - SELECTIVITY) ** len({one.predicate for one in sets}))
+    shares = {one.predicate: one.statistics.selectivity for one in sets}
+    return events_per_second * (1 - prod(1 - share for share in shares.values()))
 
 
 def _predicates(scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> float:
@@ -115,15 +128,19 @@ def _predicates(scan: Scan, sets: Sequence[PartialSet], events_per_second: float
 def _feeding(constants: Constants, scan: NativeScan, one: PartialSet, partials: float) -> float:
     if scan.is_plain:
         return 0.0
-    picked = partials * (SELECTIVITY if scan.signature.predicates and one.predicate is not None else 1.0)
+    picked = partials * (one.statistics.selectivity if scan.signature.predicates else 1.0)
     return picked * (constants.seconds("read") + columns_of(one.components) * constants.seconds("read_column"))
 
 
-def _partials(scan: NativeScan, events_per_second: float, groups: float) -> float:
+def _partials(scan: NativeScan, sets: Sequence[PartialSet], events_per_second: float, groups: float) -> float:
     rate = scan.edges.edges_per_second
     if isinstance(scan.slice_id, PaneSlice):
         rate = 1e6 / scan.slice_id.edges.period
-    return float(Statistics(events_per_second, groups).cells_per_second(np.array([rate]))[0])
+    finest = max((one.statistics for one in sets), key=lambda statistics: statistics.groups)
+    found = replace(finest, events_per_second=events_per_second, groups=groups)
+    if len(sets) > 1:
+        found = replace(found, regularity=0.0)
+    return float(found.taken_per_second(np.array([rate]))[0])
 
 
 def groups_of(scan: NativeScan, sets: Sequence[PartialSet]) -> float:

@@ -14,24 +14,26 @@ import numpy as np
 from windloom.model.stream import Stream
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import LandmarkWindow, Window
-from windloom.plan.physical import PartialSet, Plan, PlannedQuery
+from windloom.plan.physical import Member, PartialSet, Plan
 from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.frontiers import Inputs
 from windloom.rounds.state import State
-from windloom.rounds.windows.life import Landmark
-from windloom.rounds.windows.time import TimeLife, reported
+from windloom.rounds.windows.life import Landmark, Reported
+from windloom.rounds.windows.time import TimeLife, reported_until
 
 
 class LandmarkLife(TimeLife):
     def lost(
-        self, one: PartialSet, planned: PlannedQuery, held: Behind, state: State, landmarks: Mapping[str, Landmark]
+        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
         # A tuple is in every window from its own stretch on; one before a settled landmark would have moved it.
-        window, starts, closed = planned.query.window, held.starts, state.closed_of(one)
-        closed_until, _ = reported(window, planned.name, state, closed)
-        is_held = starts >= landmarks[planned.name].start
+        assert reported.landmark is not None
+        starts = held.starts
+        closed_until, _ = reported_until(window, reported)
+        is_held = starts >= reported.landmark.start
         own = (starts - window.offset_ticks) // window.slide_ticks
-        missed = np.where(is_held, own <= closed_until, planned.name not in state.since)
-        return missed, is_held & (closed < TICK_MAX)
+        missed = np.where(is_held, own <= closed_until, reported.since is None)
+        return missed, is_held & (reported.closed < TICK_MAX)
 
     def holds_back(self, window: Window, since: int, closed: int) -> bool:
         return True  # the landmark of a query that was added later is where it is exact, permanently
@@ -42,22 +44,22 @@ def landmarks_of(
     since: Mapping[str, int],
     first: Mapping[str, int],
     seen: Mapping[str, int],
-    until: Mapping[int, int],
+    until: Mapping[Inputs, int],
 ) -> dict[str, Landmark]:
     """The landmarks of all landmark queries, by name; `first` and `seen` are the smallest and largest tick by stream.
 
-    `until` says, by number of the set, up to where windows are closed. If that is +∞, the last end is the first one
-    after the stream's last tuple.
+    `until` says, by inputs of queries, up to where windows are closed. If that is +∞, the last end is the first one
+    after the last tuple of all inputs.
     """
     found = {}
     for one in plan.sets:
-        closed = until[one.number]
         for planned in landmark_queries(one):
-            window, stream = planned.query.window, one.stream
+            window, stream, closed = planned.query.window, one.stream, until[planned.query.inputs]
             found[planned.name] = Landmark()
             if stream in first and stream in seen:
                 start = since.get(planned.name, window.last_start(first[stream]))
-                last_end = window.last_start(seen[stream]) + window.slide_ticks
+                latest = max(seen[each] for each in planned.query.inputs if each in seen)
+                last_end = window.last_start(latest) + window.slide_ticks
                 found[planned.name] = Landmark(start, last_end if closed >= TICK_MAX else closed)
     return found
 
@@ -74,12 +76,12 @@ def first_ticks(
     return found
 
 
-def landmark_queries(one: PartialSet) -> Iterable[PlannedQuery]:
+def landmark_queries(one: PartialSet) -> Iterable[Member]:
     return (planned for planned in one.queries if isinstance(planned.query.window, LandmarkWindow))
 
 
 def landmark_streams(plan: Plan) -> list[Stream]:
     """The streams whose first and last tick a batch run must know."""
     landmarks = (planned.query for one in plan.sets for planned in landmark_queries(one))
-    names = {stream for query in landmarks for stream in query.streams}
+    names = {stream for query in landmarks for stream in query.inputs}
     return [stream for stream in plan.streams if stream.name in names]

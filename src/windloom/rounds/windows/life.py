@@ -15,10 +15,11 @@ from windloom.kernels.cells.locate import Lanes, locate
 from windloom.kernels.compiling.memory import new_array
 from windloom.model.time import TICK_MIN
 from windloom.model.windows import Window
-from windloom.plan.physical import PartialSet, PlannedQuery
+from windloom.plan.physical import Member, PartialSet, PlannedJoin
 from windloom.plan.scans import WovenSet
 from windloom.rounds.behind import Behind, Mask
 from windloom.rounds.cells import Cells
+from windloom.rounds.frontiers import Inputs, inputs_of
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import History, State
 from windloom.weave.grid import Grid
@@ -43,17 +44,35 @@ class Landmark:
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """How far a query had reported its windows before a round: those that ended up to `closed`.
+
+    With `since`, it reports only windows that begin there or later. A fresh query is still to report every such window,
+    however long ago it ended. `landmark` is set for windows that grow from one.
+    """
+
+    closed: int
+    since: int | None = None
+    is_fresh: bool = False
+    landmark: Landmark | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One round from the view of windows: the state before it, and what it has moved.
 
-    `closed` says, by number of the set, up to where windows are closed after the round.
+    `closed` says, by inputs of queries, up to where windows are closed after the round.
     """
 
     before: State
-    closed: Mapping[int, int]
+    closed: Mapping[Inputs, int]
     positions: Positions
     landmarks: Mapping[str, Landmark] = field(default_factory=dict)
     history_ticks: int = 0
+
+    def closed_of(self, one: PartialSet) -> int:
+        """Up to where the windows of all queries of a set are closed."""
+        return min(self.closed[inputs] for inputs in inputs_of(one))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +144,11 @@ class Life(ABC):
 
     @abstractmethod
     def lost(
-        self, one: PartialSet, planned: PlannedQuery, held: Behind, state: State, landmarks: Mapping[str, Landmark]
+        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        """Which late entries have a closed window of the query, and which have one that is still open."""
+        """Which late entries have a closed window of a query, and which have one that is still open."""
 
-    def own_after(self, planned: PlannedQuery, state: State, closed: int) -> int:
+    def own_after(self, planned: Member | PlannedJoin, state: State, closed: int) -> int:
         """The end after which a query reports its windows, if that differs from where its set was closed."""
         after = TICK_MIN if planned.name in state.fresh else closed
         since = state.since.get(planned.name)
@@ -145,7 +164,7 @@ class Life(ABC):
 
     @abstractmethod
     def first_exact(
-        self, one: PartialSet, planned: PlannedQuery, history: History, state: State, positions: Positions
+        self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
         """Start of the first window from which on every window of a new query is exact; None if all of them are."""
 

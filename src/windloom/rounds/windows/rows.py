@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
-from windloom.plan.physical import PartialSet, PlannedQuery
+from windloom.plan.physical import Member, PartialSet, PlannedJoin
 from windloom.rounds.behind import Behind, Mask
 from windloom.rounds.cells import Cells, keep_from
 from windloom.rounds.positions import Counts, Positions
 from windloom.rounds.state import History, State
-from windloom.rounds.windows.life import Landmark, Left, Life, Span, Turn
+from windloom.rounds.windows.life import Left, Life, Reported, Span, Turn
 
 
 class RowsLife(Life):
     weaves_again = False  # positions alone determine what a later query can rely on
 
     def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
-        closed, after = turn.closed[one.number], turn.positions
+        closed, after = turn.closed_of(one), turn.positions
         span = _passed(one, cells, turn.before.positions, after, closed)
         return Left(_still_open(one, cells, after, closed), history, span)
 
@@ -36,7 +34,7 @@ class RowsLife(Life):
         return None
 
     def lost(
-        self, one: PartialSet, planned: PlannedQuery, held: Behind, state: State, landmarks: Mapping[str, Landmark]
+        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
         # A tuple that comes behind the frontier has no position; those from before anybody asked were not to have one.
         # Where nobody came later every such tuple was: also in a scan without slices of time, where none has a start.
@@ -44,7 +42,7 @@ class RowsLife(Life):
         missed = np.ones(len(held), np.bool_) if after == TICK_MIN else held.starts > after
         return missed, np.zeros(len(held), np.bool_)
 
-    def own_after(self, planned: PlannedQuery, state: State, closed: int) -> int:
+    def own_after(self, planned: Member | PlannedJoin, state: State, closed: int) -> int:
         # What has been reported is told by positions.
         since = state.since.get(planned.name)
         return TICK_MIN if since is None else self.after_since(planned.query.window, since)
@@ -53,7 +51,7 @@ class RowsLife(Life):
         return True
 
     def first_exact(
-        self, one: PartialSet, planned: PlannedQuery, history: History, state: State, positions: Positions
+        self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
         """Start of the first window of which no tuple had a position yet; None if none has."""
         most, window = positions.counts_of(one).most, planned.query.window

@@ -8,8 +8,6 @@ session that is complete.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +16,7 @@ from windloom.kernels.cells.locate import Lanes
 from windloom.kernels.cells.sessions import session_starts
 from windloom.model.time import TICK_MIN
 from windloom.model.windows import Window
-from windloom.plan.physical import PartialSet, PlannedQuery
+from windloom.plan.physical import Member, PartialSet, PlannedJoin
 from windloom.plan.scans import WovenSet
 from windloom.rounds.behind import Behind, Mask
 from windloom.rounds.cells import Cells, keep_cells, move_cells
@@ -26,7 +24,7 @@ from windloom.rounds.exact import kept_from
 from windloom.rounds.parts import Part
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import History, State
-from windloom.rounds.windows.life import Landmark, Left, Life, Located, Marks, Span, Turn
+from windloom.rounds.windows.life import Left, Life, Located, Marks, Reported, Span, Turn
 from windloom.weave.grid import Grid
 from windloom.weave.tuples import Tuples
 
@@ -51,7 +49,7 @@ class SessionLife(Life):
         return cells if (starts == cells.starts).all() else move_cells(cells, starts)
 
     def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
-        kept_after = turn.closed[one.number] - turn.history_ticks
+        kept_after = turn.closed_of(one) - turn.history_ticks
         kept = _lasts(cells) + one.window.range_ticks >= kept_after
         if kept.all():
             return Left(cells, history)
@@ -85,20 +83,20 @@ class SessionLife(Life):
         return Located(lanes, ends[rows])
 
     def lost(
-        self, one: PartialSet, planned: PlannedQuery, held: Behind, state: State, landmarks: Mapping[str, Landmark]
+        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        is_late = held.starts < state.closed_of(one) - one.window.range_ticks
-        is_asked = held.starts >= state.since.get(planned.name, TICK_MIN)
+        is_late = held.starts < reported.closed - window.range_ticks
+        is_asked = held.starts >= (TICK_MIN if reported.since is None else reported.since)
         return is_late & is_asked, ~is_late & is_asked
 
-    def own_after(self, planned: PlannedQuery, state: State, closed: int) -> int:
+    def own_after(self, planned: Member | PlannedJoin, state: State, closed: int) -> int:
         return TICK_MIN if planned.name in state.fresh else closed - 1
 
     def holds_back(self, window: Window, since: int, closed: int) -> bool:
         return True  # however long it is, a session that began earlier is not complete
 
     def first_exact(
-        self, one: PartialSet, planned: PlannedQuery, history: History, state: State, positions: Positions
+        self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
         """Sessions that begin where everything is kept are complete; earlier ones may not be."""
         seen, lowest = state.seen.get(one.stream), kept_from(one, planned, history)

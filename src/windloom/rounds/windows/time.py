@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
-from windloom.plan.physical import PartialSet, PlannedQuery
+from windloom.plan.physical import Member, PartialSet
 from windloom.rounds.behind import Behind, Mask
 from windloom.rounds.cells import Cells, keep_from
 from windloom.rounds.exact import first_exact
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import History, State
 from windloom.rounds.windows.folding import fold_behind
-from windloom.rounds.windows.life import Landmark, Left, Life, Turn
+from windloom.rounds.windows.life import Left, Life, Reported, Turn
 
 
 class TimeLife(Life):
     def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
         """Cells some window that ends later may cover, or that the configured history holds; landmarks fold theirs."""
-        closed = turn.closed[one.number]
-        extents = [planned.query.window.extent_ticks for planned in one.queries]
-        needed_from = closed - max(0, turn.history_ticks, *(one for one in extents if one is not None)) + 1
+        closed = turn.closed_of(one)
+        needed_from = min(
+            turn.closed[planned.query.inputs] - max(turn.history_ticks, planned.query.window.extent_ticks or 0) + 1
+            for planned in one.queries
+        )
         if not len(cells) or int(np.min(cells.starts)) >= needed_from:
             return Left(cells, history)
         folded_at = [turn.landmarks[planned.name].start for planned in one.queries if planned.name in turn.landmarks]
@@ -32,10 +32,10 @@ class TimeLife(Life):
         return Left(keep_from(cells, needed_from), history.forget(needed_from))
 
     def lost(
-        self, one: PartialSet, planned: PlannedQuery, held: Behind, state: State, landmarks: Mapping[str, Landmark]
+        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        window, starts = planned.query.window, held.starts
-        closed_until, reported_from = reported(window, planned.name, state, state.closed_of(one))
+        starts = held.starts
+        closed_until, reported_from = reported_until(window, reported)
         first = (starts - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1
         last = (starts - window.offset_ticks) // window.slide_ticks
         return first <= np.minimum(last, closed_until), np.maximum(first, reported_from) <= last
@@ -44,17 +44,17 @@ class TimeLife(Life):
         return self.after_since(window, since) > closed
 
     def first_exact(
-        self, one: PartialSet, planned: PlannedQuery, history: History, state: State, positions: Positions
+        self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
         return first_exact(one, planned, history, state.seen.get(one.stream))
 
 
-def reported(window: Window, name: str, state: State, closed: int) -> tuple[int, int]:
+def reported_until(window: Window, reported: Reported) -> tuple[int, int]:
     """The index up to which its windows are closed, and the first one that is still to be reported."""
-    closed_until = (closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
-    since = state.since.get(name)
+    closed_until = (reported.closed - window.offset_ticks - window.range_ticks) // window.slide_ticks
+    since = reported.since
     # The first window that starts at or after `since`; with all of history, every window.
     covered_from = TICK_MIN if since is None else -((window.offset_ticks - since) // window.slide_ticks)
-    if name in state.fresh:
+    if reported.is_fresh:
         closed_until = min(closed_until, covered_from - 1)
     return closed_until, max(closed_until + 1, covered_from)

@@ -48,7 +48,7 @@ export const api = {
   remove: (one) => call("DELETE", `queries/${name(one)}`),
 };
 
-/** Rounds of this process, newest last; `watch` calls back for each that comes, and when queries change. */
+/** Rounds of this process, newest last; `watch` calls back for each that comes, when queries change and when one waits. */
 export const feed = {
   rounds: [],
   listeners: new Set(),
@@ -62,7 +62,7 @@ export const feed = {
       this.rounds = [...this.rounds.filter((one) => one.round < done.round), done].slice(-100);
       this.tell("round", done);
     });
-    this.source.addEventListener("queries", () => this.tell("queries"));
+    for (const what of ["queries", "waiting"]) this.source.addEventListener(what, () => this.tell(what));
     this.source.addEventListener("open", () => this.tell("open"));
     this.source.addEventListener("error", () => this.tell("lost"));
   },

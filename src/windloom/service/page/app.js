@@ -7,6 +7,7 @@ import { overview } from "/page/overview.js";
 import { plan } from "/page/plan.js";
 import { queries } from "/page/queries.js";
 import { query } from "/page/query.js";
+import { waitText } from "/page/words.js";
 
 const main = byId("main");
 let leave = () => {};
@@ -67,19 +68,31 @@ function state(kind, text) {
   say(byId("state-text"), text);
 }
 
+let known = null; // the last status, and what rounds have changed of it since
+
+function tellState() {
+  const { active, message, round, rejected, waiting } = known;
+  if (!active) state("bad", message);
+  else if (waiting) state("bad", `round ${waiting.round} waits for ${waiting.sink}`);
+  else state(rejected ? "warn" : "good", round === null ? message : `round ${round}${rejected ? `, ${rejected} not served` : ""}`);
+  const alarm = byId("alarm");
+  alarm.hidden = active && !waiting;
+  if (waiting) say(alarm, waitText(waiting));
+  else if (!active) say(alarm, message);
+}
+
 async function lookAtState() {
-  const now = await api.status().catch(() => null);
-  if (!now) return state("bad", "the service does not answer");
-  if (!now.active) return state("bad", now.message);
-  state(now.rejected ? "warn" : "good", now.round === null ? now.message : `round ${now.round}${now.rejected ? `, ${now.rejected} not served` : ""}`);
+  known = await api.status().catch(() => null);
+  if (known) tellState();
+  else state("bad", "the service does not answer");
 }
 
 feed.watch((what, done) => {
-  if (what === "round") {
-    const kind = document.querySelector(".dot").classList.contains("warn") ? "warn" : "good";
-    state(kind, byId("state-text").textContent.includes(", ") ? byId("state-text").textContent.replace(/round \d+/, `round ${done.round}`) : `round ${done.round}`);
+  if (what === "round" && known) {
+    known = { ...known, round: done.round, waiting: null };
+    tellState();
   }
-  if (what === "open" || what === "queries") lookAtState();
+  if (what === "open" || what === "queries" || what === "waiting") lookAtState();
   if (what === "lost") state("bad", "connection lost, trying again");
 });
 

@@ -14,7 +14,7 @@ export function overview(main) {
   });
   const chart = h("div", { class: "chart", id: "rounds-chart" });
   const key = h("div", {});
-  const streams = h("tbody", {});
+  const streams = h("tbody", {}), sinks = h("tbody", {});
   put(
     main,
     h("h1", { class: "skip" }, "Overview"),
@@ -23,6 +23,9 @@ export function overview(main) {
     h("section", { class: "card" }, h("h2", {}, "Streams"), h("div", { class: "scroll" }, h("table", { id: "streams" }, h("thead", {}, h("tr", {},
       h("th", {}, "stream"), h("th", {}, "complete up to"), h("th", { class: "num" }, "lag"), h("th", { class: "num" }, "partly late"),
       h("th", { class: "num" }, "dropped as late"), h("th", { class: "wide" }, "columns"))), streams))),
+    h("section", { class: "card" }, h("h2", {}, "Sinks"), h("div", { class: "scroll" }, h("table", { id: "sinks" }, h("thead", {}, h("tr", {},
+      h("th", {}, "sink"), h("th", {}, "state"), h("th", { class: "num" }, "last round"), h("th", { class: "num" }, "waited"),
+      h("th", {}, "counts of the last round"))), sinks))),
   );
   const draw = () => {
     const rounds = feed.rounds.slice(-60);
@@ -36,11 +39,12 @@ export function overview(main) {
     if (!main.contains(chart)) return;
     show(figures, now);
     put(streams, now.streams.map(streamRow));
+    put(sinks, sinkRows(now.waiting));
   };
   draw();
   refresh().catch(() => {});
   return feed.watch((what) => {
-    if (what !== "round") return;
+    if (what !== "round" && what !== "waiting") return;
     draw();
     refresh().catch(() => {});
   });
@@ -68,4 +72,17 @@ function streamRow(one) {
   return h("tr", {}, h("td", { class: "name" }, one.name), h("td", {}, instant(one.frontier)), h("td", { class: "num" }, duration(one.lag).join(" ")),
     h("td", { class: "num" }, number(one.late_partly)), h("td", { class: "num" }, number(one.late_dropped)),
     h("td", { class: "wide soft" }, Object.entries(one.columns).map(([name, kind]) => `${name} ${kind}`).join(", ")));
+}
+
+/** As the last round found them; what was waited is over all rounds that are remembered. */
+function sinkRows(waiting) {
+  const last = feed.rounds.at(-1), found = last ? Object.entries(last.sinks || {}) : [];
+  if (waiting && !found.some(([name]) => name === waiting.sink)) found.push([waiting.sink, {}]);
+  return found.map(([name, { seconds, waited: _, ...figures }]) => {
+    const isDown = waiting !== null && waiting.sink === name;
+    const waited = feed.rounds.reduce((sum, one) => sum + ((one.sinks && one.sinks[name] && one.sinks[name].waited) || 0), 0);
+    return h("tr", {}, h("td", { class: "name" }, name), h("td", { class: isDown ? "wrong-text" : "" }, isDown ? `down since ${clock(waiting.since)}` : "takes rounds"),
+      h("td", { class: "num" }, duration(seconds).join(" ")), h("td", { class: "num" }, waited ? duration(waited).join(" ") : "–"),
+      h("td", { class: "soft" }, Object.entries(figures).map(([figure, value]) => `${number(value)} ${figure.replaceAll("_", " ")}`).join(", ") || "–"));
+  });
 }

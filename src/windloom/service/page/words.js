@@ -55,6 +55,14 @@ export function instant(text) {
 
 export const clock = (text) => instant(text).slice(11, 19) || instant(text);
 
+/** A round that waits for a sink that is down. */
+export function waitText(one) {
+  const stops = new Date(Date.parse(one.since) + 1000 * one.patience).toISOString();
+  const tried = one.attempts === 1 ? "tried once" : `tried ${one.attempts} times`;
+  return `Round ${one.round} waits for the sink “${one.sink}” since ${clock(one.since)} (${tried}): ${one.reason}. `
+    + `Nothing is lost. The stream stops at ${clock(stops)} unless it comes back.`;
+}
+
 export const counted = (count, one, many) => `${digits(count, 0)} ${count === 1 ? one : many || one + "s"}`;
 
 export function cell(value, type) {

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
+from windloom.engine.json_values import plain
 from windloom.engine.results import unknown_query
-from windloom.service.encode import FORMATS, arrow_pieces, as_rows, csv_bytes, plain
+from windloom.service.encode import FORMATS, arrow_pieces, as_rows, csv_bytes
 from windloom.service.models import Latest, Name, Rows
 from windloom.service.service import MayRead, Served
 

@@ -18,9 +18,13 @@ def health() -> str:
 
 @router.get("/readyz", response_class=PlainTextResponse)
 def ready(service: Served, response: Response) -> str:
-    """The stream is running; 503 where it is not."""
+    """The stream is running, and no round waits for a sink that is down; 503 otherwise."""
     if service.loom.is_active and service.loom.failure is None:
-        return "ready\n"
+        waiting = service.loom.waiting
+        if waiting is None:
+            return "ready\n"
+        response.status_code = 503
+        return f"round {waiting.round} waits for the sink '{waiting.sink}', which is down\n"
     response.status_code = 503
     return "the stream is not running\n"
 

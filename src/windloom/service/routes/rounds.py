@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from windloom import __version__
 from windloom.errors import WindloomError
 from windloom.service.faults import RefusedError, without_paths
-from windloom.service.models import Rounds, Status, StreamStatus
+from windloom.service.models import Rounds, Status, StreamStatus, Waiting
 from windloom.service.service import MayRead, Served, Service
 
 router = APIRouter(tags=["rounds"], dependencies=[MayRead])
@@ -26,6 +26,7 @@ def status(service: Served) -> Status:
         version=__version__,
         active=loom.is_active,
         message=_message(service),
+        waiting=_waiting(service),
         round=None if last is None else last.round,
         queries=len(loom.queries),
         trees=0 if last is None else last.trees,
@@ -71,7 +72,24 @@ def _message(service: Service) -> str:
         return f"the stream has failed: {known}"
     if not service.loom.is_active:
         return "the stream has ended"
+    if service.loom.waiting is not None:
+        return without_paths(str(service.loom.waiting))
     return "waiting for the first round" if service.totals.last is None else "running"
+
+
+def _waiting(service: Service) -> Waiting | None:
+    wait = service.loom.waiting
+    if wait is None:
+        return None
+    since = wait.since.isoformat(timespec="seconds")
+    return Waiting(
+        sink=wait.sink,
+        round=wait.round,
+        since=since,
+        attempts=wait.attempts,
+        reason=without_paths(wait.reason),
+        patience=wait.patience,
+    )
 
 
 def _streams(service: Service) -> list[StreamStatus]:

@@ -1,13 +1,14 @@
 """The answers of a batch run on executors: each shard runs the same step, and Spark holds what it answers.
 
 Answers of all shapes leave in one frame: `shape`, `query` (its number in the plan), the window, and columns in slots
-by type. A result of that frame is selected from it; nothing passes through the driver.
+by type. A result of that frame is selected from it; nothing passes through the driver, but what shards have folded of
+joins whose answers are divided among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,31 +16,43 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windloom.aggregates.arrow import arrow_type
+from windloom.durable.encoding import encode, restored_folds
 from windloom.durable.shards.run import ShardRound, step_shard
 from windloom.durable.shards.split import join_cells
 from windloom.model.types import DataType
 from windloom.plan.physical import Plan, Shape
-from windloom.rounds import Block
-from windloom.rounds.step import StepCounts
+from windloom.plan.sharding import sharding_of
+from windloom.rounds import Block, State
+from windloom.rounds.cells import Cells
+from windloom.rounds.joins.divided import blocks_of
+from windloom.rounds.step import StepCounts, step
 from windloom.spark.answers.shard_job import spread
+from windloom.spark.frames import arrow_frame
 from windloom.spark.intake.native import instant_sql
 from windloom.spark.intake.slots import slot_names
 
-#: In the place of a shape's number: the row counts what a shard took in.
-_COUNTS = -1
+#: In the place of a shape's number: the row counts tuples and partials that a shard took in; groups and cells it held.
+_TAKEN, _HELD = -1, -2
+#: Likewise: the row holds what a shard has folded of joins whose answers are divided among shards.
+_FOLDED = -3
 
 
 @dataclass(frozen=True, slots=True)
 class WideAnswers:
     """`slots[i]` names the frame's columns that hold shape i's columns; `queries` numbers the plan's queries.
 
-    The frame is persisted, and has been made.
+    The frame is made from a persisted one, which has been made.
     """
 
     frame: DataFrame
+    persisted: DataFrame
     slots: tuple[tuple[str, ...], ...]
     queries: tuple[str, ...]
     totals: Totals
+
+    def unpersist(self) -> None:
+        """Frees the memory and disk that hold the answers."""
+        self.persisted.unpersist()
 
     def shape_frame(self, plan: Plan, shape: int) -> DataFrame:
         """All rows of a shape: `query` (its number), `window_start`, `window_end`, then the shape's own columns."""
@@ -63,7 +76,7 @@ def hold_answers(round: ShardRound, cells: DataFrame, shards: int) -> WideAnswer
 
     One job, which makes and counts them.
     """
-    plan = round.plan
+    plan, divided = round.plan, sharding_of(round.plan).divided
     slots = tuple(slot_names(kind.name for kind in _kinds(shape)) for shape in plan.shapes)
     kinds = {
         slot: kind
@@ -80,16 +93,20 @@ def hold_answers(round: ShardRound, cells: DataFrame, shards: int) -> WideAnswer
             ("window_start", pa.int64()),
             ("window_end", pa.int64()),
             *((slot, arrow_type(kinds[slot])) for slot in order),
+            ("folds", pa.binary()),
         ]
     )
     ddl = "shape int, query int, window_start bigint, window_end bigint"
-    ddl += "".join(f", {slot} {kinds[slot].name}" for slot in order)
+    ddl += "".join(f", {slot} {kinds[slot].name}" for slot in order) + ", folds binary"
 
     def answer(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         own = join_cells((one.as_py() for batch in batches for one in batch.column("cells")), plan)
         _, answers, counts, _ = step_shard(round, round.left, own)
         yield _count_rows(counts, arrow)
-        for block in answers.blocks():
+        folds = answers.folds(divided)
+        if folds:
+            yield _rows([(_FOLDED, -1, 0, 0)], arrow, encode(State(folds)))
+        for block in answers.blocks(without=divided):
             yield from _wide(block, slots[block.shape], numbers, arrow).to_batches(max_chunksize=1 << 17)
 
     # Type hints choose Spark's iterator form of the function; as strings they would not be understood.
@@ -101,32 +118,58 @@ def hold_answers(round: ShardRound, cells: DataFrame, shards: int) -> WideAnswer
     own = cells.where(F.col("shard") >= 0).select("shard", "cells")
     frame = spread(own, shards).groupBy("shard").applyInArrow(answer, ddl).persist()
     try:
-        return WideAnswers(frame, slots, queries, _totals(frame))
+        totals, answers = _totals(frame), frame.where("shape >= 0")
+        for block in _merged(round, frame) if divided else ():
+            rows = _wide(block, slots[block.shape], numbers, arrow)
+            answers = answers.unionAll(arrow_frame(cells.sparkSession, rows, ddl))
+            totals = replace(totals, rows=totals.rows + rows.num_rows)
+        return WideAnswers(answers, frame, slots, queries, totals)
     except BaseException:
         frame.unpersist()
         raise
 
 
+def _merged(round: ShardRound, frame: DataFrame) -> list[Block]:
+    """The answers of joins that shards have folded in parts."""
+    folds: dict[int, list[Cells]] = {}
+    for row in frame.where(F.col("shape") == _FOLDED).select("folds").collect():
+        for number, cells in restored_folds(bytes(row["folds"]), round.plan).items():
+            folds.setdefault(number, []).append(cells)
+    _, facts, _ = step(round.left, round.input, round.plan)
+    return blocks_of(round.plan, folds, facts.landmarks)
+
+
 def _totals(frame: DataFrame) -> Totals:
     # Of answers, window_start and window_end are ticks: a few thousand of them already overflow a sum.
-    counted = frame.groupBy(F.expr(f"if(shape = {_COUNTS}, query, -1) AS part")).agg(
-        F.expr(f"sum(if(shape = {_COUNTS}, window_start, 0))").alias("tuples"),
-        F.expr(f"sum(if(shape = {_COUNTS}, window_end, 0))").alias("partials"),
+    counted = frame.groupBy(F.expr("least(shape, 0) AS kind"), F.expr("if(shape < 0, query, -1) AS part")).agg(
+        F.expr("sum(if(shape < 0, window_start, 0))").alias("first"),
+        F.expr("sum(if(shape < 0, window_end, 0))").alias("second"),
         F.count("*").alias("rows"),
     )
-    found = {row["part"]: row for row in counted.collect()}
-    rows = found.pop(-1)["rows"] if -1 in found else 0
-    tuples = {number: row["tuples"] for number, row in found.items()}
-    return Totals(StepCounts(tuples, {number: row["partials"] for number, row in found.items()}), rows)
+    found = counted.collect()
+    taken, held = ([row for row in found if row["kind"] == kind] for kind in (_TAKEN, _HELD))
+    counts = StepCounts(
+        {row["part"]: row["first"] for row in taken},
+        {row["part"]: row["second"] for row in taken},
+        groups={row["part"]: row["first"] for row in held},
+        held={row["part"]: row["second"] for row in held},
+    )
+    return Totals(counts, sum(row["rows"] for row in found if row["kind"] == 0))
 
 
 def _count_rows(counts: StepCounts, schema: pa.Schema) -> pa.RecordBatch:
-    """What a shard took in, as rows of no shape: set, tuples and partials in the place of query and window."""
-    sets = list(counts.tuples)
-    values = [[_COUNTS] * len(sets), sets, list(counts.tuples.values()), [counts.partials[one] for one in sets]]
+    """What a shard counted, as rows of no shape: a set and two figures in the place of query and window."""
+    rows = [(_TAKEN, number, tuples, counts.partials[number]) for number, tuples in counts.tuples.items()]
+    rows += [(_HELD, number, groups, counts.held[number]) for number, groups in counts.groups.items()]
+    return _rows(rows, schema)
+
+
+def _rows(rows: Sequence[tuple[int, int, int, int]], schema: pa.Schema, folds: bytes | None = None) -> pa.RecordBatch:
+    """Rows of no shape."""
+    values = zip(*rows, strict=True) if rows else [()] * 4
     arrays = [pa.array(value, field.type) for value, field in zip(values, schema, strict=False)]
-    arrays += [pa.nulls(len(sets), field.type) for field in list(schema)[4:]]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    arrays += [pa.nulls(len(rows), field.type) for field in list(schema)[4:-1]]
+    return pa.RecordBatch.from_arrays([*arrays, pa.array([folds] * len(rows), pa.binary())], schema=schema)
 
 
 def _wide(block: Block, slots: tuple[str, ...], numbers: dict[str, int], schema: pa.Schema) -> pa.Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +21,14 @@ from windloom.model.stream import Stream
 from windloom.optimizer.intake.woven import woven_scan
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
+from windloom.plan.sharding import sharding_of
 from windloom.rounds.behind import ON_TIME, Before, Behind, join_behind
+from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.positions import with_positions
 from windloom.spark.intake.projection import projected
-from windloom.spark.intake.take import Ticks, clock, timed_partials, timed_tuples, without_time
+from windloom.spark.intake.take import Ticks, clock, counted_events, timed_partials, timed_tuples, without_time
 from windloom.spark.unions import union_all
 
 #: Used instead of the number of a shard: the row reports what a task saw.
@@ -52,6 +54,8 @@ class Told:
     smallest_ticks: Mapping[str, int] = field(default_factory=dict)
     untimed: Mapping[str, int] = field(default_factory=dict)
     behind: Mapping[int, Behind] = field(default_factory=dict)
+    scanned: Mapping[int, Scanned] = field(default_factory=dict)
+    events: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +87,11 @@ def told(plan: Plan, frame: DataFrame) -> Told:
     """What the tasks saw: one job, which also fills the frame if it is persisted."""
     ticks: dict[str, Ticks] = {}
     behind: dict[int, list[Behind]] = {}
+    scanned: dict[int, Scanned] = {}
     for row in frame.where(F.col("shard") == TOLD).collect():
-        scan, about, late = plan.scans[row["scan"]], *_read_told(row["cells"])
+        scan, about, seen, late = plan.scans[row["scan"]], *_read_told(row["cells"])
         ticks[scan.stream] = ticks.get(scan.stream, Ticks()) + about
+        scanned[scan.number] = scanned.get(scan.number, Scanned()) + seen
         if late is not None:
             behind.setdefault(scan.number, []).append(late)
     return Told(
@@ -93,6 +99,8 @@ def told(plan: Plan, frame: DataFrame) -> Told:
         {name: one.first for name, one in ticks.items() if one.first is not None},
         {name: one.untimed for name, one in ticks.items() if one.untimed},
         {number: join_behind(found) for number, found in behind.items()},
+        scanned,
+        counted_events(plan, scanned, {}),
     )
 
 
@@ -103,14 +111,15 @@ def refuse_untimed(plan: Plan, seen: Told) -> None:
 
 def with_clocks(seen: Told, plan: Plan, frames: Mapping[str, DataFrame], streams: Iterable[Stream]) -> Told:
     """Adds the ticks of streams of which no scan sees all tuples."""
-    largest, smallest = dict(seen.largest_ticks), dict(seen.smallest_ticks)
+    largest, smallest, events = dict(seen.largest_ticks), dict(seen.smallest_ticks), dict(seen.events)
     seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all}
     for stream in streams:
         if stream.name not in seeing:
             ticks = clock(stream, frames[stream.name])
             if ticks.first is not None and ticks.last is not None:
                 smallest[stream.name], largest[stream.name] = ticks.first, ticks.last
-    return Told(largest, smallest, seen.untimed, seen.behind)
+            events[stream.name] = ticks.tuples or 0
+    return replace(seen, largest_ticks=largest, smallest_ticks=smallest, events=events)
 
 
 def _parts(plan: Plan, scan: Scan) -> list[_Part]:
@@ -152,22 +161,24 @@ def _taken_frame(part: _Part, stream: Stream, frame: DataFrame, shards: int) -> 
 
 def _task(plan: Plan, part: _Part, before: Before, shards: int) -> _Task:
     """The function that travels to the executors: it carries values only, never a frame."""
+    sharding = sharding_of(plan)
 
     def take(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ticks, parts = Ticks(), []
         for table in _blocks(batches):
             if isinstance(part.scan, NativeScan):
-                table, seen = timed_partials(part.scan, table)
+                table, span = timed_partials(part.scan, table)
                 parts.append(take_partials(plan, part.scan, table, before))
             else:
-                table, seen = timed_tuples(table)
+                table, span = timed_tuples(table)
                 parts.append(take_tuples(plan, part.scan, table, before))
-            ticks += seen
+            ticks += span
         taken = take_together(parts) if parts else Taken()
         number = part.scan.number
         if part.tells:
-            yield _row(number, TOLD, _write_told(ticks, taken.behind.get(number)))
-        for shard, cells in split_cells(taken.cells, shards):
+            seen = taken.scanned.get(number, Scanned())
+            yield _row(number, TOLD, _write_told(ticks, seen, taken.behind.get(number)))
+        for shard, cells in split_cells(taken.cells, shards, sharding):
             yield _row(number, shard, cells)
 
     return take
@@ -192,16 +203,16 @@ def _row(scan: int, shard: int, cells: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
-def _write_told(ticks: Ticks, behind: Behind | None) -> bytes:
-    about = {"first": ticks.first, "last": ticks.last, "untimed": ticks.untimed}
+def _write_told(ticks: Ticks, seen: Scanned, behind: Behind | None) -> bytes:
+    about = {"first": ticks.first, "last": ticks.last, "untimed": ticks.untimed, "scanned": asdict(seen)}
     columns = [] if behind is None else [one.tolist() for one in (behind.starts, behind.tuples, *behind.words)]
     return json.dumps({**about, "behind": columns}).encode()
 
 
-def _read_told(data: bytes) -> tuple[Ticks, Behind | None]:
+def _read_told(data: bytes) -> tuple[Ticks, Scanned, Behind | None]:
     about = json.loads(bytes(data))
-    ticks = Ticks(about["first"], about["last"], about["untimed"])
+    ticks, seen = Ticks(about["first"], about["last"], about["untimed"]), Scanned(**about["scanned"])
     if not about["behind"]:
-        return ticks, None
+        return ticks, seen, None
     columns = [pa.array(one, pa.int64()) for one in about["behind"]]
-    return ticks, Behind.from_table(pa.Table.from_arrays(columns, names=[str(i) for i in range(len(columns))]))
+    return ticks, seen, Behind.from_table(pa.Table.from_arrays(columns, names=[str(i) for i in range(len(columns))]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
@@ -15,6 +16,7 @@ from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 from windloom.rounds.behind import ON_TIME, Before
+from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.spark.intake.collect import Fetched, collected
 from windloom.spark.intake.native import tick_sql
@@ -27,16 +29,22 @@ KEPT_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """The smallest and the largest event tick of some tuples, and how many have none."""
+    """The smallest and the largest event tick of some tuples, and how many have none.
+
+    `tuples` counts all of them, where that was asked for.
+    """
 
     first: int | None = None
     last: int | None = None
     untimed: int = 0
+    tuples: int | None = None
 
     def __add__(self, other: Ticks) -> Ticks:
         firsts = [one for one in (self.first, other.first) if one is not None]
         lasts = [one for one in (self.last, other.last) if one is not None]
-        return Ticks(min(firsts, default=None), max(lasts, default=None), self.untimed + other.untimed)
+        counted = [one for one in (self.tuples, other.tuples) if one is not None]
+        untimed = self.untimed + other.untimed
+        return Ticks(min(firsts, default=None), max(lasts, default=None), untimed, sum(counted) if counted else None)
 
 
 class TooLargeError(Exception):
@@ -53,6 +61,8 @@ class TooLargeError(Exception):
 class TakenIn:
     """What a round took in. Ticks are of the streams that had tuples; `untimed` counts those without a time.
 
+    `events` counts the tuples of each stream, where every tuple was seen.
+
     `tuples` are what the cells of a woven scan were made from, where all of it was held at once.
     """
 
@@ -61,6 +71,7 @@ class TakenIn:
     smallest_ticks: Mapping[str, int] = field(default_factory=dict)
     untimed: Mapping[str, int] = field(default_factory=dict)
     tuples: Mapping[int, pa.Table] = field(default_factory=dict)
+    events: Mapping[str, int] = field(default_factory=dict)
 
 
 def take_in(
@@ -102,21 +113,33 @@ def take_in(
         if found.ticks.untimed and not skip_untimed:
             raise without_time(stream, found.ticks.untimed)
         ticks[scan.stream] = found.ticks
-        if found.clock is not None and found.fetched.at_once:
-            ticks[scan.stream] += found.clock.observed()
+        watched = None if found.clock is None or not found.fetched.at_once else found.clock.observed()
+        if watched is not None:
+            ticks[scan.stream] += watched
             unseen.remove(scan.stream)
         if found.table is not None:
             tuples[scan.number] = found.table
     for stream in timed:
         if stream.name in unseen:
             ticks[stream.name] = ticks.get(stream.name, Ticks()) + clock(stream, frames[stream.name])
+    taken = take_together(parts) if parts else Taken()
     return TakenIn(
-        take_together(parts) if parts else Taken(),
+        taken,
         {name: one.last for name, one in ticks.items() if one.last is not None},
         {name: one.first for name, one in ticks.items() if one.first is not None},
         {name: one.untimed for name, one in ticks.items() if one.untimed},
         tuples,
+        counted_events(plan, taken.scanned, ticks),
     )
+
+
+def counted_events(plan: Plan, scanned: Mapping[int, Scanned], ticks: Mapping[str, Ticks]) -> dict[str, int]:
+    """The tuples of each stream: as a scan that sees all of them has counted them, or else Spark."""
+    found = {name: one.tuples for name, one in ticks.items() if one.tuples is not None}
+    for scan in plan.scans:
+        if scan.signature.sees_all and not _is_counted(scan) and scan.number in scanned:
+            found[scan.stream] = scanned[scan.number].tuples
+    return found
 
 
 @dataclass(slots=True)
@@ -184,7 +207,8 @@ def _spanned(first: pa.ChunkedArray, last: pa.ChunkedArray, untimed: int) -> Tic
 class Clock:
     """The ticks that a stream's tuples span, those included that no query wants, told by the action that scans them.
 
-    An action that fetches portions tells nothing: `clock` asks in a job of its own then.
+    An action that fetches portions tells nothing, nor does one whose result Spark finds to be empty before it has read
+    all tuples: `clock` asks in a job of its own then.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -193,20 +217,23 @@ class Clock:
     def watching(self, frame: DataFrame) -> DataFrame:
         return frame.observe(self._observation, *(F.expr(text) for text in _span_sql(self._stream)))
 
-    def observed(self) -> Ticks:
-        told = self._observation.get
-        return Ticks(told["first"], told["last"])
+    def observed(self) -> Ticks | None:
+        try:
+            told = self._observation.get
+        except Py4JJavaError:  # pyspark cannot read the row without columns that stands for nothing observed
+            return None
+        return Ticks(told["first"], told["last"], tuples=told["tuples"])
 
 
 def clock(stream: Stream, frame: DataFrame) -> Ticks:
     """The same, found by a separate job."""
     row = frame.selectExpr(*_span_sql(stream)).collect()[0]
-    return Ticks(row["first"], row["last"])
+    return Ticks(row["first"], row["last"], tuples=row["tuples"])
 
 
-def _span_sql(stream: Stream) -> tuple[str, str]:
+def _span_sql(stream: Stream) -> tuple[str, str, str]:
     tick = tick_sql(stream)
-    return f"min({tick}) AS first", f"max({tick}) AS last"
+    return f"min({tick}) AS first", f"max({tick}) AS last", f"count({tick}) AS tuples"
 
 
 def without_time(stream: Stream, tuples: int) -> WindloomError:

@@ -35,14 +35,14 @@ def absolute_place(path: str | Path) -> str:
     text = str(path)
     if text.startswith("file:"):
         text = re.sub(r"^file:/*", "/", text)
-    return text.rstrip("/") if _is_remote(text) else str(Path(text).absolute())
+    return text.rstrip("/") if is_remote(text) else str(Path(text).absolute())
 
 
 def storage_at(spark: SparkSession, place: str) -> Storage:
-    return HadoopStorage(spark, place) if _is_remote(place) else LocalStorage(Path(place))
+    return HadoopStorage(spark, place) if is_remote(place) else LocalStorage(Path(place))
 
 
-def _is_remote(place: str) -> bool:
+def is_remote(place: str) -> bool:
     return re.match(r"\w{2,}:/", place) is not None
 
 

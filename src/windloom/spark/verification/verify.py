@@ -5,6 +5,7 @@ It shares nothing with the plan, the slices or the kernels, and uses the query's
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -25,6 +26,7 @@ from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.intake.native import tick_sql
+from windloom.spark.verification.joined_frames import joined, size_of, tick_of
 from windloom.spark.verification.window_frames import windowed
 
 #: The allowed difference of floating-point answers, relative to Σ|x| of the window …
@@ -64,25 +66,28 @@ class Verification:
         )
 
 
-def time_spark_window(query: Query, stream: Stream, frame: DataFrame) -> float:
+def time_spark_window(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> float:
     """The seconds that Spark takes for the query alone; its answers are computed and discarded."""
-    computed = spark_window_frame(query, stream, frame, with_scales=False)
+    computed = spark_window_frame(query, streams, frames, with_scales=False)
     begun = perf_counter()
     computed.write.format("noop").mode("overwrite").save()
     return perf_counter() - begun
 
 
-def spark_window_frame(query: Query, stream: Stream, frame: DataFrame, *, with_scales: bool = True) -> DataFrame:
+def spark_window_frame(
+    query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], *, with_scales: bool = True
+) -> DataFrame:
     """The query as a Spark user writes it, with `__n` and the scale of floating-point answers as further columns."""
-    source = windowed(query, stream, frame)
+    if query.join is None:
+        source = windowed(query, streams[query.stream], frames[query.stream])
+    else:
+        source = joined(query, streams, frames)
     groups = [F.expr(one.expression.sql).alias(f"__g{i}") for i, one in enumerate(query.group_by)]
-    cards = [card_for(one, None) for one in query.aggregates]
-    pairs = list(zip(cards, query.aggregates, strict=True))
-    truths = [_truth(one, card.truth_sql(one, tick_sql(stream))) for card, one in pairs]
+    truths = [_truth(query, one, streams) for one in query.aggregates]
     aggregates = [one.alias(f"__a{i}") for i, one in enumerate(truths)]
     extra = [F.count("*").alias("__n")] if with_scales or not aggregates else []
     if with_scales:
-        extra += [F.expr(card.scale_sql(one)).alias(f"__s{i}") for i, (card, one) in enumerate(pairs)]
+        extra += [F.expr(_scale(query, one)).alias(f"__s{i}") for i, one in enumerate(query.aggregates)]
     grouped = source.frame.groupBy(source.window, *groups).agg(*aggregates, *extra)
     if query.having is not None:
         grouped = grouped.where(query.having.sql)
@@ -94,10 +99,13 @@ def spark_window_frame(query: Query, stream: Stream, frame: DataFrame, *, with_s
     return grouped.select(source.start.alias("window_start"), source.end.alias("window_end"), *names, *kept)
 
 
-def verify_query(query: Query, stream: Stream, frame: DataFrame, answers: pa.Table) -> Verification:
+def verify_query(
+    query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], answers: pa.Table
+) -> Verification:
+    """Compares answers with Spark's own, of the streams that the query reads."""
     _refuse_unverifiable(query)
     with as_windloom_errors(f"query '{query.name}'"):
-        expected = spark_window_frame(query, stream, frame).toArrow()
+        expected = spark_window_frame(query, streams, frames).toArrow()
     return compare(query, expected, answers)
 
 
@@ -134,12 +142,19 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
     return Verification(query.name, rows, 0, 0, int(wrong.sum()), first, largest)
 
 
-def _truth(aggregate: Aggregate, sql: str) -> Column:
+def _truth(query: Query, aggregate: Aggregate, streams: Mapping[str, Stream]) -> Column:
     """The aggregate as Spark computes it; a user-defined one in plain Python, from all arguments of a window."""
-    own = aggregate.own
+    tick = tick_sql(streams[query.stream]) if query.join is None else tick_of(aggregate, query.join)
+    own, sql = aggregate.own, card_for(aggregate, None).truth_sql(aggregate, tick)
     if own is None:
         return F.expr(sql)
     return F.udf(partial(fold, own), own.result.name, useArrow=False)(F.expr(sql))
+
+
+def _scale(query: Query, aggregate: Aggregate) -> str:
+    """What the error of the answer is relative to."""
+    of_pairs = None if query.join is None else size_of(aggregate, query)
+    return card_for(aggregate, None).scale_sql(aggregate) if of_pairs is None else of_pairs
 
 
 def _refuse_unverifiable(query: Query) -> None:

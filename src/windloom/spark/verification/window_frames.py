@@ -25,8 +25,18 @@ class Windowed:
     end: Column
 
 
-def windowed(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
-    """The tuples of the query with their windows."""
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The first tick of a stream, and the last one of all streams that decide where its landmark windows end."""
+
+    first: int | None
+    last: int | None
+
+
+def windowed(query: Query, stream: Stream, frame: DataFrame, bounds: Bounds | None = None) -> Windowed:
+    """The tuples of the query with their windows; without bounds, landmark windows end with the stream itself."""
+    if query.window.kind == "landmark":
+        return _from_landmark(query, stream, frame, bounds)
     return _KINDS[query.window.kind](query, stream, frame)
 
 
@@ -61,13 +71,15 @@ def _by_position(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     return Windowed(source, F.col("__s").alias("__w"), F.col("__w"), F.expr(f"__w + {count}L"))
 
 
-def _from_landmark(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
-    """A tuple lies in every window that ends after it, up to the first end behind the stream's last tuple."""
+def _from_landmark(query: Query, stream: Stream, frame: DataFrame, bounds: Bounds | None) -> Windowed:
+    """A tuple lies in every window that ends after it, up to the first end behind the last tuple."""
     window, tick = query.window, tick_sql(stream)
-    bounds = frame.selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
+    if bounds is None:
+        found = frame.selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
+        bounds = Bounds(found["first"], found["last"])
     source = _passing(query, frame)
-    first, last = (0, 0) if bounds["first"] is None else (bounds["first"], bounds["last"])
-    if bounds["first"] is None:
+    first, last = bounds.first or 0, bounds.last or 0
+    if bounds.first is None:
         source = source.where("false")
     slide = f"{window.slide_ticks}L"
     own_end = f"{tick} - pmod({tick} - {window.offset_ticks}L, {slide}) + {slide}"
@@ -95,10 +107,9 @@ def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     return Windowed(source, windows, F.col("__w.start"), F.col("__w.end"))
 
 
-#: By kind of window.
+#: By kind of window; landmark windows need bounds, too.
 _KINDS: dict[str, Callable[[Query, Stream, DataFrame], Windowed]] = {
     "range": _by_time,
-    "landmark": _from_landmark,
     "rows": _by_position,
     "session": _by_session,
 }

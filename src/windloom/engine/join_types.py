@@ -1,0 +1,103 @@
+"""Refuses what the types of a join's data do not allow: keys, conditions, and factors that do not multiply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from windloom.errors import WindloomError
+from windloom.model.expression import Expression, ExpressionKey
+from windloom.model.join import Join, Link, Side, Summed
+from windloom.model.query import Query
+from windloom.model.types import DataType, TypeKind
+from windloom.plan.expressions.node import NotKnownError
+from windloom.plan.expressions.operators import truth
+from windloom.plan.expressions.resolve import resolve
+from windloom.spark.frames import CONDITIONS
+
+Types = Mapping[ExpressionKey, DataType]
+
+
+def check_join(join: Join, query: Query, types: Types) -> None:
+    """Checks sides, links and folds, given the types of all expressions."""
+    for side in join.sides:
+        _check_side(side, types)
+    for link in join.links:
+        _check_keys(join, link, types)
+        _check_residual(join, link, types)
+    for component, folded in zip(query.components, join.folded, strict=True):
+        if isinstance(folded, Summed) and folded.counted is not None and component.argument is not None:
+            _check_products(join, folded, component.argument, types[query.key_of(component.argument)], types)
+
+
+def _type(side: Side, expression: Expression, types: Types) -> DataType:
+    return types[ExpressionKey(side.source.stream, expression.sql)]
+
+
+def _check_side(side: Side, types: Types) -> None:
+    for expression in side.group_by:
+        kind = _type(side, expression, types)
+        if not kind.is_groupable:
+            raise WindloomError(
+                f"cannot join on '{side.alias}.{expression}'",
+                f"it is of type {kind}",
+                "join on plain values: its fields or elements, or lower(…) instead of a collation",
+            )
+    if side.where is not None and (kind := _type(side, side.where, types)).kind not in CONDITIONS:
+        raise WindloomError(
+            f"the condition '{side.where}' on '{side.alias}' is not a condition",
+            f"it is of type {kind}",
+            "compare it with something",
+        )
+
+
+def _check_keys(join: Join, link: Link, types: Types) -> None:
+    parent, child = join.sides[link.parent], join.sides[link.child]
+    for pair in link.keys:
+        one, other = parent.group_by[pair.parent], child.group_by[pair.child]
+        kinds = _type(parent, one, types), _type(child, other, types)
+        if kinds[0] != kinds[1]:
+            raise WindloomError(
+                f"the keys '{parent.alias}.{one}' and '{child.alias}.{other}' have different types",
+                f"they are {kinds[0]} and {kinds[1]}",
+                f"cast one of them, for example CAST({child.alias}.{other} AS {kinds[0].name.upper()})",
+            )
+
+
+def _check_residual(join: Join, link: Link, types: Types) -> None:
+    """Conditions on pairs are evaluated without Spark."""
+    if link.residual is None:
+        return
+    columns = {
+        f"__{letter}{place}": _type(side, expression, types)
+        for letter, side in (("p", join.sides[link.parent]), ("c", join.sides[link.child]))
+        for place, expression in enumerate(side.group_by)
+    }
+    try:
+        truth("the condition of a join", resolve(link.residual.tree, columns))
+    except NotKnownError as unknown:
+        shown = link.residual.sql
+        for letter, side in (("p", join.sides[link.parent]), ("c", join.sides[link.child])):
+            for place, expression in reversed(list(enumerate(side.group_by))):
+                shown = shown.replace(f"__{letter}{place}", f"{side.alias}.{expression}")
+        raise WindloomError(
+            f"the condition '{shown}' of a join cannot be evaluated on pairs",
+            f"it has {unknown}, which only Spark knows",
+            "compare expressions of single streams with each other, by =, <, <=, >, >=, <>, AND, OR, NOT or IN",
+        ) from None
+
+
+def _check_products(join: Join, folded: Summed, whole: Expression, kind: DataType, types: Types) -> None:
+    """The types that the language expected by our rules must be those of the session, so that products fit."""
+    for product in folded.products:
+        kinds = []
+        for side, place in zip(join.sides, product.factors, strict=True):
+            component = side.components[place]
+            if component.kind == "sum" and component.argument is not None:
+                kinds.append(_type(side, component.argument, types))
+        fits = {one.kind for one in kinds} == {kind.kind}
+        if not fits or (kind.kind is TypeKind.DECIMAL and sum(one.scale for one in kinds) != kind.scale):
+            raise WindloomError(
+                f"a sum of '{whole}' cannot be taken over a join",
+                f"it is of type {kind}, and its parts are of type {', '.join(map(str, kinds))}",
+                "cast its parts, for example with CAST(… AS DOUBLE)",
+            )

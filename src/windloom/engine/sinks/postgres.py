@@ -1,0 +1,232 @@
+"""PostgreSQL: the rows of a round and its number are committed in one transaction, so that each row is there once.
+
+Rows are copied into a staging table and upserted from there. `windloom_rounds` holds the last round that is there: one
+that comes again is left out. A schema belongs to one checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import ClassVar, Self
+
+import psycopg
+from psycopg import Connection, sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from windloom.durable.faults import fault
+from windloom.engine.sinks.postgres_tables import PostgresTable, csv_of, split_rows, tables_of, view_name
+from windloom.engine.sinks.sink import RoundAnswers, Sink, SinkPlace, TableInfo
+from windloom.errors import SinkDownError, WindloomError
+
+ROUNDS = "windloom_rounds"
+#: The first version whose unique keys can take NULL for equal to NULL, as a group is.
+_OLDEST = 150_000
+#: Classes of SQLSTATE, and single ones, after which another attempt may succeed: no connection, no room, shut down,
+#: a deadlock; canceled by a time limit, read-only for the time of a fail-over.
+_PASSING = ("08", "40", "53", "57", "58", "25006", "55P03")
+#: How the connection finds out that nobody is there any more, in seconds and milliseconds.
+_WATCHFUL: Mapping[str, str | int] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+    "application_name": "windloom",
+}
+
+
+class PostgresSink(Sink):
+    target: ClassVar[str | None] = "url"
+
+    def __init__(self, url: str, schema: str, checkpoint: str) -> None:
+        self._url, self._schema, self._checkpoint = url, schema, checkpoint
+        self._place = _described(url)
+        self._connection: Connection | None = None
+        self._known: dict[str, Mapping[str, PostgresTable]] = {}  # tables and views that are there, by our table
+
+    @classmethod
+    def open(cls, place: SinkPlace, *, url: str, schema: str = "windloom") -> Self:
+        """`url` is a connection string; what it leaves out comes from libpq's environment and password file."""
+        sink = cls(url, schema, place.checkpoint_id)
+        try:
+            with sink._transaction() as connection:
+                sink._prepare(connection)
+        except SinkDownError as error:  # at the start, a wrong address is likelier than a server that comes back
+            sink.close()
+            raise WindloomError(error.message, error.detail, error.hint) from error
+        except BaseException:
+            sink.close()
+            raise
+        return sink
+
+    def write(self, round: int, answers: RoundAnswers) -> None:
+        try:
+            with self._transaction() as connection:
+                if self._holds(connection, round):
+                    return
+                self._describe(connection, answers.tables)
+                for table in self._copy(connection, answers):
+                    self._execute(connection, table.upsert())
+                rounds = sql.Identifier(self._schema, ROUNDS)
+                done = sql.SQL("UPDATE {} SET round = {}, committed = now()").format(rounds, sql.Literal(round))
+                self._execute(connection, done)
+                fault("before sink")
+            fault("after sink")
+        except BaseException:
+            self._known = {}  # what was described may have been undone
+            raise
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _prepare(self, connection: Connection) -> None:
+        """The schema and the record of rounds, which must be ours."""
+        version = connection.info.server_version
+        if version < _OLDEST:
+            raise WindloomError(
+                f"PostgreSQL {version // 10_000} at {self._place} is too old",
+                "its unique keys do not take NULL for a group",
+                "use PostgreSQL 15 or newer",
+            )
+        schema, rounds = sql.Identifier(self._schema), sql.Identifier(self._schema, ROUNDS)
+        question = "SELECT nspname, to_regclass(%s) FROM pg_namespace WHERE nspname = %s"
+        found = connection.execute(question, [rounds.as_string(connection), self._schema]).fetchone()
+        if found is None:  # who may not create schemas may still use one
+            self._execute(connection, sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
+        if found is None or found[1] is None:
+            columns = "(checkpoint text PRIMARY KEY, round bigint NOT NULL, committed timestamptz NOT NULL)"
+            self._execute(connection, sql.SQL("CREATE TABLE IF NOT EXISTS {} " + columns).format(rounds))
+        owner = connection.execute(sql.SQL("SELECT checkpoint FROM {}").format(rounds)).fetchone()
+        if owner is None:
+            connection.execute(sql.SQL("INSERT INTO {} VALUES (%s, -1, now())").format(rounds), [self._checkpoint])
+        elif owner[0] != self._checkpoint:
+            raise WindloomError(
+                f"the schema '{self._schema}' at {self._place} holds the answers of another stream",
+                "its rounds belong to another checkpoint",
+                "give another schema, or the checkpoint these answers were made with",
+            )
+
+    def _holds(self, connection: Connection, round: int) -> bool:
+        """Whether the round is there; while an earlier life may still be committing it, this waits."""
+        rounds = sql.Identifier(self._schema, ROUNDS)
+        found = connection.execute(sql.SQL("SELECT round FROM {} FOR UPDATE").format(rounds)).fetchone()
+        held = -1 if found is None else int(found[0])
+        if held > round:
+            raise WindloomError(
+                f"the schema '{self._schema}' at {self._place} has come further than the checkpoint",
+                f"it holds round {held}, and the checkpoint goes on with round {round}: it may be an older copy",
+                f"use the newest checkpoint; to write these rounds once more, set `round` of {ROUNDS} to {round - 1}",
+            )
+        return held == round
+
+    def _describe(self, connection: Connection, infos: Mapping[str, TableInfo]) -> None:
+        """Tables and views that are not there yet."""
+        for name, info in infos.items():
+            wanted = tables_of(self._schema, info)
+            known = self._known.get(name, {})
+            if wanted == known:
+                continue
+            for table in dict.fromkeys(wanted.values()):
+                if table not in known.values():
+                    self._execute(connection, table.creation())
+            views, others = self._relations(connection)
+            for query, table in wanted.items():
+                view = view_name(query, others)
+                if views.get(view) != table.about(query):
+                    for statement in table.view(query, view, replaces=view in views):
+                        self._execute(connection, statement)
+            self._known[name] = wanted
+
+    def _relations(self, connection: Connection) -> tuple[dict[str, str | None], set[str]]:
+        """Views with what is said about them, and names of all else, which no view can have."""
+        question = (
+            "SELECT relname, relkind = 'v', obj_description(pg_class.oid, 'pg_class')"
+            " FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
+        )
+        found = connection.execute(question, [self._schema]).fetchall()
+        return {name: about for name, is_view, about in found if is_view}, {row[0] for row in found if not row[1]}
+
+    def _copy(self, connection: Connection, answers: RoundAnswers) -> list[PostgresTable]:
+        """The round's rows into staging tables; those of which there are any."""
+        filled: dict[PostgresTable, None] = {}
+        for name, rows in answers.rows():
+            for table, own in split_rows(rows, self._known[name]):
+                if table not in filled:
+                    self._execute(connection, table.staging_creation())
+                    filled[table] = None
+                fault("before sink")
+                with connection.cursor().copy(table.copy()) as copy:
+                    for portion in csv_of(own, table.columns):
+                        copy.write(portion)
+                fault("after sink")
+        return list(filled)
+
+    def _execute(self, connection: Connection, statement: sql.Composed) -> None:
+        fault("before sink")
+        connection.execute(statement)
+        fault("after sink")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        """Committed at the end of the `with`; an error closes the connection, and says whether to try again."""
+        try:
+            connection = self._connected()
+            with connection.transaction():
+                yield connection
+        except psycopg.Error as error:
+            self.close()
+            raise self._failed(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _connected(self) -> Connection:
+        if self._connection is not None:
+            try:  # a firewall may have dropped it between two rounds
+                self._connection.execute("SELECT 1")
+            except psycopg.Error:
+                self.close()
+        if self._connection is None:
+            self._connection = psycopg.connect(_watchful(self._url), autocommit=True)
+        return self._connection
+
+    def _failed(self, error: psycopg.Error) -> WindloomError:
+        state, facts = error.sqlstate, " ".join(str(error).split())
+        if state is None and not isinstance(error, psycopg.OperationalError):
+            state = "XX000"  # psycopg itself refuses
+        if state is None or state.startswith(_PASSING):
+            full = "make room there" if state == "53100" else "start it, or correct its address"
+            return SinkDownError(f"PostgreSQL at {self._place} does not take the round", facts, full)
+        hints = {
+            "42501": f"grant the rights to create and use tables in schema '{self._schema}'",
+            "2BP01": "drop what depends on the view of a query that was replaced, or give the query another name",
+            "54000": "group by shorter texts: PostgreSQL keeps at most 2,700 bytes of them in a key",
+        }
+        return WindloomError(
+            f"PostgreSQL at {self._place} refuses the round", facts, hints.get(state, "correct what it names")
+        )
+
+
+def _described(url: str) -> str:
+    """Where it is, without the password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise WindloomError(
+            "the address of PostgreSQL cannot be read",
+            str(error).partition(': "')[0].strip(),  # without the address, which may hold a password
+            "write it as postgresql://user@host:5432/database, and keep the password in ~/.pgpass",
+        ) from None
+    host, database = parts.get("host") or "the default host", parts.get("dbname") or "the default database"
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"'{host}{port}', '{database}'"
+
+
+def _watchful(url: str) -> str:
+    """The address, with settings that it leaves open."""
+    given = conninfo_to_dict(url)
+    return make_conninfo(url, **{name: value for name, value in _WATCHFUL.items() if name not in given})

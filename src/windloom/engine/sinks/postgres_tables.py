@@ -1,0 +1,190 @@
+"""Tables of answers in PostgreSQL: their names, columns and keys, the statements about them, and rows as CSV.
+
+Queries with equal output columns and equal grouping columns share a table, whose rows carry the name of their query.
+Its key is that name, the window and the group: a window that is reported once more, since its query was replaced,
+replaces its row. A view per query shows the rows of the query alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+from psycopg import sql
+
+from windloom.engine.json_values import plain
+from windloom.engine.sinks.sink import TableInfo
+
+#: Names are at most this long.
+_NAME_BYTES = 63
+#: Rows that are turned into CSV at once.
+_PORTION_ROWS = 1 << 16
+_WINDOW = ("window_end", "window_start")
+
+_TYPES = {
+    "tinyint": "smallint",
+    "smallint": "smallint",
+    "int": "integer",
+    "bigint": "bigint",
+    "float": "real",
+    "double": "double precision",
+    "boolean": "boolean",
+    "string": "text",
+    "binary": "bytea",
+    "date": "date",
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTable:
+    """A table: `columns` with their Spark types, of which `groups` and the window are the key."""
+
+    schema: str
+    columns: tuple[tuple[str, str], ...]
+    groups: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Readable, and different for different columns, types or groups."""
+        readable = "_".join(name for name, _ in self.columns if name not in ("query", *_WINDOW))
+        slug = re.sub(r"[^a-z0-9]+", "_", readable.lower()).strip("_")[:40] or "windows"
+        digest = hashlib.sha256(json.dumps([self.columns, self.groups]).encode()).hexdigest()[:8]
+        return f"answers_{slug}_{digest}"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ("query", *_WINDOW, *self.groups)
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        return sql.Identifier(self.schema, self.name)
+
+    @property
+    def _staging(self) -> sql.Identifier:
+        return sql.Identifier(f"new_{self.name}"[:_NAME_BYTES])
+
+    def creation(self) -> sql.Composed:
+        columns = sql.SQL(", ").join(
+            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(column_type(kind))) for name, kind in self.columns
+        )
+        return sql.SQL("CREATE TABLE IF NOT EXISTS {} ({}, UNIQUE NULLS NOT DISTINCT ({}))").format(
+            self.identifier, columns, _names(self.key)
+        )
+
+    def staging_creation(self) -> sql.Composed:
+        """Of this connection alone, and empty after every transaction."""
+        return sql.SQL("CREATE TEMPORARY TABLE IF NOT EXISTS {} (LIKE {}) ON COMMIT DELETE ROWS").format(
+            self._staging, self.identifier
+        )
+
+    def copy(self) -> sql.Composed:
+        return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(self._staging, self._column_names)
+
+    def upsert(self) -> sql.Composed:
+        others = [name for name, _ in self.columns if name not in self.key]
+        changes = [sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in others]
+        action = sql.SQL("UPDATE SET {}").format(sql.SQL(", ").join(changes)) if changes else sql.SQL("NOTHING")
+        return sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2} ON CONFLICT ({3}) DO {4}").format(
+            self.identifier, self._column_names, self._staging, _names(self.key), action
+        )
+
+    def about(self, query: str) -> str:
+        """What is said about the view of a query: it tells whether the view is still right."""
+        return f"answers of the Windloom query '{query}', from {self.name}"
+
+    def view(self, query: str, name: str, *, replaces: bool) -> Iterator[sql.Composed]:
+        """The rows of one query. One that was replaced may have other columns, which a view cannot get."""
+        view = sql.Identifier(self.schema, name)
+        shown = _names([column for column, _ in self.columns if column != "query"])
+        if replaces:
+            yield sql.SQL("DROP VIEW {}").format(view)
+        yield sql.SQL("CREATE VIEW {} AS SELECT {} FROM {} WHERE query = {}").format(
+            view, shown, self.identifier, sql.Literal(query)
+        )
+        yield sql.SQL("COMMENT ON VIEW {} IS {}").format(view, sql.Literal(self.about(query)))
+
+    @property
+    def _column_names(self) -> sql.Composed:
+        return _names([name for name, _ in self.columns])
+
+
+def tables_of(schema: str, info: TableInfo) -> dict[str, PostgresTable]:
+    """The table of each query: a column may be a group of one and an aggregate of another."""
+    columns = tuple(info.columns.items())
+    return {query: PostgresTable(schema, columns, groups) for query, groups in info.queries.items()}
+
+
+def split_rows(rows: pa.Table, tables: Mapping[str, PostgresTable]) -> Iterator[tuple[PostgresTable, pa.Table]]:
+    """Rows by the table that they go to; usually it is one for all."""
+    targets = dict.fromkeys(tables.values())
+    if len(targets) == 1:
+        yield next(iter(targets)), rows
+        return
+    for target in targets:
+        queries = [query for query, own in tables.items() if own == target]
+        found = rows.filter(pc.is_in(rows["query"], value_set=pa.array(queries, pa.string())))
+        if found.num_rows:
+            yield target, found
+
+
+def view_name(query: str, taken: Iterable[str]) -> str:
+    """A query's own name, unless it is too long, or a table has it."""
+    name = query
+    if len(query.encode()) > _NAME_BYTES or query in set(taken):
+        digest = hashlib.sha256(query.encode()).hexdigest()[:8]
+        name = query.encode()[: _NAME_BYTES - 9].decode(errors="ignore") + "_" + digest
+    return name
+
+
+def column_type(kind: str) -> str:
+    """PostgreSQL's type for Spark's.
+
+    >>> column_type("double"), column_type("decimal(10,2)"), column_type("array<bigint>")
+    ('double precision', 'numeric(10,2)', 'jsonb')
+    """
+    if kind.startswith("decimal"):
+        return kind.replace("decimal", "numeric")
+    if kind.startswith(("array<", "struct<", "map<")):
+        return "jsonb"
+    return _TYPES.get(kind, "text")
+
+
+def csv_of(rows: pa.Table, columns: Sequence[tuple[str, str]]) -> Iterator[bytes]:
+    """Rows for COPY: every value is quoted, so that what is not is NULL."""
+    options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
+    for begin in range(0, rows.num_rows, _PORTION_ROWS):
+        part = rows.slice(begin, _PORTION_ROWS)
+        texts = pa.table({name: _as_text(part[name], kind) for name, kind in columns})
+        written = io.BytesIO()
+        csv.write_csv(texts, written, options)
+        yield written.getvalue()
+
+
+def _as_text(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array:
+    """A column whose values CSV has a text for."""
+    target = column_type(kind)
+    if target == "jsonb":
+        return _texts(column, lambda value: json.dumps(plain(value), ensure_ascii=False))
+    if target == "bytea":
+        return _texts(column, lambda value: f"\\x{value.hex()}")
+    if target == "text" and kind != "string":  # a type that only Spark computes
+        return _texts(column, str)
+    return column
+
+
+def _texts(column: pa.ChunkedArray, text: Callable[[Any], str]) -> pa.Array:
+    return pa.array([None if value is None else text(value) for value in column.to_pylist()], pa.string())
+
+
+def _names(names: Iterable[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))

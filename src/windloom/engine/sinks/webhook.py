@@ -1,0 +1,162 @@
+"""Webhook: the rows of alert queries, posted as letters to an address that takes JSON.
+
+A letter holds the rows of one query and round (or a part of them, where they are many) and has an idempotency key,
+which is the same whenever it is posted again. Which letters of the round were taken is noted under the checkpoint after
+each. A receiver that leaves out keys it has seen therefore takes every row once, whatever crashes.
+
+A letter that is refused, or cannot be posted for too long, becomes a dead letter: a file under the checkpoint.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import monotonic
+from typing import Any, ClassVar, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windloom.durable.faults import fault
+from windloom.durable.storage import Storage
+from windloom.engine.json_values import plain
+from windloom.engine.sinks.posting import Answered, Poster
+from windloom.engine.sinks.sink import RoundAnswers, Sink, SinkPlace
+from windloom.errors import SinkDownError, WindloomError
+from windloom.model.time import TICKS_PER_SECOND, parse_duration
+from windloom.spark.sources.storage import storage_at
+
+#: The most rows of a letter.
+LETTER_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What is posted at once; `body` is its JSON."""
+
+    key: str
+    query: str
+    part: int
+    body: bytes
+
+
+class WebhookSink(Sink):
+    target: ClassVar[str | None] = "url"
+
+    def __init__(
+        self, poster: Poster, storage: Storage, checkpoint: str, queries: Sequence[str], give_up: float | None
+    ) -> None:
+        """`give_up`: seconds after which a letter that cannot be posted becomes a dead letter; None for never."""
+        self._poster, self._storage, self._checkpoint = poster, storage, checkpoint
+        self._queries, self._give_up = tuple(queries), give_up
+        self._down_since: float | None = None
+
+    @classmethod
+    def open(
+        cls,
+        place: SinkPlace,
+        *,
+        url: str,
+        queries: str | Sequence[str] = "*",
+        token_file: str | Path | None = None,
+        timeout: str | timedelta = "10 seconds",
+        give_up_after: str | timedelta | None = "1 minute",
+    ) -> Self:
+        """`queries` are names or patterns, as text separated by commas; `token_file` holds a bearer token."""
+        patterns = [one.strip() for one in queries.split(",")] if isinstance(queries, str) else list(queries)
+        poster = Poster.of(url, token_file, _seconds("timeout", timeout))
+        own = hashlib.sha256(json.dumps([url, sorted(patterns)]).encode()).hexdigest()[:8]
+        storage = storage_at(place.spark, f"{place.checkpoint_path}/webhook-{own}")
+        give_up = None
+        if give_up_after is not None and give_up_after != "never":
+            give_up = _seconds("give_up_after", give_up_after)
+        return cls(poster, storage, place.checkpoint_id, patterns, give_up)
+
+    def write(self, round: int, answers: RoundAnswers) -> Mapping[str, float]:
+        taken, dead = self._noted(round)
+        for letter in self._letters(round, answers):
+            if letter.key in taken or letter.key in dead:
+                continue
+            fault("before sink")
+            if self._deliver(round, letter):
+                taken.append(letter.key)
+            else:
+                dead.append(letter.key)
+            fault("after sink")
+            self._note(round, taken, dead)
+        return {"letters": len(taken), "dead_letters": len(dead)}
+
+    def _deliver(self, round: int, letter: Letter) -> bool:
+        """Whether the receiver has taken it; otherwise it is a dead letter now."""
+        answered = self._poster.post(letter.body, letter.key)
+        if answered.is_taken:
+            self._down_since = None
+            return True
+        if answered.may_pass:
+            self._down_since = self._down_since or monotonic()
+            if self._give_up is None or monotonic() - self._down_since < self._give_up:
+                hint = "start it, or correct the address"
+                raise SinkDownError(f"the receiver at {self._poster.place} takes no letter", answered.words, hint)
+        self._keep_dead(round, letter, answered)
+        return False
+
+    def _letters(self, round: int, answers: RoundAnswers) -> Iterator[Letter]:
+        """In an order of their own, so that a round that comes again has the same letters."""
+        by_query: dict[str, list[pa.Table]] = {}
+        for _, rows in answers.rows():
+            for query in pc.unique(rows["query"]).to_pylist():
+                if any(fnmatch.fnmatchcase(query, pattern) for pattern in self._queries):
+                    own = rows.filter(pc.equal(rows["query"], query)).drop_columns("query")
+                    by_query.setdefault(query, []).append(own)
+        for query, tables in sorted(by_query.items()):
+            rows_of_query = _sorted_rows(tables)
+            parts = range(0, len(rows_of_query), LETTER_ROWS)
+            for part, begin in enumerate(parts):
+                about = {"loom": self._checkpoint, "round": round, "query": query, "part": part, "parts": len(parts)}
+                body = {**about, "rows": rows_of_query[begin : begin + LETTER_ROWS]}
+                yield Letter(self._key(round, query, part), query, part, json.dumps(body, ensure_ascii=False).encode())
+
+    def _key(self, round: int, query: str, part: int) -> str:
+        return f"{self._checkpoint}-{round}-{hashlib.sha256(query.encode()).hexdigest()[:16]}-{part}"
+
+    def _noted(self, round: int) -> tuple[list[str], list[str]]:
+        """Keys of the round's letters that an earlier attempt has posted or given up."""
+        data = self._storage.read("round.json")
+        held = {} if data is None else json.loads(data)
+        return (held["taken"], held["dead"]) if held.get("round") == round else ([], [])
+
+    def _note(self, round: int, taken: Sequence[str], dead: Sequence[str]) -> None:
+        held = {"round": round, "taken": taken, "dead": dead}
+        self._storage.write("round.json", json.dumps(held).encode())
+
+    def _keep_dead(self, round: int, letter: Letter, answered: Answered) -> None:
+        slug = re.sub(r"[^\w-]+", "_", letter.query)[:60]
+        digest = hashlib.sha256(letter.query.encode()).hexdigest()[:6]
+        held = {
+            "key": letter.key,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "status": answered.status,
+            "answer": answered.words,
+            "letter": json.loads(letter.body),
+        }
+        name = f"dead/{round:09d}-{slug}-{digest}-{letter.part}.json"
+        self._storage.write(name, (json.dumps(held, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _sorted_rows(tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
+    rows = [{name: plain(value) for name, value in row.items()} for table in tables for row in table.to_pylist()]
+    return sorted(rows, key=lambda row: json.dumps([row["window_end"], row["window_start"], row], default=str))
+
+
+def _seconds(name: str, value: str | timedelta) -> float:
+    try:
+        ticks = parse_duration(value)
+    except WindloomError as error:
+        raise WindloomError(f"the sink 'webhook', {name}: {error.message}", error.detail, error.hint) from None
+    return ticks / TICKS_PER_SECOND

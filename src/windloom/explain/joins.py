@@ -1,0 +1,173 @@
+"""What EXPLAIN says of joins: their sides, where these are answered and with whom shared, and how they are folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from windloom.explain.labels import answer_text, output_text, spelled_out, tree_name
+from windloom.explain.lines import WIDTH, fact, listing, one_line, shorten
+from windloom.model.figures import count
+from windloom.model.join import Join, JoinKind, Link
+from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, PlannedSide, SidePlace, Tree
+from windloom.plan.sharding import Sharding, sharding_of
+
+#: A plan with more joins shows the first few only, unless all are asked for.
+_MANY_JOINS = 12
+_FEW_JOINS = 6
+_NAMED_PARTNERS = 4
+_SHOW_ALL = "(loom.explain(queries=True) shows all)"
+_WORDS = {JoinKind.INNER: "⋈", JoinKind.LEFT: "⟕", JoinKind.SEMI: "⋉", JoinKind.ANTI: "▷"}
+
+
+def join_lines(plan: Plan, everything: bool) -> Iterator[str]:
+    """Every join of a plan, behind a line without text."""
+    shown = plan.joins if everything or len(plan.joins) <= _MANY_JOINS else plan.joins[:_FEW_JOINS]
+    for join in shown:
+        yield ""
+        yield shorten(f"Join {one_line(join.name)}: {joined_text(join.join)}", WIDTH)
+        yield from join_facts(plan, join)
+    if len(shown) < len(plan.joins):
+        yield ""
+        yield f"… and {count(len(plan.joins) - len(shown), 'more join')} {_SHOW_ALL}"
+
+
+def join_facts(plan: Plan, planned: PlannedJoin) -> Iterator[str]:
+    join = planned.join
+    label = "sides"
+    for number, place in enumerate(planned.sides):
+        yield from fact(label, side_text(plan, planned, number))
+        yield from fact("", partners_text(plan, planned, place))
+        label = ""
+    label = "links"
+    for link in join.links:
+        yield from fact(label, link_text(join, link))
+        label = ""
+    yield from fact("fold", fold_text(planned))
+    yield from fact("executors", shards_text(plan, planned, sharding_of(plan)))
+    yield from fact("window", f"{join.window}: window_end is common to all sides, window_start the earliest")
+    yield from fact("answer", answer_text(planned))
+
+
+def joined_text(join: Join) -> str:
+    """The streams as they hang together: `orders o ⋈ clicks c`."""
+    parts = [f"{_WORDS[link.kind]} {_aliased(join, link.child)}" for link in join.links]
+    return one_line(" ".join([_aliased(join, 0), *parts]))
+
+
+def _aliased(join: Join, number: int) -> str:
+    side = join.sides[number]
+    return side.alias if side.alias == side.source.stream else f"{side.source.stream} {side.alias}"
+
+
+def side_text(plan: Plan, planned: PlannedJoin, number: int) -> str:
+    side, (partial_set, tree, _) = planned.join.sides[number], plan.side(planned.sides[number])
+    where = "" if side.where is None else f" where {one_line(side.where.sql)}"
+    keys = ", ".join(one_line(key.sql) for key in side.group_by)
+    return f"{side.alias}: {side.source.stream} {side.window}{where}, by {keys}: {_of_tree(plan, partial_set, tree)}"
+
+
+def _of_tree(plan: Plan, partial_set: PartialSet, tree: Tree) -> str:
+    return f"{tree_name(plan, partial_set, tree)} of set {partial_set.number}"
+
+
+def partners_text(plan: Plan, planned: PlannedJoin, place: SidePlace) -> str:
+    """With whom a side is shared: joins that ask the same of the stream, and queries of the same set."""
+    partial_set, _, _ = plan.side(place)
+    joins = [one_line(join.name) for join in plan.joins if join is not planned and place in join.sides]
+    others = [_who(plan, member) for member in partial_set.queries if member.name != place.name]
+    parts = []
+    if joins:
+        parts.append(f"answered once for {listing(joins, _NAMED_PARTNERS)} too")
+    if others:
+        parts.append(f"partials shared with {listing(others, _NAMED_PARTNERS)}")
+    return "; ".join(parts) or "shared with nobody"
+
+
+def _who(plan: Plan, member: Member) -> str:
+    if not isinstance(member, PlannedSide):
+        return one_line(member.name)
+    joins = [one_line(join.name) for join in plan.joins if any(place.name == member.name for place in join.sides)]
+    return f"a side of {listing(joins, 2)}"
+
+
+def link_text(join: Join, link: Link) -> str:
+    parent, child = join.sides[link.parent], join.sides[link.child]
+    pairs = [
+        f"{parent.alias}.{parent.group_by[pair.parent]} {'<=>' if pair.null_safe else '='} "
+        f"{child.alias}.{child.group_by[pair.child]}"
+        for pair in link.keys
+    ]
+    text = f"{parent.alias} {_WORDS[link.kind]} {child.alias} ({link.kind}) on {' and '.join(pairs)}"
+    return one_line(text if link.residual is None else f"{text}, and where {residual_text(join, link)}")
+
+
+def residual_text(join: Join, link: Link) -> str:
+    """The residual condition with columns in place of `__p0` and `__c0`."""
+    assert link.residual is not None
+    text = link.residual.sql
+    for letter, side in (("p", join.sides[link.parent]), ("c", join.sides[link.child])):
+        for position in reversed(range(len(side.group_by))):
+            text = text.replace(f"__{letter}{position}", f"{side.alias}.{side.group_by[position]}")
+    return text
+
+
+def fold_text(planned: PlannedJoin) -> str:
+    join = planned.join
+    steps = [
+        f"{join.sides[join.links[i].child].alias} into {join.sides[join.links[i].parent].alias}" for i in planned.order
+    ]
+    return f"{planned.fold}: {', then '.join(steps)}"
+
+
+def shards_text(plan: Plan, planned: PlannedJoin, sharding: Sharding) -> str:
+    """How the sides of a join meet if the step runs on executors."""
+    partial_set, _, _ = plan.side(planned.sides[0])
+    columns = sharding.of(partial_set.number) or ()
+    if not columns:
+        return "its sides are in one shard: their joins have no key in common"
+    keys = ", ".join(f"{planned.join.sides[0].alias}.{one_line(partial_set.group_by[place].sql)}" for place in columns)
+    merged = plan.joins.index(planned) in sharding.divided
+    return f"its sides meet in shards by {keys}" + ("; what shards fold is merged" if merged else "")
+
+
+def joins_json(plan: Plan) -> list[dict[str, Any]]:
+    return [_join_json(plan, planned) for planned in plan.joins]
+
+
+def _join_json(plan: Plan, planned: PlannedJoin) -> dict[str, Any]:
+    query, join = planned.query, planned.join
+    return {
+        "name": planned.name,
+        "text": query.text,
+        "window": str(query.window),
+        "sides": [
+            {
+                "alias": side.alias,
+                "stream": side.source.stream,
+                "window": str(side.window),
+                "where": None if side.where is None else side.where.sql,
+                "group_by": [key.sql for key in side.group_by],
+                "components": [str(component) for component in side.components],
+                "set": place.set,
+                "tree": place.tree,
+                "query": place.name,
+            }
+            for side, place in zip(join.sides, planned.sides, strict=True)
+        ],
+        "links": [
+            {
+                "parent": join.sides[link.parent].alias,
+                "child": join.sides[link.child].alias,
+                "kind": str(link.kind),
+                "text": link_text(join, link),
+            }
+            for link in join.links
+        ],
+        "fold": planned.fold,
+        "order": list(planned.order),
+        "executors": shards_text(plan, planned, sharding_of(plan)),
+        "answer": output_text(query),
+        "having": None if query.having is None else spelled_out(query, query.having.sql),
+        "shape": planned.shape,
+    }

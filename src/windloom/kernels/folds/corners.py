@@ -1,0 +1,161 @@
+"""Extrema of a + b, a - b and a · b over pairs, from the lowest and highest a and b of matching rows.
+
+What is highest of a sum or a difference is a corner of the rectangle of all (a, b), and of a product one of its four
+corners. With floating-point numbers, infinity and NaN need a closer look: NaN is above everything in Spark's order,
+∞ - ∞ and 0 · ∞ are NaN, and pairs that are no corner may be NaN as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.folds.products import number_at
+from windloom.kernels.folds.wide import BEYOND, Wide, add, is_below, multiply, negated
+
+#: Operators as compiled code knows them; a - b becomes a + (-b) before.
+PLUS, TIMES = 0, 1
+
+
+@compiled
+def _better(left, right, lowest):  # type: ignore[no-untyped-def]
+    """The lower or the higher of two `Wide`; one that is beyond wins, so that it is noticed."""
+    if left.high == BEYOND or right.high == BEYOND:
+        return Wide(np.int64(BEYOND), np.uint64(0))
+    return left if is_below(left, right) == lowest else right
+
+
+@compiled
+def exact_corners(  # type: ignore[no-untyped-def]
+    left_rows, right_rows, out_rows, lengths, low, high, left_last, left_known, other_low, other_high, right_last,
+    right_known, operator, lowest, found, out,
+):  # fmt: skip
+    """`out` becomes the lowest or highest value of integers that are all `Wide`; `found` says where there is one."""
+    with_left, with_right = len(left_known) > 0, len(right_known) > 0
+    for s in range(len(out_rows)):
+        i, j, o = np.int64(left_rows[s]), np.int64(right_rows[s]), np.int64(out_rows[s])
+        step, other_step = np.int64(i < left_last), np.int64(j < right_last)
+        for _ in range(lengths[s]):
+            if not (with_left and not left_known[i]) and not (with_right and not right_known[j]):
+                a, b = number_at(low, i), number_at(high, i)
+                c, d = number_at(other_low, j), number_at(other_high, j)
+                if operator == PLUS:
+                    best = add(a, c) if lowest else add(b, d)
+                else:
+                    best = _better(multiply(a, c), multiply(b, d), lowest)
+                    best = _better(best, multiply(a, d), lowest)
+                    best = _better(best, multiply(b, c), lowest)
+                if found[o]:
+                    best = _better(Wide(out.high[o], out.low[o]), best, lowest)
+                out.high[o] = best.high
+                out.low[o] = best.low
+                found[o] = True
+            i += step
+            j += other_step
+            o += 1
+
+
+@compiled
+def float_corners(  # type: ignore[no-untyped-def]
+    left_rows, right_rows, out_rows, lengths, low, high, nan, left_last, left_known, other_low, other_high, other_nan,
+    right_last, right_known, operator, lowest, found, unclear, out,
+):  # fmt: skip
+    """The same for doubles. `low` and `high` are of the numbers that are not NaN, and NaN if they are not known.
+
+    `nan` is 1 if some numbers are NaN and 2 if all are. Where extrema do not determine the result, `unclear` becomes
+    true.
+    """
+    with_left, with_right = len(left_known) > 0, len(right_known) > 0
+    for s in range(len(out_rows)):
+        i, j, o = np.int64(left_rows[s]), np.int64(right_rows[s]), np.int64(out_rows[s])
+        step, other_step = np.int64(i < left_last), np.int64(j < right_last)
+        for _ in range(lengths[s]):
+            if not (with_left and not left_known[i]) and not (with_right and not right_known[j]):
+                a, b, c, d = low[i], high[i], other_low[j], other_high[j]
+                if nan[i] == 2 or other_nan[j] == 2 or (not lowest and (nan[i] == 1 or other_nan[j] == 1)):
+                    best, is_clear = np.nan, True
+                elif operator == PLUS:
+                    best, is_clear = _lowest_sum(a, b, c, d) if lowest else _highest_sum(a, b, c, d)
+                else:
+                    best, is_clear = _lowest_product(a, b, c, d) if lowest else _highest_product(a, b, c, d)
+                unclear[o] |= not is_clear
+                if found[o]:
+                    best = _better_float(out[o], best, lowest)
+                out[o] = best
+                found[o] = True
+            i += step
+            j += other_step
+            o += 1
+
+
+@compiled
+def _better_float(left, right, lowest):  # type: ignore[no-untyped-def]
+    if np.isnan(left) or np.isnan(right):
+        return (right if np.isnan(left) else left) if lowest else np.nan
+    return min(left, right) if lowest else max(left, right)
+
+
+@compiled
+def _highest_sum(a, b, c, d):  # type: ignore[no-untyped-def]
+    if (b == np.inf and c == -np.inf) or (a == -np.inf and d == np.inf):
+        return np.nan, True
+    return b + d, True
+
+
+@compiled
+def _lowest_sum(a, b, c, d):  # type: ignore[no-untyped-def]
+    if np.isnan(a) or np.isnan(c):
+        return np.nan, False
+    if not np.isnan(a + c):
+        return a + c, True
+    if a == np.inf:  # then c is -inf
+        a, b, c, d = c, d, a, b
+    # All numbers of the other side are inf, so the sum is inf for all numbers but -inf.
+    if np.isnan(b):
+        return np.inf, False
+    return (np.inf if b > -np.inf else np.nan), True
+
+
+@compiled
+def _corner_products(a, b, c, d, lowest):  # type: ignore[no-untyped-def]
+    best = np.nan
+    for one in (a * c, b * d, a * d, b * c):
+        if not np.isnan(one) and (np.isnan(best) or (one < best if lowest else one > best)):
+            best = one
+    return best
+
+
+@compiled
+def _highest_product(a, b, c, d):  # type: ignore[no-untyped-def]
+    for low, high, other_low, other_high in ((a, b, c, d), (c, d, a, b)):
+        if low == -np.inf or high == np.inf:
+            if other_low == 0.0 or other_high == 0.0:
+                return np.nan, True
+            if other_low < 0.0 and other_high > 0.0:
+                return np.inf, False  # there may be a zero between them
+    return _corner_products(a, b, c, d, False), True
+
+
+@compiled
+def _lowest_product(a, b, c, d):  # type: ignore[no-untyped-def]
+    if np.isnan(a) or np.isnan(b) or np.isnan(c) or np.isnan(d):
+        return np.nan, False
+    best = _corner_products(a, b, c, d, True)
+    if np.isnan(best):
+        # Zeros meet only infinities; if these have both signs, there may be a number between them.
+        return best, a == b and c == d
+    return best, True
+
+
+@compiled
+def _negate(numbers, out):  # type: ignore[no-untyped-def]
+    for i in range(len(out.high)):
+        one = negated(Wide(numbers.high[i], numbers.low[i]))
+        out.high[i] = one.high
+        out.low[i] = one.low
+
+
+def negate(numbers: Wide) -> Wide:
+    out = Wide(np.empty_like(numbers.high), np.empty_like(numbers.low))
+    _negate(numbers, out)
+    return out

@@ -1,0 +1,170 @@
+"""Pairs of groups that have the same join key, in order of the group of the result that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.folds.matching import Alone, Ints, Linked, Matchable, Positions
+
+#: Pairs that are listed at a time.
+BLOCK_PAIRS = 1 << 22
+
+
+class GroupPairs:
+    """Lists pairs (group of the parent, group of the child) block by block; each call lists the same ones.
+
+    A row of the parent that stands alone belongs to the pair (its group, -1). Pairs of one group of the result are
+    side by side. They are listed along one side; if both sides decide about the group of the result, the pairs of
+    what remains of the parent's group are sorted by what remains of the child's.
+    """
+
+    def __init__(self, linked: Linked) -> None:
+        self.linked = linked
+        parent, child = linked.parent, linked.child
+        by_child = linked.alone is Alone.NONE and parent.out_count == 1 and child.out_count > 1
+        self.first, self.second = (child, parent) if by_child else (parent, child)
+        self.is_swapped = by_child
+        self.order, self.out_bounds = in_order(self.first.outs, self.first.out_count)
+        self.of_key, self.key_bounds = in_order(self.second.codes, linked.keys)
+        self.is_sorted = self.second.out_count == 1 and linked.alone_out == 0
+        self.totals = self._totals()
+        self._only: tuple[Positions, Positions] | None = None
+
+    def _totals(self) -> Ints:
+        """How many pairs there are at most before each group, in order of listing."""
+        counts = np.zeros(len(self.order) + 1, np.int64)
+        if self.linked.pairs:
+            codes = self.first.codes[self.order]
+            sizes = np.diff(self.key_bounds)
+            if len(sizes):
+                counts[1:] = np.where(codes >= 0, sizes[codes], 0)
+        if self.linked.alone is not Alone.NONE:
+            counts[1:] += 1
+        return np.cumsum(counts)
+
+    def blocks(self) -> Iterator[tuple[Positions, Positions]]:
+        """Groups of the parent, and of the child."""
+        if self._only is not None:
+            yield self._only
+            return
+        begin, count = 0, len(self.order)
+        while begin < count:
+            end = self._block_end(begin)
+            found = self._list(begin, end)
+            if begin == 0 and end == count:
+                self._only = found
+            yield found
+            begin = end
+
+    def _block_end(self, begin: int) -> int:
+        end = int(np.searchsorted(self.totals, self.totals[begin] + BLOCK_PAIRS, side="right")) - 1
+        end = max(end, begin + 1)
+        if self.is_sorted or end >= len(self.order):
+            return min(end, len(self.order))
+        # What is sorted is not cut; a part that is larger than a block stands alone.
+        place = int(np.searchsorted(self.out_bounds, end, side="right")) - 1
+        whole = int(self.out_bounds[place])
+        return whole if whole > begin else int(self.out_bounds[place + 1])
+
+    def _list(self, begin: int, end: int) -> tuple[Positions, Positions]:
+        most = int(self.totals[end] - self.totals[begin])
+        first, second = np.empty(most, np.int32), np.empty(most, np.int32)
+        allowed = self.linked.allowed
+        if allowed is None:
+            classes = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.ones((1, 1), np.bool_))
+        elif self.is_swapped:
+            classes = (allowed.child, allowed.parent, allowed.holds.T.copy())
+        else:
+            classes = (allowed.parent, allowed.child, allowed.holds)
+        count = _list_pairs(
+            self.order[begin:end],
+            self.first.outs,
+            self.first.codes,
+            self.key_bounds,
+            self.of_key,
+            *classes,
+            self.linked.pairs,
+            self.linked.alone is not Alone.NONE,
+            not self.is_sorted,
+            self.second.outs,
+            self.linked.alone_out,
+            first,
+            second,
+        )
+        first, second = first[:count], second[:count]
+        return (second, first) if self.is_swapped else (first, second)
+
+
+def in_order(numbers: Ints, count: int) -> tuple[Ints, Ints]:
+    """The places of all numbers from 0 to `count` in order of number, and where those of each number begin."""
+    bounds = np.zeros(count + 1, np.int64)
+    order = np.empty(len(numbers), np.int64)
+    used = _in_order(numbers, bounds, order)
+    return order[:used], bounds
+
+
+@compiled
+def _in_order(numbers, bounds, order):  # type: ignore[no-untyped-def]
+    for number in numbers:
+        if number >= 0:
+            bounds[number + 1] += 1
+    for number in range(len(bounds) - 1):
+        bounds[number + 1] += bounds[number]
+    place = bounds[:-1].copy()
+    for i in range(len(numbers)):
+        if numbers[i] >= 0:
+            order[place[numbers[i]]] = i
+            place[numbers[i]] += 1
+    return bounds[-1]
+
+
+@compiled
+def _list_pairs(  # type: ignore[no-untyped-def]
+    order, outs, codes, key_bounds, of_key, classes, other_classes, holds, with_pairs, with_alone, is_sorting,
+    other_outs, alone_out, first, second,
+):  # fmt: skip
+    count = begin = 0
+    for k in range(len(order)):
+        group = order[k]
+        code = codes[group]
+        if with_pairs and code >= 0:
+            for i in range(key_bounds[code], key_bounds[code + 1]):
+                other = of_key[i]
+                if len(classes) > 0 and not holds[classes[group], other_classes[other]]:
+                    continue
+                first[count] = group
+                second[count] = other
+                count += 1
+        if with_alone:
+            first[count] = group
+            second[count] = -1
+            count += 1
+        if is_sorting and (k + 1 == len(order) or outs[order[k + 1]] != outs[group]):
+            _sort_pairs(other_outs, alone_out, first[begin:count], second[begin:count])
+            begin = count
+    return count
+
+
+@compiled
+def _sort_pairs(outs, alone_out, first, second):  # type: ignore[no-untyped-def]
+    """Stable, by what remains of the second group."""
+    if len(first) < 2:
+        return
+    numbers = np.empty(len(first), np.int64)
+    is_sorted = True
+    for i in range(len(first)):
+        numbers[i] = outs[second[i]] if second[i] >= 0 else alone_out
+        if i > 0 and numbers[i] < numbers[i - 1]:
+            is_sorted = False
+    if not is_sorted:
+        order = np.argsort(numbers, kind="mergesort")
+        first[:] = first[order]
+        second[:] = second[order]
+
+
+def parts_of(side: Matchable) -> Ints:
+    """The group of each row."""
+    return np.repeat(np.arange(side.groups), np.diff(side.bounds))

@@ -1,0 +1,94 @@
+"""Recalculate: compares every row of the parent with every row of the child.
+
+| time   | O(rows of the parent × rows of the child)           |
+| space  | one entry per match                                 |
+| needs  | nothing: every kind of join, every value            |
+| source | nested loops                                        |
+
+The slow reference that every other technique is tested against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.folds.matching import Allowed, Alone, Ints, Linked, Matched, Stretches
+from windloom.kernels.folds.pairs import parts_of
+
+#: Matches that are handed out at a time.
+BLOCK_MATCHES = 1 << 16
+
+
+class Recalculate:
+    name = "recalculate"
+
+    def match(self, linked: Linked) -> Matched:
+        parent, child = linked.parent, linked.child
+        allowed = linked.allowed or Allowed(
+            np.zeros(parent.groups, np.int64), np.zeros(child.groups, np.int64), np.ones((1, 1), np.bool_)
+        )
+        arguments = (
+            *(parts_of(parent), parent.ends, parent.codes, allowed.parent),
+            *(parts_of(child), child.ends, child.codes, allowed.child),
+            allowed.holds,
+            linked.pairs,
+            linked.alone is Alone.UNMATCHED,
+            linked.alone is Alone.MATCHED,
+        )
+        nothing = np.empty(0, np.int64)
+        count = _compare(*arguments, True, nothing, nothing)
+        rows, others = np.empty(count, np.int64), np.empty(count, np.int64)
+        _compare(*arguments, False, rows, others)
+        return _numbered(linked, rows, others)
+
+
+@compiled
+def _compare(  # type: ignore[no-untyped-def]
+    groups, ends, codes, classes, other_groups, other_ends, other_codes, other_classes, holds,
+    with_pairs, if_unmatched, if_matched, counting, rows, others,
+):  # fmt: skip
+    count = 0
+    for i in range(len(groups)):
+        group = groups[i]
+        matches = 0
+        for j in range(len(other_groups)):
+            other = other_groups[j]
+            if (
+                ends[i] == other_ends[j]
+                and codes[group] >= 0
+                and codes[group] == other_codes[other]
+                and holds[classes[group], other_classes[other]]
+            ):
+                matches += 1
+                if with_pairs:
+                    if not counting:
+                        rows[count], others[count] = i, j
+                    count += 1
+        if (if_unmatched and matches == 0) or (if_matched and matches > 0):
+            if not counting:
+                rows[count], others[count] = i, len(other_groups)
+            count += 1
+    return count
+
+
+def _numbered(linked: Linked, rows: Ints, others: Ints) -> Matched:
+    parent, child = linked.parent, linked.child
+    first = parent.outs[parts_of(parent)[rows]]
+    second = np.append(child.outs[parts_of(child)], linked.alone_out)[others]
+    seconds = max(child.out_count, linked.alone_out + 1)
+    groups, group_of = np.unique(first * seconds + second, return_inverse=True)
+    every, out = np.unique(group_of * max(1, linked.ends) + parent.ends[rows], return_inverse=True)
+    bounds = np.searchsorted(every, np.arange(len(groups) + 1) * max(1, linked.ends))
+    length = np.ones(len(rows), np.int32)
+
+    def stretches() -> Iterator[Stretches]:
+        for begin in range(0, len(rows), BLOCK_MATCHES):
+            part = slice(begin, begin + BLOCK_MATCHES)
+            columns = (rows[part], others[part], out[part], length[part])
+            yield Stretches(*(column.astype(np.int32) for column in columns))
+
+    ends = (every % max(1, linked.ends)).astype(np.int32)
+    return Matched(groups // seconds, groups % seconds, bounds.astype(np.int64), ends, stretches)

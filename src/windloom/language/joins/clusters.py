@@ -1,0 +1,202 @@
+"""The shape of a join: clusters of sources joined by INNER, on which other clusters hang by LEFT, SEMI and ANTI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import Token, exp
+
+from windloom.errors import QueryError
+from windloom.language.from_sources import Joined
+from windloom.language.joins.conditions import Conjunct, inside, read_conjuncts
+from windloom.language.joins.names import JoinNames
+from windloom.language.literals import fold_literals
+from windloom.language.statement import Statement
+from windloom.language.syntax import parse_condition
+from windloom.model import JoinKind
+
+
+@dataclass(slots=True, eq=False)
+class Cluster:
+    """Sides that are joined to each other by INNER, the conditions among them, and what hangs on them."""
+
+    members: list[int]
+    conditions: list[Conjunct] = field(default_factory=list)
+    hanging: list[Hanging] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Cluster]:
+        yield self
+        for one in self.hanging:
+            yield from one.cluster.walk()
+
+
+@dataclass(slots=True, eq=False)
+class Hanging:
+    """A cluster that is joined to a side of another one by LEFT, SEMI or ANTI; `word` is where that is said."""
+
+    kind: JoinKind
+    cluster: Cluster
+    on: list[Conjunct]
+    word: Token
+
+    @property
+    def members(self) -> list[int]:
+        return self.cluster.members
+
+
+class JoinShape:
+    """Reads FROM source by source, then WHERE. What cannot be NULL in a row that counts becomes INNER."""
+
+    def __init__(self, names: JoinNames, statement: Statement) -> None:
+        sources, sides = statement.clause.sources, statement.clause.sides
+        self._statement = statement
+        self.names = names.seeing([sides.index(sources[0])])
+        self.top = Cluster(list(self.names.visible))
+        for one in sources[1:]:
+            assert one.joined is not None
+            self._add(sides.index(one), one.joined)
+
+    # ---- FROM ---------------------------------------------------------------------------------------------------
+
+    def _add(self, side: int, joined: Joined) -> None:
+        before = self.names.visible
+        self.names = self.names.seeing([*before, side])
+        on = self._condition(side, joined)
+        if joined.kind is JoinKind.INNER:
+            self.top.members.append(side)
+            self.top.conditions += on
+        elif joined.is_right:
+            self.require([])
+            self.top = Cluster([side], hanging=[Hanging(JoinKind.LEFT, self.top, on, joined.word)])
+        else:
+            self._hang(Hanging(joined.kind, Cluster([side]), on, joined.word))
+        if joined.kind in (JoinKind.SEMI, JoinKind.ANTI):
+            self.names = self.names.seeing(before)
+
+    def _condition(self, side: int, joined: Joined) -> list[Conjunct]:
+        source = self._statement.source
+        if joined.on:
+            node = parse_condition(fold_literals(joined.on, source), source)
+            return read_conjuncts(node, self.names, "ON", self._statement)
+        found = []
+        for token in joined.using:
+            left = self.names.seeing(one for one in self.names.visible if one != side)
+            columns = []
+            for names in (left, self.names.seeing([side])):
+                name = exp.Identifier(this=token.text, quoted=True)
+                name.meta.update(start=token.start, end=token.end)
+                column = exp.Column(this=name)
+                read_conjuncts(column, names, "USING", self._statement)  # refuses what is unknown or ambiguous
+                place = names.find([name])
+                assert place is not None
+                columns.append((self.names.side_of(place[0]), name))
+            qualified = [
+                exp.Column(this=name.copy(), table=exp.to_identifier(self.names.labels[one], quoted=True))
+                for one, name in columns
+            ]
+            found += read_conjuncts(
+                exp.EQ(this=qualified[0], expression=qualified[1]), self.names, "USING", self._statement
+            )
+            kept = columns[1][0] if joined.is_right else columns[0][0]
+            self.names = self.names.merging(token.text, kept)
+        return found
+
+    def _hang(self, one: Hanging) -> None:
+        """Hangs a cluster where its condition names sides."""
+        inner = set(one.members)
+        named = {side for conjunct in one.on if conjunct.sides & inner for side in conjunct.sides - inner}
+        owner = next((cluster for cluster in self.top.walk() if named & set(cluster.members)), self.top)
+        if owner is not self.top:
+            rejected = any(other.rejects_nulls(side, self.names) for other in one.on for side in named & other.sides)
+            if one.kind is JoinKind.ANTI or not rejected:
+                message = (
+                    f"this {one.kind.upper()} JOIN looks at columns that are NULL where the join before it has no match"
+                )
+                hint = "let it look at the stream whose rows are all kept, or make the join before it an INNER one"
+                raise self._statement.source.error(message, one.word, hint)
+            if one.kind is JoinKind.SEMI:
+                # It drops rows whose columns are NULL, so that the LEFT join before it may as well be INNER.
+                for above in self._path(owner):
+                    self._merge(above)
+                owner = self.top
+        owner.hanging.append(one)
+
+    # ---- WHERE --------------------------------------------------------------------------------------------------
+
+    def require(self, conjuncts: list[Conjunct]) -> None:
+        """Adds the conditions of WHERE, and finds out which LEFT joins are INNER or ANTI because of them."""
+        self.top.conditions += conjuncts
+        while self._simplify():
+            pass
+
+    def _simplify(self) -> bool:
+        for conjunct in self.top.conditions:
+            for side in conjunct.sides - set(self.top.members):
+                path = self._path(next(one for one in self.top.walk() if side in one.members))
+                if conjunct.rejects_nulls(side, self.names):
+                    for above in path:
+                        self._merge(above)
+                elif self._is_anti(conjunct, path[-1]):
+                    path[-1].kind = JoinKind.ANTI
+                    self.top.conditions.remove(conjunct)
+                    self.names = self.names.seeing(one for one in self.names.visible if one not in path[-1].members)
+                else:
+                    raise self._unclear(conjunct, side)
+                return True
+        return False
+
+    def _path(self, cluster: Cluster) -> list[Hanging]:
+        """What leads from the top to a cluster."""
+
+        def search(below: Cluster) -> list[Hanging] | None:
+            if below is cluster:
+                return []
+            for one in below.hanging:
+                rest = search(one.cluster)
+                if rest is not None:
+                    return [one, *rest]
+            return None
+
+        return search(self.top) or []
+
+    def _merge(self, one: Hanging) -> None:
+        """Makes a LEFT join of the top an INNER one: its rows without a match do not count anyway."""
+        self.top.hanging.remove(one)
+        self.top.members += one.members
+        self.top.conditions += [*one.on, *one.cluster.conditions]
+        self.top.hanging += one.cluster.hanging
+
+    def _is_anti(self, conjunct: Conjunct, one: Hanging) -> bool:
+        """`a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL` asks for the rows of a without a match."""
+        node = inside(conjunct.node)
+        if not (isinstance(node, exp.Is) and isinstance(node.expression, exp.Null)):
+            return False
+        column = self.names.find_node(inside(node.this))
+        keys = [
+            side
+            for other in one.on
+            if isinstance(other.node, exp.EQ) and len(other.sides) > 1
+            for side in (other.node.this, other.node.expression)
+        ]
+        is_key = column is not None and any(self.names.find_node(inside(key)) == column for key in keys)
+        return is_key and one.kind is JoinKind.LEFT and not one.cluster.hanging and len(one.members) == 1
+
+    def _unclear(self, conjunct: Conjunct, side: int) -> QueryError:
+        name = self.names.labels[side]
+        return self._statement.error(
+            f"rows without a match of '{name}' may satisfy this condition, which a LEFT JOIN cannot decide afterwards",
+            conjunct.node,
+            f"move it into ON; for rows without a match write WHERE {name}.key IS NULL with a key of the join",
+        )
+
+    def nullable_sides(self) -> frozenset[int]:
+        """The sides whose columns may be NULL because a row has no match."""
+
+        def below(cluster: Cluster, is_nullable: bool) -> Iterator[int]:
+            if is_nullable:
+                yield from cluster.members
+            for one in cluster.hanging:
+                yield from below(one.cluster, is_nullable or one.kind is JoinKind.LEFT)
+
+        return frozenset(below(self.top, False))

@@ -1,0 +1,97 @@
+"""Conditions of joins, taken apart into conjuncts, each with the sides whose columns it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from windloom.language.joins.names import JoinNames
+from windloom.language.joins.null_rows import Value, on_null_row
+from windloom.language.scopes import RowScope
+from windloom.language.statement import Statement
+from windloom.language.terms import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunct:
+    """One part of a condition, over the qualified columns of the join."""
+
+    node: exp.Expr
+    term: Term
+    sides: frozenset[int]
+
+    def rejects_nulls(self, side: int, names: JoinNames) -> bool:
+        """Whether it cannot hold where all columns of a side are NULL."""
+        return on_null_row(self.term.tree, names.columns_of(side)) in (Value.NULL, Value.FALSE)
+
+    @property
+    def is_true(self) -> bool:
+        return isinstance(self.node, exp.Boolean) and bool(self.node.this)
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """A conjunct that equates an expression of one side with one of another; NULL equals NULL if it is `null_safe`."""
+
+    conjunct: Conjunct
+    sides: tuple[int, int]
+    nodes: tuple[exp.Expr, exp.Expr]
+    null_safe: bool
+
+    def node_of(self, side: int) -> exp.Expr:
+        return self.nodes[self.sides.index(side)]
+
+    def other(self, side: int) -> int:
+        return self.sides[1 - self.sides.index(side)]
+
+
+def read_conjuncts(node: exp.Expr, names: JoinNames, place: str, statement: Statement) -> list[Conjunct]:
+    """The conjuncts of a condition, in their order."""
+    found = []
+    for part in _parts(node):
+        term = statement.bind(part, RowScope(names, place))
+        found.append(Conjunct(part, term, sides_of(term, names)))
+    return found
+
+
+def sides_of(term: Term, names: JoinNames) -> frozenset[int]:
+    """The sides whose columns an expression reads."""
+    return frozenset(map(names.side_of, term.columns))
+
+
+def equality_of(conjunct: Conjunct, names: JoinNames) -> Equality | None:
+    """The conjunct as an equality between two sides; None if it is none."""
+    node = conjunct.node
+    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
+        return None
+    left, right = inside(node.this), inside(node.expression)
+    one, other = node_sides(left, names), node_sides(right, names)
+    if len(one) != 1 or len(other) != 1 or one == other:
+        return None
+    sides = next(iter(one)), next(iter(other))
+    return Equality(conjunct, sides, (left, right), isinstance(node, exp.NullSafeEQ))
+
+
+def node_sides(node: exp.Expr, names: JoinNames) -> frozenset[int]:
+    """The sides that an expression reads whose names are known to be right."""
+    found = (names.find_node(column) for column in node.find_all(exp.Column))
+    return frozenset(names.side_of(one[0]) for one in found if one is not None)
+
+
+def inside(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Chains lean to the left and can be long, so a loop follows them instead of recursion."""
+    pending = [node]
+    while pending:
+        one = inside(pending.pop())
+        if isinstance(one, exp.And):
+            pending += [one.expression, one.this]
+        else:
+            yield one

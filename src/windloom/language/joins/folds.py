@@ -1,0 +1,163 @@
+"""How each component of a join is made from components of its sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from windloom.errors import QueryError
+from windloom.language.joins.conditions import inside, node_sides, read_conjuncts
+from windloom.language.joins.factors import Factors
+from windloom.language.joins.names import JoinNames
+from windloom.language.joins.null_rows import Value, on_null_row
+from windloom.language.joins.polynomials import Decomposer
+from windloom.language.joins.sides import SideBuilder
+from windloom.language.scopes import Asked
+from windloom.language.statement import Statement
+from windloom.language.terms import Term, all_of, cast_term
+from windloom.model import Aggregate, Component, DataType, Expression, TypeKind
+from windloom.model.aggregate import COUNT_STAR
+from windloom.model.join import Carried, Corner, Folded, Product, Summed
+
+_DOUBLE = DataType.parse("double")
+_CORNERS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Takes the aggregates of a join apart. `nullable` are sides whose columns are NULL in rows without a match."""
+
+    builders: list[SideBuilder]
+    names: JoinNames
+    statement: Statement
+    nullable: frozenset[int]
+
+    def fold(self, aggregates: Mapping[Aggregate, Asked]) -> tuple[Folded, ...]:
+        """One for every distinct component of the aggregates, in the order of `Query.components`."""
+        found: dict[Component, Folded] = {}
+        for aggregate, asked in aggregates.items():
+            one = _Folding(self, aggregate, asked)
+            for component in aggregate.components:
+                if component not in found:
+                    found[component] = one.fold(component)
+        return tuple(found.values())
+
+    def bind_strictly(self, side: int, node: exp.Expr, place: str) -> Term:
+        """An expression of one side; if rows may have no match on it, it must be NULL in these."""
+        term = self.builders[side].bind(node, place)
+        if side in self.nullable and on_null_row(term.tree, self.builders[side].stream.columns) is not Value.NULL:
+            name = self.names.labels[side]
+            raise self.statement.error(
+                f"this may be a value even in a row without a match of '{name}', which a LEFT JOIN cannot fold",
+                node,
+                "use expressions that are NULL if their columns are; replace NULLs after the aggregate, as in"
+                f" coalesce(sum({name}.x), 0)",
+            )
+        return term
+
+
+class _Folding:
+    """One aggregate, with its conditions by side."""
+
+    def __init__(self, folder: Folder, aggregate: Aggregate, asked: Asked) -> None:
+        self._folder = folder
+        self._aggregate = aggregate
+        self._asked = asked
+        self._filters = self._split_filters()
+
+    # ---- conditions ---------------------------------------------------------------------------------------------
+
+    def _split_filters(self) -> dict[int, list[Term]]:
+        """FILTER by side, conjunct by conjunct."""
+        folder, found = self._folder, dict[int, list[Term]]()
+        for node in self._asked.conditions:
+            for conjunct in read_conjuncts(node, folder.names, "FILTER", folder.statement):
+                if len(conjunct.sides) > 1:
+                    hint = "join FILTER conditions of single streams with AND, or move the condition into ON"
+                    raise self._refuse(conjunct.node, "this condition is about several streams at once", hint)
+                side = next(iter(conjunct.sides), 0)
+                if side in folder.nullable and not conjunct.rejects_nulls(side, folder.names):
+                    hint = "count what matches, and subtract it from the count of all"
+                    reason = f"rows without a match of '{folder.names.labels[side]}' may satisfy this condition"
+                    raise self._refuse(conjunct.node, reason, hint)
+                found.setdefault(side, []).append(folder.builders[side].bind(conjunct.node, "FILTER"))
+        return found
+
+    @property
+    def _weights(self) -> tuple[int, ...]:
+        """For every side, the component that counts the tuples that satisfy the conditions."""
+        return tuple(builder.count(self._filters.get(side, [])) for side, builder in enumerate(self._folder.builders))
+
+    def _weights_but(self, *sides: int) -> tuple[int, ...]:
+        """The same; the entries of these sides are not used."""
+        builders = enumerate(self._folder.builders)
+        return tuple(0 if side in sides else builder.count(self._filters.get(side, [])) for side, builder in builders)
+
+    def _where(self, side: int) -> Expression | None:
+        where = all_of(self._filters.get(side, []))
+        return None if where is None else where.row_expression()
+
+    # ---- components ---------------------------------------------------------------------------------------------
+
+    def fold(self, component: Component) -> Folded:
+        if component.kind == COUNT_STAR.kind:
+            return Summed((Product(1, self._weights),))
+        if self._aggregate.function == "frequent":
+            raise self._refuse(self._asked.node, "it needs lists of every slide", "use top(k, x)")
+        sides = [node_sides(node, self._folder.names) for node in self._asked.arguments]
+        together = frozenset[int]().union(*sides)
+        if len(together) < 2:
+            return self._carried(component, next(iter(together), 0))
+        if len(sides) > 1:
+            raise self._refuse(self._asked.node, "its arguments belong to two streams", "take both from one stream")
+        if component.kind in ("sum", "count"):
+            return self._summed(component)
+        if self._aggregate.function in ("min", "max"):
+            return self._corner()
+        reason = f"{self._aggregate.function}() of values that several streams make is not known from each stream alone"
+        raise self._refuse(self._asked.arguments[0], reason, "only sum, avg, count, min and max take such values")
+
+    def _carried(self, component: Component, side: int) -> Carried:
+        bound = [self._folder.bind_strictly(side, node, str(self._aggregate)) for node in self._asked.arguments]
+        argument, by = [*(term.row_expression() for term in bound), None][:2]
+        own = Component(component.kind, argument, by, self._where(side), component.own)
+        return Carried(side, self._folder.builders[side].keep(own), self._weights_but(side))
+
+    def _summed(self, component: Component) -> Summed:
+        folder, shown = self._folder, str(self._aggregate)
+        polynomial = Decomposer(folder.names, folder.statement, shown).decompose(self._asked.arguments[0])
+        for side in polynomial.sides:
+            for leaf in polynomial.leaves(side):
+                folder.bind_strictly(side, leaf.node, shown)
+        factors = Factors(polynomial, folder.builders, self._filters, folder.statement, shown)
+        if component.kind == "count":
+            return Summed((factors.counted,))
+        return Summed(factors.products, factors.counted)
+
+    def _corner(self) -> Corner:
+        """The lowest and highest values of u + v, u - v and u * v are made of those of u and v."""
+        folder, shown, node = self._folder, str(self._aggregate), inside(self._asked.arguments[0])
+        operator = _CORNERS.get(type(node))
+        parts = [] if operator is None else [inside(node.this), inside(node.expression)]
+        sides = [node_sides(part, folder.names) for part in parts]
+        if operator is None or any(len(each) != 1 for each in sides) or sides[0] == sides[1]:
+            reason = "its extrema are not known from those of each stream"
+            raise self._refuse(node, reason, "a + b, a - b and a * b of two streams can be taken")
+        kind = Decomposer(folder.names, folder.statement, shown).decompose(node).kind
+        if kind.kind is TypeKind.DECIMAL:
+            raise self._refuse(node, "extrema of decimals of two streams are not supported", "use CAST(… AS DOUBLE)")
+        ends = []
+        for part, (side,) in zip(parts, sides, strict=True):
+            term = folder.bind_strictly(side, part, shown)
+            own = Decomposer(folder.names, folder.statement, shown).decompose(part).kind
+            term = cast_term(term, _DOUBLE) if kind == _DOUBLE and own != _DOUBLE else term
+            lowest, highest = (
+                Component(name, term.row_expression(), where=self._where(side)) for name in ("min", "max")
+            )
+            ends.append((side, folder.builders[side].keep(lowest), folder.builders[side].keep(highest)))
+        return Corner(operator, ends[0], ends[1], self._weights_but(ends[0][0], ends[1][0]))
+
+    def _refuse(self, node: exp.Expr, reason: str, hint: str) -> QueryError:
+        return self._folder.statement.error(f"'{self._aggregate}' cannot be taken over a join: {reason}", node, hint)

@@ -1,0 +1,113 @@
+"""Which expressions of sides must be equal: classes of keys, as the equalities of a join imply them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from windloom.language.joins.conditions import Conjunct, Equality
+from windloom.language.joins.names import JoinNames
+from windloom.language.joins.sides import SideBuilder
+from windloom.language.result_types import cast_target, type_of
+from windloom.language.statement import Statement
+from windloom.language.terms import Level, Term, cast_term, compose
+from windloom.model import DataType, TypeKind
+
+_DOUBLE = DataType.parse("double")
+
+
+@dataclass(slots=True)
+class KeyClass:
+    """Expressions that are equal in every row: by side, each with its type if that is known.
+
+    NULL is a value of the class only if no plain equality belongs to it.
+    """
+
+    members: dict[int, dict[str, tuple[Term, DataType | None]]] = field(default_factory=dict)
+    null_safe: bool = True
+    written: list[Conjunct] = field(default_factory=list)
+
+    def absorb(self, other: KeyClass) -> None:
+        for side, terms in other.members.items():
+            self.members.setdefault(side, {}).update(terms)
+        self.null_safe = self.null_safe and other.null_safe
+        self.written += other.written
+
+    def kind(self) -> DataType | None:
+        """The type in which all members are compared; None if it is not known, or if they have none in common."""
+        kinds = {kind for terms in self.members.values() for _, kind in terms.values()}
+        known = {kind for kind in kinds if kind is not None}
+        if None in kinds:
+            return None
+        if len(known) == 1:
+            return next(iter(known))
+        if {kind.kind for kind in known} == {TypeKind.INTEGER}:
+            return max(known, key=lambda kind: kind.bits)
+        return _DOUBLE if {kind.kind for kind in known} == {TypeKind.FLOAT} else None
+
+    def key(self, side: int) -> Term:
+        """The member of a side that is compared, in the type of the class."""
+        term, own = next(iter(self.members[side].values()))
+        kind = self.kind()
+        return term if kind is None or own is None or own == kind else cast_term(term, kind)
+
+
+class KeyClasses:
+    """The classes of several equalities."""
+
+    def __init__(self, equalities: Iterable[Equality], builders: list[SideBuilder], names: JoinNames) -> None:
+        self._of: dict[tuple[int, str], KeyClass] = {}
+        for one in equalities:
+            found = KeyClass({}, one.null_safe, [one.conjunct])
+            for side, node in zip(one.sides, one.nodes, strict=True):
+                term = builders[side].bind(node, "the condition of a join")
+                kind = type_of(node, names) or cast_target(node)
+                found.members.setdefault(side, {})[term.sql] = (term, kind)
+            self._add(found)
+
+    def _add(self, found: KeyClass) -> None:
+        keys = [(side, sql) for side, terms in found.members.items() for sql in terms]
+        for known in {id(self._of[key]): self._of[key] for key in keys if key in self._of}.values():
+            known.absorb(found)
+            found = known
+        for side, terms in found.members.items():
+            self._of |= {(side, sql): found for sql in terms}
+
+    @property
+    def classes(self) -> list[KeyClass]:
+        return list({id(one): one for one in self._of.values()}.values())
+
+    def of(self, side: int, sql: str) -> KeyClass | None:
+        """The class of an expression of a side."""
+        return self._of.get((side, sql))
+
+
+def require_equal(found: KeyClass, builders: list[SideBuilder]) -> None:
+    """Two expressions of one side in one class make a condition of that side."""
+    for side, terms in found.members.items():
+        first, *others = (term for term, _ in terms.values())
+        symbol = " <=> " if found.null_safe else " = "
+        for other in others:
+            builders[side].require(compose(Level.COMPARE, first.fit(Level.BIT_OR), symbol, other.fit(Level.BIT_OR)))
+
+
+def check_types(found: KeyClass, names: JoinNames, statement: Statement) -> None:
+    """Refuses keys whose types are known and differ in more than their width."""
+    typed = [
+        (f"{names.labels[side]}: {term.sql}", kind)
+        for side, terms in found.members.items()
+        for term, kind in terms.values()
+        if kind is not None
+    ]
+    if found.kind() is None and len(typed) == sum(map(len, found.members.values())):
+        one = typed[0]
+        other = next(each for each in typed if each[1] != one[1])
+        raise statement.error(
+            f"the keys of a join must have one type, and these are {one[1]} and {other[1]}",
+            found.written[-1].node,
+            f"cast one of them, for example CAST(… AS {one[1].name.upper()})",
+        )
+    for _, kind in typed:
+        if not kind.is_groupable:
+            hint = "join on plain values: fields or elements of it, or to_json(…)"
+            raise statement.error(f"a key of a join cannot be of type {kind}", found.written[-1].node, hint)

@@ -1,0 +1,236 @@
+"""Links between sides: a tree for each cluster, by the keys that sides have in common, and what hangs on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from windloom.errors import QueryError
+from windloom.language.joins.clusters import Cluster, Hanging
+from windloom.language.joins.conditions import Conjunct, Equality, equality_of
+from windloom.language.joins.keys import KeyClass, KeyClasses, check_types, require_equal
+from windloom.language.joins.names import JoinNames
+from windloom.language.joins.sides import SideBuilder
+from windloom.language.statement import Statement
+from windloom.language.terms import Level, Term, all_of, compose
+from windloom.model import JoinKind
+from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
+from windloom.model.time import TICKS_PER_SECOND
+
+
+@dataclass(slots=True)
+class LinkPlan:
+    """A link whose keys are terms of both sides; `residual` are conditions on pairs of rows."""
+
+    parent: int
+    child: int
+    kind: JoinKind
+    keys: list[tuple[Term, Term, bool]] = field(default_factory=list)  # of the parent, of the child, null-safe
+    residual: list[Conjunct] = field(default_factory=list)
+
+
+class Linker:
+    """Gives each condition to a side or to a link. Links come in an order in which parents are before children."""
+
+    def __init__(self, builders: list[SideBuilder], names: JoinNames, statement: Statement) -> None:
+        self._builders = builders
+        self._names = names
+        self._statement = statement
+        self.links: list[LinkPlan] = []
+
+    def link(self, cluster: Cluster, root: int) -> None:
+        """Links all sides of a cluster, and everything below, into a tree with this root."""
+        equalities, residual = self._sorted_out(cluster)
+        classes = KeyClasses(equalities, self._builders, self._names)
+        for one in classes.classes:
+            check_types(one, self._names, self._statement)
+            require_equal(one, self._builders)
+        self._span(cluster, root, classes, residual)
+        for hanging in cluster.hanging:
+            self._hang(hanging, cluster, classes)
+
+    def _sorted_out(self, cluster: Cluster) -> tuple[list[Equality], list[Conjunct]]:
+        """The equalities between two sides, and other conditions on two sides; those of one side are its own."""
+        equalities, residual = [], []
+        for conjunct in cluster.conditions:
+            if len(conjunct.sides) < 2:
+                self._require(conjunct, cluster.members[0])
+            elif (equality := equality_of(conjunct, self._names)) is not None:
+                equalities.append(equality)
+            else:
+                self._check_two_sides(conjunct)
+                residual.append(conjunct)
+        return equalities, residual
+
+    def _require(self, conjunct: Conjunct, otherwise: int) -> None:
+        """Makes it a condition of its side, or of another one if it reads no column."""
+        if not conjunct.is_true:
+            builder = self._builders[next(iter(conjunct.sides), otherwise)]
+            builder.require(builder.bind(conjunct.node, "the condition of a join"))
+
+    # ---- INNER --------------------------------------------------------------------------------------------------
+
+    def _span(self, cluster: Cluster, root: int, classes: KeyClasses, residual: list[Conjunct]) -> None:
+        """The tree with the most keys: a join tree, if there is one (Bernstein and Goodman)."""
+        shared = [one for one in classes.classes if len(one.members) > 1]
+        linked, left = [root], [side for side in sorted(cluster.members) if side != root]
+        weight = 0
+        while left:
+            pairs = [(parent, child) for parent in linked for child in left]
+            found = [self._between(parent, child, shared, residual) for parent, child in pairs]
+            rank = [(bool(keys), len(keys) + len(conditions)) for keys, conditions in found]
+            best = rank.index(max(rank))
+            (keys, conditions), (parent, child) = found[best], pairs[best]
+            if not keys:
+                raise self._no_key(linked, left)
+            weight += len(keys) + len(conditions)
+            terms = [(one.key(parent), one.key(child), one.null_safe) for one in keys]
+            self.links.append(LinkPlan(parent, child, JoinKind.INNER, terms, conditions))
+            linked.append(child)
+            left.remove(child)
+        if weight < sum(len(one.members) - 1 for one in shared) + len(residual):
+            raise self._cyclic(cluster, shared, residual)
+
+    def _between(
+        self, parent: int, child: int, shared: list[KeyClass], residual: list[Conjunct]
+    ) -> tuple[list[KeyClass], list[Conjunct]]:
+        """The keys that two sides have in common, and the conditions on both."""
+        both = frozenset((parent, child))
+        keys = [one for one in shared if both <= one.members.keys()]
+        return keys, [one for one in residual if one.sides == both]
+
+    def _no_key(self, linked: list[int], left: list[int]) -> QueryError:
+        one, other = self._builders[linked[0]], self._builders[left[0]]
+        pairs = _expected_tuples(one) * _expected_tuples(other)
+        names = self._names.labels
+        return self._statement.source.error(
+            f"'{names[left[0]]}' is joined without a key: every tuple would be paired with every other",
+            self._statement.clause.sides[left[0]].stream,
+            f"add an equality with '{names[linked[0]]}', as in ON a.x = b.y",
+            fact=f"about {pairs:,.0f} pairs per window are expected",
+        )
+
+    def _cyclic(self, cluster: Cluster, shared: list[KeyClass], residual: list[Conjunct]) -> QueryError:
+        sides = _core({side: {id(one) for one in shared if side in one.members} for side in cluster.members}, residual)
+        conditions = [each for one in shared for each in one.written] + residual
+        last = [one for one in cluster.conditions if one in conditions and len(one.sides & sides) > 1][-1]
+        circle = ", ".join(f"'{self._names.labels[side]}'" for side in sorted(sides))
+        return self._statement.error(
+            f"the join is cyclic: {circle} are linked in a circle",
+            last.node,
+            "the conditions of a join must form a tree; leave one out, or equate one key of all of them",
+        )
+
+    # ---- LEFT, SEMI, ANTI ---------------------------------------------------------------------------------------
+
+    def _hang(self, hanging: Hanging, above: Cluster, classes: KeyClasses) -> None:
+        inner = frozenset(hanging.members)
+        across: list[Conjunct] = []
+        of_parent: list[Conjunct] = []
+        for conjunct in hanging.on:
+            if not conjunct.sides & inner and conjunct.sides:
+                of_parent.append(conjunct)
+            elif conjunct.sides <= inner:
+                hanging.cluster.conditions.append(conjunct)
+            else:
+                self._check_two_sides(conjunct)
+                across.append(conjunct)
+        equalities = [one for one in (equality_of(conjunct, self._names) for conjunct in across) if one is not None]
+        residual = [one for one in across if equality_of(one, self._names) is None]
+        parent, child = self._ends(hanging, above, classes, equalities, residual, of_parent)
+        link = LinkPlan(parent, child, hanging.kind, residual=residual)
+        for one in equalities:
+            self._add_key(link, one, classes)
+        self._guard(link, of_parent, hanging)
+        self.links.append(link)
+        self.link(hanging.cluster, child)
+
+    def _ends(
+        self,
+        hanging: Hanging,
+        above: Cluster,
+        classes: KeyClasses,
+        equalities: list[Equality],
+        residual: list[Conjunct],
+        of_parent: list[Conjunct],
+    ) -> tuple[int, int]:
+        """The two sides that the condition links; there must be one of them in each cluster."""
+        inner = frozenset(hanging.members)
+        if not equalities:
+            message = f"the {hanging.kind.upper()} JOIN has no key"
+            raise self._statement.source.error(message, hanging.word, "add an equality to its condition: ON a.x = b.y")
+        child = next(iter(equalities[0].conjunct.sides & inner))
+        parents = set(above.members)
+        for one in equalities:
+            side = one.other(child) if child in one.sides else -1
+            sql = self._builders[side].bind(one.node_of(side), "ON").sql if side >= 0 else ""
+            known = classes.of(side, sql)
+            parents &= {side} if known is None else set(known.members)
+        for conjunct in (*residual, *of_parent):
+            parents &= conjunct.sides
+        if not parents or any(child not in one.sides for one in (*[each.conjunct for each in equalities], *residual)):
+            raise self._statement.error(
+                f"the condition of the {hanging.kind.upper()} JOIN must link it to one stream",
+                (*of_parent, *residual, *(one.conjunct for one in equalities))[0].node,
+                "name columns of one stream before it, or columns that are equal to them",
+            )
+        named = equalities[0].other(child)
+        return (named if named in parents else min(parents)), child
+
+    def _add_key(self, link: LinkPlan, one: Equality, classes: KeyClasses) -> None:
+        side = one.other(link.child)
+        own = KeyClasses([one], self._builders, self._names).classes[0]
+        check_types(own, self._names, self._statement)
+        key = own.key(side)
+        known = classes.of(side, self._builders[side].bind(one.node_of(side), "ON").sql)
+        if side != link.parent and known is not None:
+            key = known.key(link.parent)
+        link.keys.append((key, own.key(link.child), one.null_safe))
+
+    def _guard(self, link: LinkPlan, of_parent: list[Conjunct], hanging: Hanging) -> None:
+        """Conditions on the parent alone: where they do not hold, a row of the parent has no match."""
+        builder = self._builders[link.parent]
+        conditions = [builder.bind(one.node, "ON") for one in of_parent]
+        if link.kind is JoinKind.SEMI:
+            for condition in conditions:
+                builder.require(condition)
+            return
+        where = all_of(conditions)
+        if where is None:
+            return
+        place = next((place for place, key in enumerate(link.keys) if not key[2]), None)
+        if place is None:
+            hint = "write = instead of <=> in one of the equalities, or filter in a query of its own"
+            raise self._statement.error("this condition needs a key that is never NULL", of_parent[0].node, hint)
+        key, child, _ = link.keys[place]
+        link.keys[place] = (compose(Level.PRIMARY, "CASE WHEN ", where, " THEN ", key, " END"), child, False)
+
+    def _check_two_sides(self, conjunct: Conjunct) -> None:
+        if len(conjunct.sides) > 2:
+            names = ", ".join(f"'{self._names.labels[side]}'" for side in sorted(conjunct.sides))
+            hint = "conditions of a join are about one stream or about two"
+            raise self._statement.error(f"this condition is about {names} at once", conjunct.node, hint)
+
+
+def _core(keys: dict[int, set[int]], residual: list[Conjunct]) -> frozenset[int]:
+    """What is left when ears are removed, as Graham, Yu and Özsoyoğlu do: the sides that form circles."""
+    keys = {side: {*own, *(id(one) for one in residual if side in one.sides)} for side, own in keys.items()}
+    changed = True
+    while changed:
+        changed = False
+        for side, own in list(keys.items()):
+            others = [each for other, each in keys.items() if other != side]
+            alone = {key for key in own if not any(key in each for each in others)}
+            if alone:
+                own -= alone
+                changed = True
+            if any(own <= each for each in others):
+                del keys[side]
+                changed = True
+                break
+    return frozenset(keys)
+
+
+def _expected_tuples(builder: SideBuilder) -> float:
+    """Tuples in one window, at the rate of the stream."""
+    rate = builder.stream.events_per_second or DEFAULT_EVENTS_PER_SECOND
+    return rate * builder.source.window.range_ticks / TICKS_PER_SECOND

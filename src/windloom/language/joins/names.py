@@ -1,0 +1,177 @@
+"""What names mean in a join: columns of several sources, qualified with the alias or the name of their stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from sqlglot import exp
+
+from windloom.errors import QueryError, closest, known_names, meant
+from windloom.language.expressions import Binder
+from windloom.language.from_sources import FromSource
+from windloom.language.scopes import Names, no_column
+from windloom.language.terms import Term
+from windloom.language.tokens import Source
+from windloom.model import Expression, Stream, UserDefined
+from windloom.model.scalar import Read
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """All columns of a join, by their qualified names; `places` tells the side and the column that each means."""
+
+    stream: Stream
+    places: Mapping[str, tuple[int, str]]
+
+
+@lru_cache(maxsize=512)
+def joined_relation(aliases: tuple[str, ...], streams: tuple[Stream, ...]) -> Relation:
+    """The columns of several streams as those of one, called `alias.column`."""
+    columns, places = {}, {}
+    for side, (alias, stream) in enumerate(zip(aliases, streams, strict=True)):
+        for column, kind in stream.columns.items():
+            columns[f"{alias}.{column}"] = kind
+            places[f"{alias}.{column}"] = (side, column)
+    name = ", ".join(f"{stream.name} AS {alias}" for alias, stream in zip(aliases, streams, strict=True))
+    return Relation(Stream(name, columns), places)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinNames(Names):
+    """The columns of all sides as those of one stream, in which they are called `alias.column`.
+
+    `visible` are the sides whose columns can be named: none that stands later in FROM, and none of a SEMI or ANTI join.
+    `merged` are the columns of USING, which need no qualifier, each with the side that it is taken from.
+    """
+
+    sides: tuple[Names, ...] = ()
+    labels: tuple[str, ...] = ()  # the aliases of the sides
+    places: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    visible: tuple[int, ...] = ()
+    merged: Mapping[str, int] = field(default_factory=dict)
+
+    def seeing(self, visible: Iterable[int]) -> JoinNames:
+        """The same names where only these sides can be named."""
+        return replace(self, visible=tuple(visible))
+
+    def merging(self, column: str, side: int) -> JoinNames:
+        """The same names after USING: the column needs no qualifier, and is taken from this side."""
+        return replace(self, merged={**self.merged, column.lower(): side})
+
+    def side_of(self, column: str) -> int:
+        """The side of a column that is given by its qualified name."""
+        return self.places[column][0]
+
+    def columns_of(self, side: int) -> frozenset[str]:
+        """The qualified names of the columns of a side."""
+        label = self.labels[side]
+        return frozenset(f"{label}.{column}" for column in self.sides[side].stream.columns)
+
+    def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
+        if len(parts) > 1:
+            for side in self.visible:
+                names = self.sides[side]
+                column = names.stream.find_column(parts[1].name) if names.is_qualified(parts) else None
+                if column is not None:
+                    return f"{self.labels[side]}.{column}", parts[2:]
+        found = self._sides_with(parts[0].name)
+        if len(found) != 1:
+            return None
+        column = self.sides[found[0]].stream.find_column(parts[0].name)
+        return f"{self.labels[found[0]]}.{column}", parts[1:]
+
+    def has_column(self, name: str) -> bool:
+        return bool(self._sides_with(name))
+
+    def _sides_with(self, name: str) -> list[int]:
+        """The sides that a name without a qualifier may mean."""
+        merged = self.merged.get(name.lower())
+        if merged is not None and merged in self.visible:
+            return [merged]
+        return [side for side in self.visible if self.sides[side].stream.find_column(name) is not None]
+
+    def column_term(self, column: str, node: exp.Expr) -> Term:
+        side, name = self.places[column]
+        sql = f"{Expression.of_column(self.labels[side]).sql}.{Expression.of_column(name).sql}"
+        return Term(sql, sql, columns=frozenset((column,)), loose=node, column=column, name=name, tree=Read(column))
+
+    def unknown(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder, known: list[str]) -> Exception:
+        name = parts[0]
+        ambiguous = self._sides_with(name.name)
+        if len(parts) == 1 and len(ambiguous) > 1:
+            owners = [self.labels[side] for side in ambiguous]
+            hint = "write " + " or ".join(f"{owner}.{name.name}" for owner in owners)
+            return binder.error(f"column '{name.name}' is ambiguous: {_listed(owners)} have it", node, hint)
+        if len(parts) > 1:
+            named = [side for side, names in enumerate(self.sides) if names.is_qualified(parts)]
+            if not any(side in self.visible for side in named):
+                return self._unknown_qualifier(parts, named, binder)
+            name = parts[1]
+            said = f"'{parts[0].name}' has no column '{name.name}'"
+            return binder.error(said, name, self._near(name.name))
+        return no_column(parts, name, node, binder) or binder.error(
+            f"unknown column '{name.name}'", name, self._near(name.name)
+        )
+
+    def _unknown_qualifier(self, parts: list[exp.Identifier], named: list[int], binder: Binder) -> QueryError:
+        name, labels = parts[0].name, [self.labels[side] for side in self.visible]
+        if named:
+            hint = f"only columns of {_listed(labels)} can: not those of a SEMI or ANTI JOIN, nor of a later source"
+            return binder.error(f"columns of '{name}' cannot be named here", parts[0], hint)
+        close = closest(name, labels)
+        hint = meant(close) if close else f"qualify columns with {_listed(labels, 'or')}"
+        return binder.error(f"'{name}' is no source of this query", parts[0], hint)
+
+    def _near(self, name: str) -> str:
+        """Columns of all visible sides that may have been meant, with their qualifiers."""
+        qualified = [(self.labels[side], column) for side in self.visible for column in self.sides[side].stream.columns]
+        close = closest(name, [column for _, column in qualified])
+        found = [f"{label}.{column}" for one in close for label, column in qualified if column.lower() == one.lower()]
+        return meant(found) if found else known_names([f"{label}.{column}" for label, column in qualified])
+
+
+def joined_names(
+    sources: Sequence[FromSource],
+    streams: Sequence[Stream],
+    aliases: frozenset[str],
+    own: Mapping[str, UserDefined],
+    source: Source,
+) -> JoinNames:
+    """The names of a query that reads several sources."""
+    labels: list[str] = []
+    for one in sources:
+        if one.name.lower() in (label.lower() for label in labels):
+            hint = "give one of them another alias: FROM trades [TUMBLE 1 hour] a JOIN trades [TUMBLE 1 hour] b ON …"
+            raise source.error(f"two sources are called '{one.name}'", one.alias or one.stream, hint)
+        labels.append(one.name)
+    return names_of(tuple(labels), tuple(streams), aliases, own)
+
+
+def names_of(
+    labels: tuple[str, ...],
+    streams: tuple[Stream, ...],
+    aliases: frozenset[str] = frozenset(),
+    own: Mapping[str, UserDefined] | None = None,
+) -> JoinNames:
+    """All names of streams that are called by these labels."""
+    relation, own = joined_relation(labels, streams), own or {}
+    sides = tuple(
+        Names(stream, _qualifiers(index, labels, streams), aliases, own) for index, stream in enumerate(streams)
+    )
+    everything = tuple(range(len(labels)))
+    return JoinNames(relation.stream, (), aliases, own, sides, labels, relation.places, everything)
+
+
+def _qualifiers(side: int, labels: Sequence[str], streams: Sequence[Stream]) -> tuple[str, ...]:
+    """The alias and, if it means nothing else, the name of the stream."""
+    name = streams[side].name
+    others = [label.lower() for index, label in enumerate(labels) if index != side]
+    is_clear = name.lower() not in others and sum(stream.name == name for stream in streams) == 1
+    return (labels[side], name) if is_clear else (labels[side],)
+
+
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    quoted = [f"'{name}'" for name in names]
+    return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + f" {word} {quoted[-1]}"

@@ -1,0 +1,109 @@
+"""Turns a SELECT over several sources into a `model.Join`: what is asked of each side, and how it is folded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from windloom.language.group_by import Group
+from windloom.language.joins.clusters import JoinShape
+from windloom.language.joins.conditions import read_conjuncts, sides_of
+from windloom.language.joins.folds import Folder
+from windloom.language.joins.links import Linker, LinkPlan
+from windloom.language.joins.names import JoinNames
+from windloom.language.joins.residuals import Parts, group_residual, residual_of
+from windloom.language.joins.sides import SideBuilder
+from windloom.language.joins.windows import read_windows
+from windloom.language.outputs import Answer
+from windloom.language.statement import Statement
+from windloom.model import Join, Link, WindowedStream
+from windloom.model.join import KeyPair
+
+
+@dataclass(frozen=True, slots=True)
+class JoinReading:
+    """A join whose FROM and WHERE have been read; `statement` has the names that the other clauses may use."""
+
+    statement: Statement
+    names: JoinNames
+    shape: JoinShape
+    builders: list[SideBuilder]
+
+    def taken_apart(self, groups: list[Group], answer: Answer) -> Join:
+        """The join that answers these groupings and aggregates, too."""
+        linker = Linker(self.builders, self.names, self.statement)
+        linker.link(self.shape.top, 0)
+        folder = Folder(self.builders, self.names, self.statement, self.shape.nullable_sides())
+        grouped = [self._group(group, folder) for group in groups]
+        folded = folder.fold(answer.aggregates)
+        pending = [_PendingLink.of(link, self.builders, self.names, self.statement) for link in linker.links]
+        # From here on, every side knows all of its grouping columns, and so their positions.
+        return Join(
+            tuple(builder.build() for builder in self.builders),
+            tuple(one.finished(self.builders, self.names, self.statement) for one in pending),
+            tuple((side, self.builders[side].position(sql)) for side, sql in grouped),
+            folded,
+        )
+
+    def _group(self, group: Group, folder: Folder) -> tuple[int, str]:
+        """The side of a grouping expression, and its text there."""
+        sides = sides_of(group.term, self.names)
+        if len(sides) > 1:
+            owners = " and ".join(f"'{self.names.labels[side]}'" for side in sorted(sides))
+            raise self.statement.error(
+                f"cannot group by '{group.term.sql}': it is made of columns of {owners}",
+                group.named,
+                "a side of a join is grouped before they meet; group by the parts of each stream instead",
+            )
+        side = next(iter(sides), 0)
+        term = (
+            folder.bind_strictly(side, group.node, "GROUP BY")
+            if sides
+            else self.builders[0].bind(group.node, "GROUP BY")
+        )
+        return side, self.builders[side].group(term)
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingLink:
+    """A link whose keys and conditions go by the texts of grouping columns, which have no positions yet."""
+
+    plan: LinkPlan
+    keys: tuple[tuple[str, str, bool], ...]
+    parts: Parts
+
+    @classmethod
+    def of(cls, plan: LinkPlan, builders: list[SideBuilder], names: JoinNames, statement: Statement) -> _PendingLink:
+        parent, child = builders[plan.parent], builders[plan.child]
+        keys = dict.fromkeys((parent.group(one), child.group(other), safe) for one, other, safe in plan.keys)
+        return cls(plan, tuple(keys), group_residual(plan, builders, names, statement))
+
+    def finished(self, builders: list[SideBuilder], names: JoinNames, statement: Statement) -> Link:
+        parent, child = builders[self.plan.parent], builders[self.plan.child]
+        return Link(
+            self.plan.parent,
+            self.plan.child,
+            self.plan.kind,
+            tuple(KeyPair(parent.position(one), child.position(other), safe) for one, other, safe in self.keys),
+            residual_of(self.plan, self.parts, builders, names, statement),
+        )
+
+
+def read_join(statement: Statement) -> JoinReading:
+    """Reads windows, conditions and what joins what."""
+    assert isinstance(statement.names, JoinNames)
+    names = statement.names
+    windows = read_windows(statement.clause.sources, statement.source)
+    shape = JoinShape(names, statement)
+    where = statement.tree.args.get("where")
+    shape.require([] if where is None else read_conjuncts(where.this, shape.names, "WHERE", statement))
+    statement = replace(statement, names=shape.names)
+    builders = [
+        SideBuilder(
+            WindowedStream(names.sides[side].stream.name, windows[statement.clause.sources.index(one)], one.name),
+            names.sides[side],
+            statement,
+        )
+        for side, one in enumerate(statement.clause.sides)
+    ]
+    everything = shape.names.seeing(range(len(builders)))
+    return JoinReading(statement, everything, shape, builders)

@@ -1,0 +1,63 @@
+"""The windows of a join: one for each source, all with one slide, so that they end together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windloom.errors import QueryError
+from windloom.language.bracket import Pace, names_slide, parse_bracket
+from windloom.language.from_sources import FromSource
+from windloom.language.row_bracket import is_row_bracket
+from windloom.language.session_bracket import is_session_bracket
+from windloom.language.tokens import Source
+from windloom.model import Window, format_duration
+
+
+def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
+    """The window of each source. One that says only its range takes slide and ends from the first that says more."""
+    for one in sources:
+        _check(one, source)
+    leader = next((one for one in sources if names_slide(one.bracket or ())), sources[0])
+    first = parse_bracket(leader.bracket or (), leader.bracket_span, source)
+    pace = Pace(first.slide_ticks, first.end_ticks)
+    found = []
+    for one in sources:
+        window = first if one is leader else parse_bracket(one.bracket or (), one.bracket_span, source, pace)
+        _check_pace(one, window, leader, pace, source)
+        found.append(window)
+    return found
+
+
+def _check(one: FromSource, source: Source) -> None:
+    if one.bracket is None:
+        hint = (
+            f"write {one.stream.text} [RANGE 1 hour SLIDE 5 minutes]; if another source has a SLIDE, a RANGE is enough"
+        )
+        raise source.error(f"'{one.name}' has no window", one.stream, hint)
+    why = ""
+    if is_row_bracket(one.bracket):
+        why = "windows of rows cannot be joined: positions of two streams have no instant in common"
+    elif is_session_bracket(one.bracket):
+        why = "session windows cannot be joined: those of two streams do not end together"
+    if why:
+        raise source.error(why, one.bracket_span, "join windows of time, [RANGE 1 hour SLIDE 5 minutes]")
+
+
+def _check_pace(one: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source) -> None:
+    if window.slide_ticks != pace.slide_ticks:
+        raise source.error(
+            f"the windows of a join have one slide, and '{one.name}' has another than '{leader.name}'",
+            one.bracket_span,
+            f"write SLIDE {format_duration(pace.slide_ticks)}, or the range alone",
+        )
+    if window.end_ticks != pace.end_ticks:
+        raise _never_together(one, window, leader, pace, source)
+
+
+def _never_together(one: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source) -> QueryError:
+    mended = (window.offset_ticks + pace.end_ticks - window.end_ticks) % pace.slide_ticks
+    return source.error(
+        f"the windows of '{one.name}' never end together with those of '{leader.name}'",
+        one.bracket_span,
+        f"write OFFSET {format_duration(mended)}, or the range alone, which then ends with them",
+    )

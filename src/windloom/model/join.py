@@ -1,0 +1,183 @@
+"""A join of windowed streams, taken apart: what it asks of each stream alone, and how these answers are folded.
+
+At the end t of a window a join needs of each stream only what a plain query, grouped by join keys and own grouping
+columns, answers at t. So a join consists of *sides*, which are such plain queries, and of *links* between them, along
+which a *fold* multiplies and adds up what the sides answer. Nothing is ever joined tuple by tuple.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from windloom.model.aggregate import Component
+from windloom.model.expression import Expression
+from windloom.model.predicate import Predicate
+from windloom.model.source import WindowedStream
+from windloom.model.windows import LandmarkWindow, TimeWindow, Window
+
+
+class JoinKind(StrEnum):
+    """What becomes of a row of the parent: how often it counts, if n rows of the child match it."""
+
+    INNER = "inner"  # n times
+    LEFT = "left"  # n times, or once if n is 0, with NULLs for the child and for all that hangs on it
+    SEMI = "semi"  # once if n > 0
+    ANTI = "anti"  # once if n is 0
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One source of a join, and the plain query that the join asks of it.
+
+    All expressions are over the columns of its own stream, without qualifiers. `group_by` holds join keys, columns of
+    residual conditions and the query's own grouping columns of this stream, each once and sorted. `components` are what
+    the fold needs of each of its groups, COUNT(*) first.
+    """
+
+    source: WindowedStream  # its alias is set, and differs from those of the other sides
+    where: Expression | None  # the conjuncts that concern this side alone
+    predicate: Predicate | None  # what is known of `where`
+    group_by: tuple[Expression, ...]
+    components: tuple[Component, ...]
+
+    @property
+    def alias(self) -> str:
+        return self.source.alias or self.source.stream
+
+    @property
+    def window(self) -> Window:
+        return self.source.window
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Every expression evaluated on the tuples of its stream."""
+        found = [*self.group_by, *(one for component in self.components for one in component.expressions)]
+        if self.where is not None:
+            found.append(self.where)
+        return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """Two columns that must be equal: positions in `group_by` of the parent and of the child.
+
+    NULL equals nothing, unless the pair is `null_safe` (`<=>`).
+    """
+
+    parent: int
+    child: int
+    null_safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How one side, the child, is joined to another, its parent. The links of a join form a tree.
+
+    `residual` is a further condition on pairs of rows, over the columns `__p{i}` and `__c{i}`: grouping column i of
+    the parent and of the child.
+    """
+
+    parent: int
+    child: int
+    kind: JoinKind
+    keys: tuple[KeyPair, ...]
+    residual: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A component of one side, counted as often as its row is matched: sum(a.x), max(a.x), median(a.x).
+
+    `weights` has, for every side, the component that counts its matching rows, which is COUNT(*) unless a FILTER
+    concerns that side; the entry of the carrying side itself is not used.
+    """
+
+    side: int
+    component: int  # among those of the side
+    weights: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product of one component (a sum or a count) of every side, added if `sign` is 1 and subtracted if it is -1."""
+
+    sign: int
+    factors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """A sum over pairs, as a sum of products of sums: sum(a.x * b.y), sum(a.x - b.y), count(*).
+
+    `counted` is how many pairs have a value, for sums that are NULL if none has; None for counts.
+    """
+
+    products: tuple[Product, ...]
+    counted: Product | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Corner:
+    """The lowest or highest value of `left operator right` over pairs; it is found among extrema of both sides.
+
+    `left` and `right` are (side, its MIN component, its MAX component). `weights` is as in `Carried`.
+    """
+
+    operator: str  # +, - or *
+    left: tuple[int, int, int]
+    right: tuple[int, int, int]
+    weights: tuple[int, ...]
+
+
+#: How one component of a join is made from components of its sides.
+Folded = Carried | Summed | Corner
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Several windowed streams, paired by the end of their windows, as one source of a query.
+
+    The first side is the root of the tree of links, which come in an order in which parents are before children. The
+    kind of a link holds for all that hangs on its child. Sides behind a SEMI or ANTI link only decide: their factors
+    are COUNT(*), and count as 1. A side behind a LEFT link that has no match counts as one row, for which COUNT(*)
+    without a condition (component 0) is 1, and every other component is nothing: 0, or NULL.
+    `groups` says, for every grouping column of the query, which side has it and where in its `group_by`.
+    `folded` says how every component of the query (`Query.components`, in order) is made.
+    """
+
+    sides: tuple[Side, ...]
+    links: tuple[Link, ...]
+    groups: tuple[tuple[int, int], ...]
+    folded: tuple[Folded, ...]
+
+    @property
+    def window(self) -> Window:
+        """The windows that answers report on: they end where those of all sides do, and begin with the earliest."""
+        windows = [side.window for side in self.sides]
+        landmark = next((window for window in windows if isinstance(window, LandmarkWindow)), None)
+        if landmark is not None:
+            return landmark
+        longest = max(windows, key=lambda window: window.range_ticks)
+        return TimeWindow(longest.range_ticks, longest.slide_ticks, longest.offset_ticks)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it reads, each once, in the order in which it names them."""
+        return tuple(dict.fromkeys(side.source.stream for side in self.sides))
+
+    @property
+    def relation(self) -> str:
+        """What its qualified expressions are evaluated on, as a name: `orders AS o, clicks AS c`."""
+        return ", ".join(f"{side.source.stream} AS {side.alias}" for side in self.sides)
+
+    def windows_over(self, stream: str) -> tuple[Window, ...]:
+        """The windows through which it reads one stream; none if it does not."""
+        return tuple(side.window for side in self.sides if side.source.stream == stream)
+
+    def __str__(self) -> str:
+        return " ⋈ ".join(str(side.source) for side in self.sides)
+
+
+#: Every class of source has `window`, `streams`, `relation` and `windows_over`.
+Source = WindowedStream | Join

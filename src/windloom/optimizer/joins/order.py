@@ -1,0 +1,212 @@
+"""The order in which joins are worked through, by source E's cost (§5.3): sizes multiply, common values divide.
+
+A pipeline starts with rows of one input and looks up the others, one after the other. Each look-up multiplies the rows
+by those that match: `n·m / max(v, w)` of n rows with v values and m rows with w values, of which `min(v, w)` remain.
+What is put early should therefore shrink the rows, or let them grow little. `probe_cost` is the cost of source E, whose
+inputs are windows of tuples; `elimination_order` is ours, whose inputs are the rows of sides at the end of a window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations, product
+
+from windloom.model.join import Join, JoinKind
+
+#: Up to this many inputs all orders are compared; beyond, those that the heuristic of source E considers.
+MOST_COMPARED = 6
+#: How many inputs the heuristic moves independently of each other; every one multiplies the orders it compares.
+_MOST_MOVED = 2
+
+#: An order of inputs, by number.
+Order = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Rows, and how many different values they have in the column they are joined on."""
+
+    rows: float
+    values: float
+
+    def joined(self, other: Size) -> Size:
+        """The pairs that match, if the fewer values are among the more (source E, φ)."""
+        values = max(self.values, other.values)
+        rows = self.rows * other.rows / values if values else 0.0
+        return Size(rows, min(self.values, other.values))
+
+
+def cheapest_order(count: int, cost: Callable[[Order], float], first: Order, fast: Sequence[int] = ()) -> Order:
+    """The cheapest of all orders of up to 6 inputs; of more, of those near a first one.
+
+    The heuristic takes the first order and those in which the fast inputs are moved up, independently of each other.
+    """
+    if count <= MOST_COMPARED:
+        return min(permutations(range(count)), key=lambda order: (cost(order), order))
+    return min(_moved_up(first, fast[:_MOST_MOVED]), key=lambda order: (cost(order), order))
+
+
+def _moved_up(first: Order, fast: Sequence[int]) -> Iterator[Order]:
+    """All orders in which each of the fast inputs stands where it stood, or higher."""
+    for places in product(*(range(first.index(one) + 1) for one in fast)):
+        order = [one for one in first if one not in fast]
+        for one, place in sorted(zip(fast, places, strict=True), key=lambda pair: pair[1]):
+            order.insert(place, one)
+        yield tuple(order)
+
+
+# ---- source E: windows of tuples ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedWindow:
+    """An input of source E: tuples per unit of time, the length of the window, values of the join attribute in it."""
+
+    rate: float
+    length: float
+    values: float
+
+    @property
+    def size(self) -> Size:
+        return Size(self.rate * self.length, self.values)
+
+
+def probe_cost(windows: Sequence[JoinedWindow], order: Order) -> float:
+    """Comparisons per unit of time if windows are joined on one attribute by nested loops, in a global order.
+
+    A new tuple of any input looks through the windows of all others in that order.
+
+    >>> windows = [JoinedWindow(*one) for one in [(10, 100, 500), (1, 100, 50), (1, 200, 40), (3, 100, 5)]]
+    >>> probe_cost(windows, (0, 1, 2, 3))
+    16000.0
+    """
+    total = 0.0
+    for number in order:
+        found = Size(1.0, windows[number].values)
+        for other in order:
+            if other != number:
+                total += windows[number].rate * found.rows * windows[other].size.rows
+                found = found.joined(windows[other].size)
+    return total
+
+
+def probe_order(windows: Sequence[JoinedWindow]) -> Order:
+    """The global order of least cost; of many inputs, the heuristic's: by selectivity, with fast streams moved up."""
+    mean = sum(one.rate for one in windows) / len(windows)
+    fast = sorted((i for i, one in enumerate(windows) if one.rate > mean), key=lambda i: -windows[i].rate)
+    return cheapest_order(len(windows), lambda order: probe_cost(windows, order), by_selectivity(windows), fast)
+
+
+def by_selectivity(windows: Sequence[JoinedWindow]) -> Order:
+    """Always the input next that gives the fewest pairs with those before it (source E, initial heuristic)."""
+    sizes = [one.size for one in windows]
+    if len(sizes) < 2:
+        return tuple(range(len(sizes)))
+    pairs = [(a, b) for a in range(len(sizes)) for b in range(a + 1, len(sizes))]
+    first, second = min(pairs, key=lambda pair: sizes[pair[0]].joined(sizes[pair[1]]).rows)
+    order, found = [first, second], sizes[first].joined(sizes[second])
+    while len(order) < len(sizes):
+        left = [one for one in range(len(sizes)) if one not in order]
+        following = min(left, key=lambda one: found.joined(sizes[one]).rows)
+        order, found = [*order, following], found.joined(sizes[following])
+    return tuple(order)
+
+
+# ---- ours: the rows of sides at one end -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SideSize:
+    """What a side has at the end of a window: its groups, and how many values they have in what matters.
+
+    `keys` are the values of the keys of its links, by number of the link; `groups` those of the grouping columns that
+    the query reports of it, 1 if it reports none.
+    """
+
+    rows: float
+    keys: Mapping[int, float] = field(default_factory=dict)
+    groups: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """The links of a join in the order in which children are folded into parents, and the rows that are touched."""
+
+    order: Order
+    rows: float
+
+
+def elimination_order(join: Join, sizes: Sequence[SideSize]) -> Elimination:
+    """The order that touches the fewest rows, those of all orders in which a child is complete before it is folded.
+
+    Only the order among the children of one parent matters, so each parent is ordered by itself.
+    """
+    found = _below(join, sizes, 0)
+    return Elimination(found.order, found.touched)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """A side with all that has been folded into it, in which order, and the rows that were touched."""
+
+    size: SideSize
+    order: Order = ()
+    touched: float = 0.0
+
+
+def _below(join: Join, sizes: Sequence[SideSize], side: int) -> _Folded:
+    numbers = [number for number, link in enumerate(join.links) if link.parent == side]
+    children = [_below(join, sizes, join.links[number].child) for number in numbers]
+
+    def fold(order: Order) -> _Folded:
+        found = _Folded(sizes[side])
+        for place in order:
+            found = _fold(join, numbers[place], found, children[place])
+        return found
+
+    if not children:
+        return _Folded(sizes[side])
+    alone = [fold((place,)) for place in range(len(children))]
+    first = tuple(sorted(range(len(children)), key=lambda place: (alone[place].size.rows, place)))
+    mean = sum(one.size.rows for one in children) / len(children)
+    fast = [place for place in first if children[place].size.rows > mean]
+    return fold(cheapest_order(len(children), lambda order: fold(order).touched, first, fast))
+
+
+def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
+    """The child is read, every row of the parent looks up its key, and every row that comes of it is written."""
+    link, own, other = join.links[number], parent.size, child.size
+    keys = Size(own.rows, own.keys.get(number, own.rows)), Size(other.rows, other.keys.get(number, other.rows))
+    matching = min(1.0, keys[1].values / keys[0].values) if keys[0].values else 0.0
+    per_key = _per_key(join, number, other)
+    rows = {
+        JoinKind.INNER: own.rows * matching * per_key,
+        JoinKind.LEFT: own.rows * (matching * per_key + 1.0 - matching),
+        JoinKind.SEMI: own.rows * matching,
+        JoinKind.ANTI: own.rows * (1.0 - matching),
+    }[link.kind]
+    is_kept = link.kind in (JoinKind.INNER, JoinKind.LEFT)
+    left = {one: min(values, rows) for one, values in own.keys.items()}
+    if link.kind in (JoinKind.INNER, JoinKind.SEMI):
+        left[number] = min(keys[0].values, keys[1].values)
+        left.update({one: min(left[one], left[number]) for one in left if _same_key(join, one, number)})
+    size = replace(own, rows=rows, keys=left, groups=own.groups * (other.groups if is_kept else 1.0))
+    touched = parent.touched + child.touched + other.rows + own.rows + rows
+    return _Folded(size, (*parent.order, *child.order, number), touched)
+
+
+def _per_key(join: Join, number: int, child: SideSize) -> float:
+    """The rows of a child for one key, after it has been added up: one for each of the groups that are reported.
+
+    A residual is tested on every row of the child, so then none are added up.
+    """
+    values = child.keys.get(number, child.rows)
+    per_key = child.rows / values if values else 0.0
+    return per_key if join.links[number].residual is not None else min(per_key, child.groups)
+
+
+def _same_key(join: Join, one: int, other: int) -> bool:
+    """Whether two links look up the same columns of one parent."""
+    left, right = join.links[one], join.links[other]
+    return left.parent == right.parent and {k.parent for k in left.keys} == {k.parent for k in right.keys}

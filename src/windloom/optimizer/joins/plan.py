@@ -1,0 +1,46 @@
+"""The plan of one join: where its sides are answered, and how these are folded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.optimizer.joins.order import elimination_order
+from windloom.optimizer.joins.sizes import side_sizes
+from windloom.optimizer.shapes import Types, shape_of
+from windloom.plan.identity import SetIdentity
+from windloom.plan.physical import PartialSet, PlannedComponent, PlannedJoin, Shape, SidePlace
+from windloom.plan.sides import sides_of
+
+
+def plan_join(
+    query: Query,
+    sets: Sequence[PartialSet],
+    streams: Mapping[str, Stream],
+    types: Types,
+    shapes: dict[Shape, int],
+) -> PlannedJoin:
+    assert query.join is not None
+    places = tuple(_place(side, sets) for side in sides_of(query))
+    statistics = [next(one.statistics for one in sets if one.number == place.set) for place in places]
+    shape = replace(shape_of(query, types), time=streams[query.streams[0]].window_type)
+    return PlannedJoin(
+        query,
+        shapes.setdefault(shape, len(shapes)),
+        places,
+        tuple(
+            PlannedComponent(one, None if one.argument is None else types[query.key_of(one.argument)])
+            for one in query.components
+        ),
+        "pairwise",
+        elimination_order(query.join, side_sizes(query.join, statistics)).order,
+    )
+
+
+def _place(side: Query, sets: Sequence[PartialSet]) -> SidePlace:
+    identity = SetIdentity.of_query(side)
+    one = next(one for one in sets if one.identity == identity)
+    tree = next(tree for tree in one.trees if any(planned.name == side.name for planned in tree.queries))
+    return SidePlace(one.number, tree.number, side.name)

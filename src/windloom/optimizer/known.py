@@ -1,0 +1,109 @@
+"""What plans are made with besides queries: constants of the machine, what rounds have shown, and how rounds follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from windloom.model.query import Query
+from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.optimizer.cost.constants import Constants, load_constants
+from windloom.plan.estimates import Estimates, Mean
+from windloom.plan.identity import SetIdentity
+from windloom.plan.physical import Plan
+from windloom.plan.statistics import (
+    ASSUMED,
+    DEFAULT_GROUPS,
+    DEFAULT_RUN_SECONDS,
+    DEFAULT_SELECTIVITY,
+    GIVEN,
+    MOST_SIGNATURES,
+    Ongoing,
+    Origin,
+    Origins,
+    Statistics,
+)
+
+#: Rates and shares below this count as this: nothing that was observed is impossible, and costs are divided by them.
+LEAST = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """`constants` are None for those in force. `ongoing` is None for a batch run, which has one round."""
+
+    constants: Constants | None = None
+    estimates: Estimates = field(default_factory=Estimates)
+    ongoing: Ongoing | None = None
+
+    def in_force(self) -> Constants:
+        return self.constants or load_constants()
+
+
+def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> Statistics:
+    """What is known of the set that answers the queries, all of one identity.
+
+    A given figure takes precedence over an observed one, and that over an assumed one. A given rate is that of the
+    whole stream; of it, a set has the share that its predicate was seen to let through.
+    """
+    identity, estimates = SetIdentity.of_query(queries[0]), known.estimates
+    own, seen = estimates.sets.get(identity), estimates.streams.get(identity.stream)
+    rate, of_rate = _figure(stream.events_per_second, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
+    shown = estimates.selectivity(identity)
+    share, of_share = _figure(None if identity.predicate else 1.0, shown, DEFAULT_SELECTIVITY)
+    counted = estimates.groups(identity)
+    groups, of_groups = _figure(None if identity.grouping else 1.0, counted, DEFAULT_GROUPS)
+    length, of_length = _round(known, None if seen is None else seen.round)
+    share = max(share, LEAST)
+    found = Statistics(
+        max(rate, LEAST) * share,
+        max(groups, 1.0),
+        length,
+        regularity=0.0 if own is None else own.regularity,
+        spread=1.0 if own is None else own.spread,
+        selectivity=share,
+        conditions={} if seen is None else seen.conditions,
+        signatures=MOST_SIGNATURES if seen is None else seen.signatures,
+        is_ongoing=known.ongoing is not None,
+        origins=Origins(of_rate, of_share, of_groups, of_length, ASSUMED if own is None else _origin(own.cells)),
+    )
+    counted_by = queries[0].window.counted_by
+    found = found if counted_by is None else found.of_positions(bool(counted_by))
+    if known.ongoing is None:
+        return found
+    extents = [query.window.extent_ticks or 0 for query in queries]
+    kept = max(max(extents) / TICKS_PER_SECOND, known.ongoing.history_seconds * found.pace)
+    return replace(found, kept_seconds=kept)
+
+
+def with_statistics(plan: Plan, known: Known) -> Plan:
+    """The same plan, its cost to be predicted with what is known now."""
+    sets = tuple(
+        replace(
+            one,
+            statistics=set_statistics(plan.stream(one.stream), [planned.query for planned in one.queries], known),
+        )
+        for one in plan.sets
+    )
+    return replace(plan, sets=sets)
+
+
+def _figure(given: float | None, observed: Mean | None, assumed: float) -> tuple[float, Origin]:
+    if given is not None:
+        return given, GIVEN
+    if observed is not None and observed.rounds > 0:
+        return observed.value, _origin(observed)
+    return assumed, ASSUMED
+
+
+def _round(known: Known, observed: Mean | None) -> tuple[float, Origin]:
+    if observed is not None:
+        return observed.value, _origin(observed)
+    if known.ongoing is not None:
+        return known.ongoing.round_seconds, known.ongoing.origin
+    return DEFAULT_RUN_SECONDS, ASSUMED
+
+
+def _origin(observed: Mean) -> Origin:
+    return Origin("observed", observed.rounds, observed.trend)

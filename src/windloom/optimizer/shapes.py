@@ -1,0 +1,35 @@
+"""Shapes: the names and types of the columns that a query answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from windloom.model.expression import Expression, ExpressionKey
+from windloom.model.query import Query
+from windloom.model.types import DataType
+from windloom.plan.physical import Shape
+
+#: Type of every expression that the queries evaluate on tuples.
+Types = Mapping[ExpressionKey, DataType]
+
+
+def shape_of(query: Query, types: Types) -> Shape:
+    """The columns of a query; what is plain goes to the answer as the step writes it."""
+    group_types = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
+    results = [
+        one.result_type(None if one.argument is None else types[query.key_of(one.argument)]) for one in query.aggregates
+    ]
+    names = [grouping.name for grouping in query.group_by]
+    if query.is_plain:
+        return Shape(
+            tuple(zip(names, group_types, strict=True)),
+            tuple((output.name, results[output.aggregate]) for output in query.outputs if output.aggregate is not None),
+        )
+    select = [(name, Expression.of_placeholder(f"__g{i}")) for i, name in enumerate(names)]
+    select += [(one.name, one.expression or Expression.of_placeholder(f"__a{one.aggregate}")) for one in query.outputs]
+    return Shape(
+        tuple((f"__g{i}", one) for i, one in enumerate(group_types)),
+        tuple((f"__a{i}", one) for i, one in enumerate(results)),
+        tuple(select),
+        query.having,
+    )

@@ -1,0 +1,80 @@
+"""Estimates: what rounds have shown of streams and sets, as figures that plans are made with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from windloom.plan.identity import SetIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """An estimate from `rounds` rounds; `trend` is the share by which it changes per round, 0 where that is unsure."""
+
+    value: float
+    rounds: int
+    trend: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEstimate:
+    """`rate` is of tuples per second of event time, `round` the seconds of event time that pass per round.
+
+    `conditions` are, by SQL, the shares of tuples that satisfy a condition.
+    """
+
+    rate: Mean
+    round: Mean | None
+    conditions: Mapping[str, float] = field(default_factory=dict)
+    signatures: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SetEstimate:
+    """`selectivity` is the share of its stream's tuples that a set wants, `cells` are made per slice.
+
+    Of `regularity` and `spread`, see `Statistics`.
+    """
+
+    selectivity: Mean
+    groups: Mean
+    cells: Mean
+    regularity: float = 0.0
+    spread: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What rounds have shown so far; nothing of streams and sets of which no round has seen a tuple."""
+
+    streams: Mapping[str, StreamEstimate] = field(default_factory=dict)
+    sets: Mapping[SetIdentity, SetEstimate] = field(default_factory=dict)
+
+    def before(self, earlier: Estimates) -> Estimates:
+        """These, and what else was shown earlier."""
+        return Estimates({**earlier.streams, **self.streams}, {**earlier.sets, **self.sets})
+
+    def without_rounds(self) -> Estimates:
+        """The same, where rounds will be of another length: what a batch run shows to a stream."""
+        return replace(self, streams={name: replace(one, round=None) for name, one in self.streams.items()})
+
+    def selectivity(self, identity: SetIdentity) -> Mean | None:
+        """The share of its stream's tuples that a set wants, as it or another set with the same predicate has shown."""
+        own, stream = self.sets.get(identity), self.streams.get(identity.stream)
+        if own is not None:
+            return own.selectivity
+        share = None if stream is None else stream.conditions.get(identity.predicate)
+        return None if stream is None or share is None else Mean(share, stream.rate.rounds)
+
+    def groups(self, identity: SetIdentity) -> Mean | None:
+        """The groups of a set, or else those that sets of the same stream and grouping have with other predicates."""
+        own = self.sets.get(identity)
+        if own is not None:
+            return own.groups
+        like = [
+            one.groups
+            for other, one in self.sets.items()
+            if (other.stream, other.grouping) == (identity.stream, identity.grouping)
+        ]
+        return max(like, key=lambda figure: figure.value, default=None)

@@ -1,0 +1,186 @@
+"""The memory of rounds: estimates are decayed means of what the last rounds observed (source B, section 4.3).
+
+A round that is r rounds old weighs e^(−a·r), and one that is d rounds old nothing. Rates are ratios: tuples by seconds,
+both weighed, so that with rounds of equal length a rate is the mean of the rounds' rates. A round in which much more
+time passes than tuples usually lie apart (a backlog, or history) counts as one of four times that span: it is no
+measure of what comes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
+from windloom.plan.identity import SetIdentity
+from windloom.plan.observed import RoundObserved, SetRound, StreamRound
+
+#: The number of rounds that estimates are made of (d), and how fast older ones count less (a).
+ROUNDS, DECAY = 16, 0.25
+#: Rounds longer than this many times the usual span of tuples count as that long.
+LONGEST = 4.0
+#: A trend is certain if it is this many times its standard error, over at least so many rounds.
+CERTAIN, LEAST_ROUNDS = 3.0, 4
+
+
+class Memory:
+    """What the last rounds observed, by stream and set. Sets that the last round did not have are forgotten."""
+
+    def __init__(self, rounds: int = ROUNDS, decay: float = DECAY) -> None:
+        self.rounds, self.decay = rounds, decay
+        self._weights = [math.exp(-decay * age) for age in range(rounds)]
+        # Newest first; never changed in place, so that another thread may read while a round ends.
+        self._streams: Mapping[str, tuple[StreamRound, ...]] = {}
+        self._sets: Mapping[SetIdentity, tuple[tuple[SetRound, StreamRound], ...]] = {}
+
+    def add(self, seen: RoundObserved) -> None:
+        """A round is over. A stream that brought nothing keeps what it showed before."""
+        streams = dict(self._streams)
+        for name, one in seen.streams.items():
+            if one.tuples:
+                streams[name] = (one, *streams.get(name, ()))[: self.rounds]
+        sets = {}
+        for identity, each in seen.sets.items():
+            before, beside = self._sets.get(identity, ()), seen.streams.get(identity.stream)
+            if beside is not None and beside.tuples:
+                before = ((each, beside), *before)[: self.rounds]
+            if before:
+                sets[identity] = before
+        self._streams, self._sets = streams, sets
+
+    def estimates(self, *, trends: bool = False) -> Estimates:
+        """What is to be expected of the next round; `trends` take longer to find than the rest."""
+        streams = {name: self._stream(held, trends) for name, held in self._streams.items()}
+        sets = {identity: self._set(held, trends) for identity, held in self._sets.items()}
+        return Estimates(
+            {name: one for name, one in streams.items() if one is not None},
+            {identity: one for identity, one in sets.items() if one is not None},
+        )
+
+    def rate_of(self, stream: str) -> float | None:
+        """The estimated rate of one stream."""
+        held = self._streams.get(stream, ())
+        weights = self._counting(held)
+        seconds = _weighed(weights, [one.seconds for one in held])
+        return _weighed(weights, [one.tuples for one in held]) / seconds if seconds > 0 else None
+
+    def _counting(self, held: Sequence[StreamRound]) -> list[float]:
+        """The weight of each round, newest first."""
+        longest = LONGEST * median(one.span for one in held) if held else 0.0
+        capped = (min(1.0, longest / one.seconds) if one.seconds > 0 else 1.0 for one in held)
+        return [weight * part for weight, part in zip(self._weights, capped, strict=False)]
+
+    def _stream(self, held: Sequence[StreamRound], trends: bool) -> StreamEstimate | None:
+        weights = self._counting(held)
+        seconds = _weighed(weights, [one.seconds for one in held])
+        tuples = _weighed(weights, [one.tuples for one in held])
+        if seconds <= 0:
+            return None
+        lengths = [one.seconds for one in held if one.seconds > 0]
+        length = math.exp(
+            _weighed(self._weights, [math.log(one) for one in lengths]) / sum(self._weights[: len(lengths)])
+        )
+        conditions = {sql for one in held for sql in one.conditions}
+        trend = self._trend([one.tuples / one.seconds for one in held if one.seconds > 0]) if trends else 0.0
+        return StreamEstimate(
+            Mean(tuples / seconds, len(held), trend),
+            Mean(length, len(lengths), self._trend(lengths) if trends else 0.0),
+            {sql: self._share(sql, held, weights) for sql in sorted(conditions)},
+            _weighed(self._weights, [one.signatures for one in held]) / sum(self._weights[: len(held)]),
+        )
+
+    @staticmethod
+    def _share(sql: str, held: Sequence[StreamRound], weights: Sequence[float]) -> float:
+        """Of tuples that satisfy a condition, over the rounds in which it was tested."""
+        tested = [
+            (one.conditions[sql], one.tuples, w) for one, w in zip(held, weights, strict=True) if sql in one.conditions
+        ]
+        total = sum(tuples * weight for _, tuples, weight in tested)
+        return sum(count * weight for count, _, weight in tested) / total if total > 0 else 0.0
+
+    def _set(self, held: Sequence[tuple[SetRound, StreamRound]], trends: bool) -> SetEstimate | None:
+        own, streams = [one for one, _ in held], [beside for _, beside in held]
+        weights = self._counting(streams)
+        came = _weighed(weights, [one.tuples for one in streams])
+        if came <= 0:
+            return None
+        tuples = _weighed(weights, [one.tuples for one in own])
+        cells = _weighed(weights, [one.cells for one in own])
+        # The edges of rounds cut cells too: a round of n slices has parts of n + 1.
+        slices = _weighed(weights, [one.slices + 1.0 for one in own])
+        there = [float(one.groups) for one in own if one.groups]
+        groups = _weighed(self._weights, there) / sum(self._weights[: len(there)]) if there else 0.0
+        shares = [min(1.0, one.tuples / beside.tuples) for one, beside in held]
+        regularity = regularity_of(tuples, cells, groups * slices)
+        return SetEstimate(
+            Mean(min(1.0, tuples / came), len(held), self._trend(shares) if trends else 0.0),
+            Mean(groups, len(there), self._trend(there) if trends else 0.0),
+            Mean(cells / slices, len(held)),
+            regularity,
+            1.0 if regularity > 0 else spread_of(tuples, cells, groups, slices),
+        )
+
+    def _trend(self, values: Sequence[float]) -> float:
+        """The slope of the logarithm over rounds, by weighed least squares, as a share per round."""
+        if len(values) < LEAST_ROUNDS or min(values) <= 0:
+            return 0.0
+        weights, logs = self._weights[: len(values)], [math.log(value) for value in values]
+        total = sum(weights)
+        ages = [-float(age) for age in range(len(values))]
+        mid, level = _weighed(weights, ages) / total, _weighed(weights, logs) / total
+        across = sum(w * (age - mid) ** 2 for w, age in zip(weights, ages, strict=True))
+        slope = sum(w * (age - mid) * (log - level) for w, age, log in zip(weights, ages, logs, strict=True)) / across
+        left = [log - level - slope * (age - mid) for age, log in zip(ages, logs, strict=True)]
+        noise = (
+            sum(w * one * one for w, one in zip(weights, left, strict=True)) / total * len(values) / (len(values) - 2)
+        )
+        error = math.sqrt(noise * sum(w * w * (age - mid) ** 2 for w, age in zip(weights, ages, strict=True))) / across
+        return math.expm1(slope) if abs(slope) > CERTAIN * error else 0.0
+
+
+def regularity_of(tuples: float, cells: float, slices: float) -> float:
+    """How evenly tuples come, judged by how many of the slices (of all groups) held one.
+
+    >>> [round(regularity_of(1000, cells, 1000), 2) for cells in (632, 1000)]
+    [0.0, 1.0]
+    """
+    if slices <= 0:
+        return 0.0
+    mean = tuples / slices
+    by_chance, most = -math.expm1(-mean), min(1.0, mean)
+    if most - by_chance < 0.01:  # in either case, nearly all slices are full or nearly all tuples are alone
+        return 0.0
+    return min(1.0, max(0.0, (cells / slices - by_chance) / (most - by_chance)))
+
+
+def spread_of(tuples: float, cells: float, groups: float, slices: float) -> float:
+    """The share of the groups over which as many tuples, spread at random, would make as many cells.
+
+    >>> round(spread_of(1000, 100 * (1 - math.exp(-10)), 100, 1), 3), round(spread_of(1000, 50, 100, 1), 3)
+    (1.0, 0.5)
+    """
+    if min(tuples, cells, groups, slices) <= 0:
+        return 1.0
+    held, mean = cells / slices, tuples / slices
+    low, high = min(held, groups), groups
+    if held >= -high * math.expm1(-mean / high) * (1 - 1e-9):
+        return 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        if -middle * math.expm1(-mean / middle) < held:
+            low = middle
+        else:
+            high = middle
+    return high / groups
+
+
+def _weighed(weights: Sequence[float], values: Sequence[float]) -> float:
+    return sum(weight * value for weight, value in zip(weights, values, strict=False))
+
+
+def estimates_of(seen: RoundObserved) -> Estimates:
+    """What one round shows by itself."""
+    memory = Memory(rounds=1)
+    memory.add(seen)
+    return memory.estimates()

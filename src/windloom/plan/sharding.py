@@ -1,0 +1,132 @@
+"""By which columns the groups of a set are divided into shards, so that the sides of a join meet in one shard.
+
+A set is divided by all its grouping columns, unless joins read it: then by the join keys that all sides of these joins
+have in common. Rows of such a join that belong to one group of the answer may come from several shards, unless the keys
+are among its grouping columns; what shards have folded is then merged. Where joins have no key in common, their sets
+stay in one shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from windloom.model.join import Join, JoinKind
+from windloom.plan.physical import Plan, PlannedJoin
+
+#: Places of grouping columns, by number of the set.
+Columns = Mapping[int, tuple[int, ...]]
+
+#: A column of a side: its number, and the place among the grouping columns of the side.
+_Place = tuple[int, int]
+
+#: Places of grouping columns for every set of a join, as pairs.
+_Option = tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """`columns` are those of sets that joins read; other sets are divided by all of theirs. None: by nothing.
+
+    `divided` are the joins, by their place in the plan, whose answers have to be merged.
+    """
+
+    columns: Columns
+    divided: frozenset[int]
+
+    def of(self, number: int) -> tuple[int, ...] | None:
+        """The places of the grouping columns that decide the shard of a group of a set; None: all of them."""
+        return self.columns.get(number)
+
+
+def sharding_of(plan: Plan) -> Sharding:
+    columns: dict[int, tuple[int, ...]] = {}
+    divided: set[int] = set()
+    for together in _connected(plan.joins):
+        found = _agreed([plan.joins[number] for number in together], plan)
+        for number in together:
+            join = plan.joins[number]
+            if found is None:
+                columns.update({place.set: () for place in join.sides})
+                continue
+            columns.update({place.set: found[place.set] for place in join.sides})
+            if not _is_whole(plan, join, columns):
+                divided.add(number)
+    return Sharding(columns, frozenset(divided))
+
+
+def key_classes(join: Join) -> list[frozenset[_Place]]:
+    """Columns of sides that are equal wherever rows match."""
+    classes: list[set[_Place]] = []
+    for link in join.links:
+        for pair in link.keys:
+            both = {(link.parent, pair.parent), (link.child, pair.child)}
+            met = [one for one in classes if one & both]
+            classes = [one for one in classes if not one & both] + [both.union(*met)]
+    return [frozenset(one) for one in classes]
+
+
+def _connected(joins: Sequence[PlannedJoin]) -> list[list[int]]:
+    """Joins, by their place, that share sets with each other."""
+    groups: list[tuple[set[int], list[int]]] = []
+    for number, join in enumerate(joins):
+        own = {place.set for place in join.sides}
+        met = [group for group in groups if group[0] & own]
+        groups = [group for group in groups if not group[0] & own]
+        groups.append((own.union(*(sets for sets, _ in met)), [*(one for _, held in met for one in held), number]))
+    return [sorted(numbers) for _, numbers in groups]
+
+
+def _agreed(joins: Sequence[PlannedJoin], plan: Plan) -> Columns | None:
+    """Columns for all sets of these joins under which the sides of each of them meet; None if there are none."""
+    options = list(dict.fromkeys(tuple(_options(join, plan)) for join in joins))
+
+    def search(chosen: dict[int, tuple[int, ...]], left: Sequence[tuple[_Option, ...]]) -> Columns | None:
+        if not left:
+            return chosen
+        for option in left[0]:
+            if all(chosen.get(number, places) == places for number, places in option):
+                found = search(chosen | dict(option), left[1:])
+                if found is not None:
+                    return found
+        return None
+
+    return search({}, options)
+
+
+def _options(join: PlannedJoin, plan: Plan) -> Iterator[_Option]:
+    """Ways to divide the sets of one join so that its sides meet: by all keys of all sides, then by each alone."""
+    every = range(len(join.sides))
+    common = [one for one in key_classes(join.join) if {side for side, _ in one} == set(every)]
+    common.sort(key=lambda one: sorted(one))
+    for classes in [common, *([one] for one in common)] if len(common) > 1 else [common]:
+        found: dict[int, tuple[int, ...]] = {}
+        for side in every:
+            member = plan.side(join.sides[side])[2]
+            # A side may have a key twice; either of the columns is equal to those of other sides.
+            places = tuple(min(place for each, place in one if each == side) for one in classes)
+            columns = tuple(member.group_positions[place] for place in places)
+            if found.setdefault(join.sides[side].set, columns) != columns:
+                break  # a join of a set with itself on different columns
+        else:
+            if classes:
+                yield tuple(sorted(found.items()))
+
+
+def _is_whole(plan: Plan, join: PlannedJoin, columns: Columns) -> bool:
+    """Whether a group of the answer is in one shard: its grouping columns tell those by which shards differ."""
+    if not columns[join.sides[0].set]:
+        return True
+    paired = {0}
+    for link in join.join.links:
+        if link.kind is JoinKind.INNER and link.parent in paired:
+            paired.add(link.child)
+    told = {place for place in join.join.groups if place[0] in paired}
+    member = plan.side(join.sides[0])[2]
+    classes = key_classes(join.join)
+    for column in columns[join.sides[0].set]:
+        own = {(0, place) for place, position in enumerate(member.group_positions) if position == column}
+        same = own.union(*(one for one in classes if one & own))
+        if not same & told:
+            return False
+    return True

@@ -1,0 +1,52 @@
+"""The sides of joins as hidden plain queries, which sets and trees treat like any other query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from windloom.model.join import Side
+from windloom.model.query import Grouping, Query
+
+
+def side_query(query: Query, side: Side) -> Query:
+    """The hidden query of one side of a join query.
+
+    Its name tells what it is, so joins that ask the same of a stream have the same side. A side whose windows grow
+    from a landmark is of one join only: where its landmark is depends on when the join was added.
+    """
+    grouped = ", ".join(expression.sql for expression in side.group_by)
+    parts = [f"{side.source.stream} {side.window}"]
+    parts += [f"WHERE {side.where.sql}"] if side.where is not None else []
+    parts += [f"GROUP BY {grouped}", f"closed with {', '.join(query.streams)}"]
+    parts += [f"for {query.name}"] if side.window.extent_ticks is None else []
+    return Query(
+        f"⋈ {' '.join(parts)}",
+        replace(side.source, alias=None),
+        side.where,
+        tuple(Grouping(expression.sql, expression) for expression in side.group_by),
+        aggregates=(),
+        outputs=(),
+        having=None,
+        text=f"side of a join: {' '.join(parts)}",
+        predicate=side.predicate,
+        keeps=side.components,
+        closes_with=query.streams,
+    )
+
+
+def sides_of(query: Query) -> tuple[Query, ...]:
+    """The hidden queries of a join query, in the order of its sides; none of other queries."""
+    return () if query.join is None else tuple(side_query(query, side) for side in query.join.sides)
+
+
+def with_sides(queries: Iterable[Query]) -> list[Query]:
+    """Queries of one stream each: the plain ones, and for joins their sides, each once with all that joins need."""
+    found: dict[str, Query] = {}
+    for query in queries:
+        for one in sides_of(query) or (query,):
+            known = found.get(one.name)
+            if known is not None:
+                one = replace(known, keeps=tuple(dict.fromkeys(known.keeps + one.keeps)))
+            found[one.name] = one
+    return list(found.values())

@@ -1,0 +1,39 @@
+"""A block: rows of one shape as an Arrow table, the unit in which answers are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.kernels.cells.lanes import spread_groups
+from windloom.kernels.compiling.memory import new_array
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of one shape: `table` has `window_start`, `window_end`, grouping columns, answer columns.
+
+    Rows `bounds[i] : bounds[i + 1]` belong to `queries[i]`.
+    """
+
+    shape: int
+    queries: tuple[str, ...]
+    bounds: NDArray[np.int64]
+    table: pa.Table
+
+
+def group_column(keys: pa.Array, lane_bounds: NDArray[np.int64]) -> pa.DictionaryArray:
+    """The grouping column as codes into its distinct values, so that no value is copied for every row."""
+    encoded = keys.dictionary_encode()
+    indices = encoded.indices
+    codes = new_array(int(lane_bounds[-1]), np.int32)
+    spread_groups(indices.fill_null(0).to_numpy(zero_copy_only=False), lane_bounds, codes)
+    mask = None
+    if indices.null_count:
+        mask = np.empty(len(codes), np.bool_)
+        spread_groups(np.asarray(indices.is_null(), np.bool_), lane_bounds, mask)
+    # The codes come from the encoding itself; checking their bounds would cost more than writing them.
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), encoded.dictionary, safe=False)

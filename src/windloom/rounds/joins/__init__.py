@@ -1,0 +1,6 @@
+"""Folds of joins: what the sides of a join answer, matched by key and end, multiplied and added up; pure."""
+
+from windloom.rounds.joins.fold import fold_sides
+from windloom.rounds.joins.rows import FoldedRows, FoldTypes, Refused, SideRows
+
+__all__ = ["FoldTypes", "FoldedRows", "Refused", "SideRows", "fold_sides"]

@@ -1,0 +1,150 @@
+"""The answers of joins: sides are answered for a stretch of ends at a time, folded, and lowered to blocks.
+
+Joins that ask the same sides for the same windows are answered together, so that a side is answered once for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from windloom.model.types import DataType
+from windloom.plan.physical import Plan, PlannedComponent, PlannedJoin
+from windloom.rounds.block import Block
+from windloom.rounds.cells import Cells, merge_all
+from windloom.rounds.joins.divided import as_cells
+from windloom.rounds.joins.fold import fold_sides
+from windloom.rounds.joins.lowering import Lowering
+from windloom.rounds.joins.rows import FoldedRows, FoldTypes, SideRows
+from windloom.rounds.joins.sides import Ends, HeldTrees, side_rows
+from windloom.rounds.tree_cells import TreeCells
+from windloom.rounds.windows.life import Landmark
+
+#: The rows of all sides together that a stretch of ends aims at.
+SIDE_ROWS = 1 << 21
+#: The most ends of one stretch.
+MOST_ENDS = 1 << 12
+
+#: `(after, until]` for the ends of windows.
+Interval = tuple[int, int]
+
+
+def join_makers(
+    plan: Plan,
+    cells: Mapping[int, Cells],
+    interval: Callable[[PlannedJoin], Interval],
+    landmarks: Mapping[str, Landmark],
+    without: Collection[int] = (),
+) -> list[Callable[[], Iterator[Block]]]:
+    """Makers of blocks, each for all joins that ask the same sides for the same windows."""
+    held = HeldTrees(plan, cells)
+    together: dict[object, list[PlannedJoin]] = {}
+    for number, join in enumerate(plan.joins):
+        if number in without:
+            continue
+        together.setdefault((join.sides, interval(join)), []).append(join)
+    return [_Family(plan, held, joins, interval(joins[0]), landmarks).blocks for joins in together.values()]
+
+
+def join_folds(
+    plan: Plan,
+    cells: Mapping[int, Cells],
+    interval: Callable[[PlannedJoin], Interval],
+    landmarks: Mapping[str, Landmark],
+    divided: Collection[int],
+) -> dict[int, Cells]:
+    """What a shard has folded of joins whose answers are divided among shards, by their place in the plan."""
+    held = HeldTrees(plan, cells)
+    found: dict[int, Cells] = {}
+    for number in sorted(divided):
+        join = plan.joins[number]
+        parts = []
+        for folded, ends, lowering in _Family(plan, held, [join], interval(join), landmarks).folded():
+            lowering.refuse_first(folded, ends.ticks(folded.ends))
+            parts.append(as_cells(folded, ends))
+        if parts:
+            found[number] = merge_all(parts)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Joins with the same sides, which report windows that end in the same interval."""
+
+    plan: Plan
+    held: HeldTrees
+    joins: Sequence[PlannedJoin]
+    interval: Interval
+    landmarks: Mapping[str, Landmark]
+
+    def blocks(self) -> Iterator[Block]:
+        for folded, ends, lowering in self.folded():
+            yield lowering.block(folded, ends.ticks(folded.ends))
+
+    def folded(self) -> Iterator[tuple[FoldedRows, Ends, Lowering]]:
+        """The rows of every join for every stretch of ends, where there are any."""
+        trees = [self.held.of(place) for place in self.joins[0].sides]
+        lowered = [(join, _types(join, trees), Lowering(self.plan, join, self.landmarks)) for join in self.joins]
+        for ends in self._stretches(trees):
+            known: dict[object, SideRows] = {}
+            for join, types, lowering in lowered:
+                rows = [self._side(join, number, tree, ends, known) for number, tree in enumerate(trees)]
+                folded = fold_sides(join.join, types, rows, ends.count, join.order, join.fold)
+                if len(folded.ends):
+                    yield folded, ends, lowering
+
+    def _side(
+        self, join: PlannedJoin, number: int, tree: TreeCells, ends: Ends, known: dict[object, SideRows]
+    ) -> SideRows:
+        side, place = join.join.sides[number], join.sides[number]
+        key = (place, side.components)
+        if key not in known:
+            known[key] = side_rows(tree, self.plan.side(place)[2], side, ends, self.landmarks)
+        return known[key]
+
+    def _stretches(self, trees: Sequence[TreeCells]) -> Iterator[Ends]:
+        """The ends to answer at, without long stretches in which the first side, on which all hang, has no tuple."""
+        first, (after, until) = self.joins[0].join.sides[0].window, self.interval
+        starts = np.unique(trees[0].cells.starts)
+        if not len(starts):
+            return
+        slide, landmark = first.slide_ticks, self.landmarks.get(self.joins[0].sides[0].name)
+        if landmark is None:
+            until = min(until, int(starts[-1]) + first.range_ticks)
+        else:
+            after, until = max(after, landmark.start), min(until, landmark.until)
+        most = self._ends_at_once(trees, max(1, (until - max(after, int(starts[0]))) // slide + 1))
+        while after < until:
+            if landmark is None:
+                # The first cell that some window which ends later covers: no window ends before it.
+                place = int(np.searchsorted(starts, after - first.range_ticks + 1))
+                if place == len(starts):
+                    return
+                after = max(after, int(starts[place]))
+            end = after + slide - (after - first.offset_ticks - first.range_ticks) % slide
+            count = min(most, (until - end) // slide + 1)
+            if count <= 0:
+                return
+            yield Ends(end, slide, count)
+            after = end + (count - 1) * slide
+
+    def _ends_at_once(self, trees: Sequence[TreeCells], every: int) -> int:
+        """So many that the sides have about `SIDE_ROWS` rows, if cells are spread evenly over `every` end."""
+        rows = 0.0
+        for side, tree in zip(self.joins[0].join.sides, trees, strict=True):
+            found = len(tree.cells) * (side.window.overlap + 1) / every
+            rows += tree.cells.groups if side.window.extent_ticks is None else min(tree.cells.groups, found)
+        return int(max(1, min(MOST_ENDS, SIDE_ROWS / max(1.0, rows))))
+
+
+def _types(join: PlannedJoin, trees: Sequence[TreeCells]) -> FoldTypes:
+    sides: list[tuple[PlannedComponent, ...]] = []
+    groups: list[tuple[DataType, ...]] = []
+    for side, tree in zip(join.join.sides, trees, strict=True):
+        components = {planned.component: planned for planned in tree.one.components}
+        kinds = dict(zip(tree.one.group_by, tree.one.group_types, strict=True))
+        sides.append(tuple(components[component] for component in side.components))
+        groups.append(tuple(kinds[expression] for expression in side.group_by))
+    return FoldTypes(tuple(sides), join.components, tuple(groups))

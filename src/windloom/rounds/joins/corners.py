@@ -1,0 +1,139 @@
+"""Extrema of a sum, difference or product of two sides, where the two sides meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import as_array
+from windloom.aggregates.planned import PlannedComponent
+from windloom.aggregates.ranks import keys_of
+from windloom.kernels.families.algebra import LOWEST, AddInt, MaxInt
+from windloom.kernels.families.float_keys import float_keys, float_values
+from windloom.kernels.folds.corners import PLUS, TIMES, exact_corners, float_corners, negate
+from windloom.kernels.folds.matching import Stretches
+from windloom.kernels.folds.wide import Wide, scaled, widened, within, zero_wide
+from windloom.model.types import TypeKind
+from windloom.rounds.joins.decimals import decimals_of, wide_of
+from windloom.rounds.joins.held import Flags, Held, HeldExtreme, HeldValue, flags_or_none
+from windloom.rounds.joins.partner import Partner
+from windloom.rounds.joins.terms import Extreme, Parts, Terms, corner_terms, restricted
+
+_ALL_KNOWN = np.zeros(0, np.bool_)
+Keys = NDArray[np.int64]
+#: A side of an extreme: the number of the side, its MIN and its MAX.
+End = tuple[int, int, int]
+#: Columns of numbers, as the kernels take them: the lowest, the highest, and for floats what is known of NaN.
+Numbers = tuple[Any, ...]
+
+
+class CornerFold:
+    """An extreme whose left end is one partner's and whose right end is the other's."""
+
+    def __init__(self, term: Extreme, terms: Terms, left: Partner, right: Partner, rows: int) -> None:
+        self.term, self.left, self.right = term, left, right
+        self.is_float = term.kind.kind is TypeKind.FLOAT
+        make = _float_end if self.is_float else _exact_end
+        ends = [make(term, terms, partner, end) for partner, end in ((left, term.left), (right, term.right))]
+        self.numbers, self.known = [numbers for numbers, _ in ends], [known for _, known in ends]
+        if term.operator == "-":
+            self.numbers[1] = _negated(self.numbers[1])
+        self.operator = TIMES if term.operator == "*" else PLUS
+        self.found, self.unclear = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
+        self.best = np.zeros(rows) if self.is_float else zero_wide(rows)
+
+    def add(self, stretches: Stretches) -> None:
+        rows = (self.left.rows(stretches), self.right.rows(stretches), stretches.out, stretches.length)
+        ends = (
+            *(*self.numbers[0], self.left.last, self.known[0]),
+            *(*self.numbers[1], self.right.last, self.known[1]),
+        )
+        if self.is_float:
+            float_corners(*rows, *ends, self.operator, self.term.lowest, self.found, self.unclear, self.best)
+        else:
+            exact_corners(*rows, *ends, self.operator, self.term.lowest, self.found, self.best)
+
+    def done(self) -> Held:
+        keys, dictionary, fits = self._keys()
+        keys = np.where(self.found, ~keys if self.term.lowest else keys, LOWEST)
+        if isinstance(self.best, np.ndarray) and not self.term.lowest:
+            self.unclear &= ~np.isnan(self.best)  # nothing is above NaN, whatever else there is
+        refused = self.found & (self.unclear | ~fits)
+        known = flags_or_none(self.found)
+        return HeldExtreme(MaxInt(keys), dictionary, known, refused if refused.any() else None)
+
+    def _keys(self) -> tuple[Keys, pa.Array | None, Flags]:
+        """Keys as MIN and MAX keep them, and which values fit their type."""
+        kind, best = self.term.kind, self.best
+        if not isinstance(best, Wide):
+            return float_keys(best), None, np.ones(len(best), np.bool_)
+        if kind.kind is TypeKind.DECIMAL:
+            fits = within(best, 10**kind.precision)
+            keys, dictionary = keys_of(decimals_of(best, kind, fits & self.found))
+            return keys, dictionary, fits
+        limit = 1 << (kind.bits - 1)
+        fits = within(best, limit) | ((best.high == -1) & (best.low == np.uint64(2**64 - limit)))
+        return best.low.view(np.int64).copy(), None, fits
+
+
+def _known_rows(known: Held) -> Flags:
+    assert known is None or isinstance(known, np.ndarray)
+    return _ALL_KNOWN if known is None else known
+
+
+def _keys_at(
+    terms: Terms, partner: Partner, end: End, weights: Parts
+) -> tuple[list[HeldValue], list[PlannedComponent], Flags]:
+    low, high, known = corner_terms(end, restricted(weights, partner.sides))
+    held = [partner.held(one) for one in (low, high)]
+    assert all(isinstance(one, HeldValue) for one in held)
+    planned = [terms.types.sides[end[0]][component] for component in end[1:]]
+    return held, planned, _known_rows(partner.held(known))  # type: ignore[return-value]
+
+
+def _plain_keys(held: HeldValue, known: Flags, *, lowest: bool) -> Keys:
+    """Keys in the order of values, with 0 where there is none."""
+    keys: Keys = ~held.columns.value if lowest else held.columns.value
+    return np.where(known, keys, 0) if len(known) else keys
+
+
+def _exact_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple[Numbers, Flags]:
+    """The lowest and highest integers, at the scale of the result, and where there are any."""
+    held, planned, known = _keys_at(terms, partner, end, term.weights)
+    found = []
+    for one, component, lowest in zip(held, planned, (True, False), strict=True):
+        assert component.argument_type is not None
+        keys, scale = _plain_keys(one, known, lowest=lowest), component.argument_type.scale
+        numbers = widened(AddInt(keys)) if one.dictionary is None else wide_of(one.dictionary, keys)
+        found.append(numbers if term.operator == "*" else scaled(numbers, term.kind.scale - scale))
+    return tuple(found), known
+
+
+def _float_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple[Numbers, Flags]:
+    """The lowest and highest doubles, whether some or all are NaN, and where there are any."""
+    held, planned, known = _keys_at(terms, partner, end, term.weights)
+    low, high = (
+        _doubles(one, component, _plain_keys(one, known, lowest=lowest))
+        for one, component, lowest in zip(held, planned, (True, False), strict=True)
+    )
+    return (low, high, np.isnan(high).astype(np.uint8) + np.isnan(low)), known
+
+
+def _doubles(held: HeldValue, planned: PlannedComponent, keys: Keys) -> NDArray[np.float64]:
+    kind = planned.argument_type
+    if kind is not None and kind.kind is TypeKind.FLOAT:
+        return float_values(keys)
+    if held.dictionary is None:
+        return keys.astype(np.float64)
+    values = as_array(held.dictionary).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    found: NDArray[np.float64] = values[keys] if len(values) else np.zeros(len(keys))
+    return found
+
+
+def _negated(numbers: Numbers) -> Numbers:
+    """The extrema of -b, from those of b."""
+    low, high, *nan = numbers
+    return (negate(high), negate(low)) if isinstance(low, Wide) else (-high, -low, *nan)

@@ -1,0 +1,54 @@
+"""Joins that shards have folded in parts: their rows as cells, which are merged before they are lowered.
+
+A cell is one row: its group is that of the answer, and it starts where the window of the row ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
+from windloom.aggregates.listed import Listed
+from windloom.kernels.families.algebra import AddInt
+from windloom.plan.physical import Plan
+from windloom.rounds.block import Block
+from windloom.rounds.cells import Cells, merge_all
+from windloom.rounds.joins.lowering import Lowering
+from windloom.rounds.joins.rows import FoldedRows
+from windloom.rounds.joins.sides import Ends
+from windloom.rounds.windows.life import Landmark
+
+
+def as_cells(folded: FoldedRows, ends: Ends) -> Cells:
+    """The rows of a join as cells that can be merged with those of other shards."""
+    lifted = tuple(_lifted(one) for one in folded.combined)
+    return Cells(list(folded.groups), folded.bounds, ends.ticks(folded.ends), lifted)
+
+
+def blocks_of(plan: Plan, folds: Mapping[int, Sequence[Cells]], landmarks: Mapping[str, Landmark]) -> list[Block]:
+    """The answers of joins, by their place in the plan, from what shards have folded."""
+    found = []
+    for number, parts in sorted(folds.items()):
+        cells = merge_all(parts)
+        rows = FoldedRows(
+            tuple(cells.keys),
+            cells.group_bounds,
+            np.empty(0, np.int32),
+            tuple(_combined(one) for one in cells.lifted),
+        )
+        found.append(Lowering(plan, plan.joins[number], landmarks).block(rows, cells.starts))
+    return found
+
+
+def _lifted(one: Combined | Listed) -> AnyLifted:
+    if isinstance(one, Listed):
+        return one
+    return Lifted(one.parts, None if one.valid is None else AddInt(one.valid.astype(np.int64)), one.dictionary)
+
+
+def _combined(one: AnyLifted) -> Combined | Listed:
+    if isinstance(one, Listed):
+        return one
+    return Combined(one.parts, None if one.valid is None else one.valid.value > 0, one.dictionary)

@@ -1,0 +1,73 @@
+"""Folds of two tiny sides that use every kernel, so that set-up compiles them all."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.aggregates.lifted import Combined, Lifted
+from windloom.aggregates.planned import PlannedComponent, neutral
+from windloom.kernels.folds.registry import FOLDS
+from windloom.model.aggregate import COUNT_STAR, Component
+from windloom.model.expression import Expression
+from windloom.model.join import Carried, Corner, Folded, Join, JoinKind, KeyPair, Link, Product, Side, Summed
+from windloom.model.source import WindowedStream
+from windloom.model.types import DataType
+from windloom.model.windows import TimeWindow
+from windloom.rounds.joins.fold import fold_sides
+from windloom.rounds.joins.rows import FoldTypes, SideRows
+
+_SUMMED = ("bigint", "double", "decimal(38,2)")
+_COMPARED = _SUMMED
+#: Kinds of components with the types of their arguments: one for each family, and for each way of adding up.
+_KEPT = (
+    *(("sum", kind) for kind in _SUMMED),
+    *((extreme, kind) for kind in _COMPARED for extreme in ("min", "max")),
+    ("moments", "double"),
+    ("bit_or", "bigint"),
+    ("bit_xor", "bigint"),
+)
+
+
+def fold_examples() -> None:
+    """Folds everything that can be asked, by every technique."""
+    components = (
+        PlannedComponent(COUNT_STAR, None),
+        *(PlannedComponent(Component(kind, Expression.of_column("x")), DataType.parse(name)) for kind, name in _KEPT),
+    )
+    folded, planned = _folded(components)
+    keys, bounds = [pa.array([1, None])], np.array([0, 1, 2])
+    rows = SideRows(keys, bounds, np.zeros(2, np.int32), tuple(_two_rows(one) for one in components))
+    kept = tuple(one.component for one in components)
+    side = Side(WindowedStream("s", TimeWindow(1, 1)), None, None, (Expression.of_column("k"),), kept)
+    types = FoldTypes((components, components), planned)
+    for kind, technique in product((JoinKind.INNER, JoinKind.LEFT), FOLDS):
+        join = Join((side, side), (Link(0, 1, kind, (KeyPair(0, 0),)),), (), folded)
+        fold_sides(join, types, (rows, rows), 1, (0,), technique)
+
+
+def _folded(components: tuple[PlannedComponent, ...]) -> tuple[tuple[Folded, ...], tuple[PlannedComponent, ...]]:
+    place = {named: number + 1 for number, named in enumerate(_KEPT)}
+    found: list[tuple[Folded, PlannedComponent]] = [
+        (Carried(0, number, (0, 0)), components[number]) for number in range(1, len(components))
+    ]
+    for name in _SUMMED:
+        own = place["sum", name]
+        products = (Product(1, (own, own)), Product(-1, (own, 0)))
+        found.append((Summed(products, Product(1, (own, own))), components[own]))
+    for name in _COMPARED:
+        low, high = place["min", name], place["max", name]
+        kind = DataType.parse("decimal(38,4)" if name.startswith("decimal") else name)
+        result = PlannedComponent(components[high].component, kind)
+        found.append((Corner("-", (0, low, high), (1, low, high), (0, 0)), result))
+    return tuple(one for one, _ in found), tuple(planned for _, planned in found)
+
+
+def _two_rows(planned: PlannedComponent) -> Combined:
+    """Values of a side, the second of them NULL; sums of decimals need more than 64 bits."""
+    nothing = neutral(planned, 2)
+    assert isinstance(nothing, Lifted)
+    parts = tuple(type(part)(*(column + column.dtype.type(1) for column in part)) for part in nothing.parts)
+    return Combined(parts, None if nothing.valid is None else np.array([True, False]), None)

@@ -1,0 +1,193 @@
+"""Folds the terms of a parent and a child into terms of their join, stretch by stretch."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.errors import WindloomError
+from windloom.kernels.families.algebra import LOWEST, AddFloat, AddInt, Family, MaxInt, Moments, empty_like
+from windloom.kernels.folds.carried import combine_weighed, fill_neutral
+from windloom.kernels.folds.matching import Stretches
+from windloom.kernels.folds.products import add_float_products, add_products, as_doubles, find_known
+from windloom.kernels.folds.wide import Wide, as_floats, narrowed, widened, zero_wide
+from windloom.model.aggregate import Needs
+from windloom.rounds.joins.corners import CornerFold
+from windloom.rounds.joins.held import Flags, Held, HeldExtreme, HeldValue, Number, flags_or_none
+from windloom.rounds.joins.partner import Partner
+from windloom.rounds.joins.terms import Extreme, Factors, Known, Parts, Term, Terms, Value, restricted
+
+_ALL_KNOWN = np.zeros(0, np.bool_)
+
+
+class TermFold(Protocol):
+    """One term of the result while it is computed."""
+
+    def add(self, stretches: Stretches) -> None: ...
+
+    def done(self) -> Held: ...
+
+
+def fold_of(term: Term, terms: Terms, parent: Partner, child: Partner, rows: int) -> TermFold:
+    """The fold of a term over `rows` rows of the result, each of which has a match."""
+    match term:
+        case Factors(of=parts):
+            return (_FloatProducts if terms.is_float(parts) else _WholeProducts)(parts, parent, child, rows)
+        case Known(of=parts):
+            return _AnyKnown(parts, parent, child, rows)
+        case Value(part=(side, component)):
+            family = terms.types.sides[side][component].family
+            return _Combined(term, family, parent, child, rows)
+        case Extreme(left=left, right=right):
+            if left[0] in parent.sides and right[0] in parent.sides:
+                return _CarriedExtreme(term, parent, child, rows)
+            if left[0] in child.sides and right[0] in child.sides:
+                return _CarriedExtreme(term, child, parent, rows)
+            ends = (parent, child) if left[0] in parent.sides else (child, parent)
+            return CornerFold(term, terms, *ends, rows)
+
+
+class _WholeProducts:
+    """Products of integers, added up in 128 bits."""
+
+    def __init__(self, parts: Parts, parent: Partner, child: Partner, rows: int) -> None:
+        self.parent, self.child = parent, child
+        left, right = numbers_of(parts, parent), numbers_of(parts, child)
+        assert not isinstance(left, AddFloat)
+        assert not isinstance(right, AddFloat)
+        if not (isinstance(left, AddInt) and isinstance(right, AddInt)):
+            left, right = widened(left), widened(right)
+        self.left, self.right, self.out = left, right, zero_wide(rows)
+
+    def add(self, stretches: Stretches) -> None:
+        rows = (self.parent.rows(stretches), self.child.rows(stretches), stretches.out, stretches.length)
+        add_products(*rows, self.left, self.parent.last, self.right, self.child.last, self.out)
+
+    def done(self) -> Number:
+        return narrowed(self.out)
+
+
+class _FloatProducts:
+    """Products of floats, or of floats and integers, added up as pairs."""
+
+    def __init__(self, parts: Parts, parent: Partner, child: Partner, rows: int) -> None:
+        left, right = numbers_of(parts, parent), numbers_of(parts, child)
+        if not isinstance(left, AddFloat):
+            parent, child, left, right = child, parent, right, left
+        assert isinstance(left, AddFloat)
+        self.first, self.second, self.left = parent, child, left
+        self.right: object = right
+        if not isinstance(right, AddFloat):
+            doubles = as_doubles(right) if isinstance(right, AddInt) else None
+            self.right = as_floats(right) if doubles is None else doubles
+        self.known = known_of(parts, parent), known_of(parts, child)
+        self.out = AddFloat(np.zeros(rows), np.zeros(rows))
+
+    def add(self, stretches: Stretches) -> None:
+        rows = (self.first.rows(stretches), self.second.rows(stretches), stretches.out, stretches.length)
+        left = (self.left, self.first.last, self.known[0])
+        right = (self.right, self.second.last, self.known[1])
+        add_float_products(*rows, *left, *right, self.out)
+
+    def done(self) -> Number:
+        return self.out
+
+
+class _AnyKnown:
+    """Flags: is there a match in which both are known? If everything is known, nothing is computed."""
+
+    def __init__(self, parts: Parts, parent: Partner, child: Partner, rows: int) -> None:
+        self.parent, self.child = parent, child
+        self.left, self.right = known_of(parts, parent), known_of(parts, child)
+        self.out = np.zeros(rows, np.bool_) if len(self.left) or len(self.right) else None
+
+    def add(self, stretches: Stretches) -> None:
+        if self.out is not None:
+            rows = (self.parent.rows(stretches), self.child.rows(stretches), stretches.out, stretches.length)
+            find_known(*rows, self.left, self.parent.last, self.right, self.child.last, self.out)
+
+    def done(self) -> Flags | None:
+        return None if self.out is None else flags_or_none(self.out)
+
+
+class _Combined:
+    """Values of one side, combined as often as the other side counts."""
+
+    def __init__(self, term: Value, family: Family, parent: Partner, child: Partner, rows: int) -> None:
+        is_parents = term.part[0] in parent.sides
+        self.owner, self.other = (parent, child) if is_parents else (child, parent)
+        held = self.owner.held(Value(term.part, restricted(term.weights, self.owner.sides)))
+        assert isinstance(held, HeldValue)
+        self.held, self.times = held, times_of(numbers_of(term.weights, self.other), family)
+        self.out = empty_like(held.columns, rows)
+        fill_neutral(self.out)
+
+    def add(self, stretches: Stretches) -> None:
+        rows = (self.owner.rows(stretches), self.other.rows(stretches), stretches.out, stretches.length)
+        combine_weighed(*rows, self.held.columns, self.owner.last, self.times, self.other.last, self.out)
+
+    def done(self) -> Held:
+        return HeldValue(self.out, self.held.dictionary)
+
+
+class _CarriedExtreme:
+    """Extrema that are known already, where the other side counts at all."""
+
+    def __init__(self, term: Extreme, owner: Partner, other: Partner, rows: int) -> None:
+        self.owner, self.other = owner, other
+        weights = restricted(term.weights, owner.sides)
+        held = owner.held(Extreme(term.operator, term.left, term.right, weights, term.lowest, term.kind))
+        assert isinstance(held, HeldExtreme)
+        self.held, self.known = held, known_of(term.weights, other)
+        numbers = numbers_of(term.weights, other)
+        assert isinstance(numbers, AddInt)
+        self.times = numbers.value
+        self.keys = MaxInt(np.full(rows, LOWEST))
+        self.found, self.refused = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
+
+    def add(self, stretches: Stretches) -> None:
+        rows = (self.owner.rows(stretches), self.other.rows(stretches), stretches.out, stretches.length)
+        combine_weighed(*rows, self.held.keys, self.owner.last, self.times, self.other.last, self.keys)
+        known = _ALL_KNOWN if self.held.known is None else self.held.known
+        find_known(*rows, known, self.owner.last, self.known, self.other.last, self.found)
+        if self.held.refused is not None:
+            find_known(*rows, self.held.refused, self.owner.last, self.known, self.other.last, self.refused)
+
+    def done(self) -> Held:
+        refused = self.refused if self.refused.any() else None
+        return HeldExtreme(self.keys, self.held.dictionary, flags_or_none(self.found), refused)
+
+
+def numbers_of(parts: Parts, partner: Partner) -> Number:
+    """The product of those parts that a partner has."""
+    held = partner.held(Factors(restricted(parts, partner.sides)))
+    assert isinstance(held, AddInt | Wide | AddFloat)
+    return held
+
+
+def known_of(parts: Parts, partner: Partner) -> Flags:
+    """Whether they have values; empty if all do."""
+    held = partner.held(Known(restricted(parts, partner.sides)))
+    assert held is None or isinstance(held, np.ndarray)
+    return _ALL_KNOWN if held is None else held
+
+
+def times_of(numbers: Number, family: Family) -> NDArray[np.int64] | NDArray[np.float64]:
+    """How often values of a family count: integers, or doubles for moments."""
+    assert not isinstance(numbers, AddFloat)
+    times: NDArray[np.int64] | NDArray[np.float64]
+    if family.columns is Moments:
+        times = as_floats(numbers).high
+    elif isinstance(numbers, AddInt):
+        times = numbers.value
+    elif Needs.SELECTIVE in family.has:
+        times = (numbers.high >= 0).astype(np.int64) * (numbers.low != 0)
+    else:
+        raise WindloomError(
+            "a join has too many matches",
+            f"a value of {family.name} would count 2^63 times or more",
+            "join on more columns, or use a shorter window",
+        )
+    return times

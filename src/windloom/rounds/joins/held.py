@@ -1,0 +1,133 @@
+"""What is held of a term over the rows of a relation: numbers, values or flags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates.lifted import Combined
+from windloom.aggregates.planned import PlannedComponent
+from windloom.kernels.families.algebra import ADD_FLOAT, LOWEST, AddFloat, AddInt, Columns, MaxInt
+from windloom.kernels.folds.carried import fill_neutral
+from windloom.kernels.folds.products import normalised
+from windloom.kernels.folds.wide import Wide, from_limbs, narrowed
+from windloom.model.aggregate import COUNT_STAR
+from windloom.rounds.joins.terms import Extreme, Factors, Known, Term, Terms, Value
+
+Flags = NDArray[np.bool_]
+
+#: Whole numbers in 64 or 128 bits, or floats as pairs.
+Number = AddInt | Wide | AddFloat
+
+
+@dataclass(frozen=True, slots=True)
+class HeldValue:
+    """Values of a family."""
+
+    columns: Columns
+    dictionary: pa.Array | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldExtreme:
+    """Keys of extrema as those of MIN and MAX, where there are any, and where there is none that fits its type."""
+
+    keys: MaxInt
+    dictionary: pa.Array | None
+    known: Flags | None
+    refused: Flags | None
+
+
+#: Flags are None if all are true; so are those of `HeldExtreme`, except that nothing is refused then.
+Held = Number | HeldValue | HeldExtreme | Flags | None
+
+
+def held_by_side(term: Term, combined: tuple[Combined, ...], planned: tuple[PlannedComponent, ...]) -> Held:
+    """A term over one side alone, from what the side answers."""
+    match term:
+        case Factors(of=((_, component),)):
+            return number_of(combined[component], planned[component])
+        case Known(of=((_, component),)):
+            return known_of(combined[component], planned[component])
+        case Value(part=(_, component), weights=()):
+            part = combined[component].parts[0]
+            return HeldValue(type(part)(*map(_own, part)), combined[component].dictionary)
+    raise AssertionError(f"a side has no term {term}")
+
+
+def number_of(combined: Combined, planned: PlannedComponent) -> Number:
+    """A sum or a count as numbers that can be multiplied."""
+    if planned.family is ADD_FLOAT:
+        return normalised(combined.parts[0])
+    pieces: list[NDArray[np.int64]] = [_own(part.value) for part in combined.parts]
+    if len(pieces) == 1:
+        return AddInt(pieces[0])
+    # Sums of 64-bit integers are kept in two halves, the higher first, those of decimals in limbs, the lowest first.
+    return narrowed(from_limbs(pieces, [32, 0] if len(pieces) == 2 else [0, 32, 64, 96]))
+
+
+def known_of(combined: Combined, planned: PlannedComponent) -> Flags | None:
+    if planned.component == COUNT_STAR:
+        return None
+    if planned.component.kind in (COUNT_STAR.kind, "count"):
+        return flags_or_none(combined.parts[0].value > 0)
+    return combined.valid
+
+
+def flags_or_none(flags: Flags) -> Flags | None:
+    return None if flags.all() else flags
+
+
+def of_no_match(term: Term, like: Held, terms: Terms) -> Held:
+    """One row of a term for a row that is not matched: NULL, which COUNT(*) counts and nothing else does."""
+    match term:
+        case Factors(of=parts):
+            count = int(all(terms.types.sides[side][component].component == COUNT_STAR for side, component in parts))
+            if isinstance(like, AddFloat):
+                return AddFloat(np.zeros(1), np.zeros(1))
+            if isinstance(like, Wide):
+                return Wide(np.zeros(1, np.int64), np.array([count], np.uint64))
+            return AddInt(np.array([count], np.int64))
+        case Known(of=parts):
+            return np.array([all(terms.types.sides[side][part].component == COUNT_STAR for side, part in parts)])
+        case Value():
+            assert isinstance(like, HeldValue)
+            nothing = type(like.columns)(*(np.empty(1, column.dtype) for column in like.columns))
+            fill_neutral(nothing)
+            return HeldValue(nothing, like.dictionary)
+        case Extreme():
+            assert isinstance(like, HeldExtreme)
+            no = np.zeros(1, np.bool_)
+            return HeldExtreme(MaxInt(np.full(1, LOWEST)), like.dictionary, no, no)
+
+
+def appended(held: Held, row: Held, rows: int) -> Held:
+    """What is held, and one more row; `rows` is how many there are."""
+    match held, row:
+        case HeldValue(), HeldValue():
+            return HeldValue(_appended(held.columns, row.columns), held.dictionary)
+        case HeldExtreme(), HeldExtreme():
+            refused = np.zeros(rows + 1, np.bool_) if held.refused is None else np.append(held.refused, False)
+            known = np.append(np.ones(rows, np.bool_) if held.known is None else held.known, False)
+            return HeldExtreme(_appended(held.keys, row.keys), held.dictionary, known, refused)
+        case ((AddInt() | Wide() | AddFloat()), (AddInt() | Wide() | AddFloat())):
+            numbers: Number = _appended(held, row)
+            return numbers
+    assert isinstance(row, np.ndarray)
+    assert held is None or isinstance(held, np.ndarray)
+    if held is None:
+        return None if row.all() else np.append(np.ones(rows, np.bool_), row)
+    return np.append(held, row)
+
+
+def _appended(columns: Columns, row: Columns) -> Columns:
+    return type(columns)(*(np.concatenate(pair) for pair in zip(columns, row, strict=True)))
+
+
+def _own(column: NDArray[Any]) -> NDArray[Any]:
+    """In memory that kernels were compiled for: contiguous, and not read-only."""
+    return np.require(column, requirements=["C", "W"])

@@ -1,0 +1,79 @@
+"""Residual conditions: for which pairs of groups they hold, tested once for each distinct pair of values."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.errors import WindloomError
+from windloom.kernels.folds.matching import Allowed
+from windloom.model.join import Link
+from windloom.plan.expressions import NotKnownError, resolve
+from windloom.rounds.evaluate.nodes import Rows, evaluate
+from windloom.rounds.evaluate.values import DeclinedError
+from windloom.rounds.groups import number_groups
+from windloom.rounds.joins.relation import Relation
+from windloom.rounds.joins.rows import FoldTypes, Residual
+
+#: Pairs that are tested at a time.
+_TESTED = 1 << 20
+_PLACE = re.compile(r"__([pc])(\d+)")
+
+
+def residual_places(link: Link) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The grouping columns of the parent and of the child that the condition of a link reads."""
+    if link.residual is None:
+        return (), ()
+    found = [_PLACE.fullmatch(name) for name in link.residual.columns]
+    places: dict[str, list[int]] = {"p": [], "c": []}
+    for one in found:
+        assert one is not None, f"a residual condition reads {link.residual.columns}"
+        places[one[1]].append(int(one[2]))
+    return tuple(sorted(places["p"])), tuple(sorted(places["c"]))
+
+
+def allowed_pairs(link: Link, parent: Relation, child: Relation, residual: Residual) -> Allowed | None:
+    """The condition of a link as a table over distinct values of both sides; None if there is no condition."""
+    if link.residual is None:
+        return None
+    mine, others = residual_places(link)
+    parents, parent_values = number_groups([parent.columns[link.parent, place] for place in mine], parent.groups)
+    children, child_values = number_groups([child.columns[link.child, place] for place in others], child.groups)
+    rows = len(parent_values[0]) if parent_values else 1
+    columns = len(child_values[0]) if child_values else 1
+    holds = np.zeros(rows * columns, np.bool_)
+    for begin in range(0, len(holds), _TESTED):
+        pairs = np.arange(begin, min(begin + _TESTED, len(holds)))
+        first, second = pa.array(pairs // columns), pa.array(pairs % columns)
+        table = {f"__p{place}": values.take(first) for place, values in zip(mine, parent_values, strict=True)}
+        table |= {f"__c{place}": values.take(second) for place, values in zip(others, child_values, strict=True)}
+        holds[pairs] = residual(link, table)
+    return Allowed(parents, children, holds.reshape(rows, columns))
+
+
+def residual_by_types(types: FoldTypes) -> Residual:
+    """Evaluates conditions without Spark, from the types of the sides' grouping columns."""
+
+    def holds(link: Link, columns: dict[str, pa.Array]) -> NDArray[np.bool_]:
+        assert link.residual is not None
+        kinds = {f"__p{place}": kind for place, kind in enumerate(types.groups[link.parent])}
+        kinds |= {f"__c{place}": kind for place, kind in enumerate(types.groups[link.child])}
+        table = pa.table(columns)
+        try:
+            found = evaluate(resolve(link.residual.tree, kinds), Rows(table))
+        except (NotKnownError, DeclinedError, pa.ArrowInvalid) as error:
+            raise WindloomError(
+                f"the condition '{link.residual}' cannot be evaluated",
+                str(error),
+                "compare columns of both sides as they are, or compute the values to compare in each stream",
+            ) from None
+        if isinstance(found, pa.Scalar):
+            found = pa.repeat(found, table.num_rows)
+        flags: NDArray[np.bool_] = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
+        return flags
+
+    return holds

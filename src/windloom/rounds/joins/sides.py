@@ -1,0 +1,84 @@
+"""What the sides of a join answer, for a stretch of window ends at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates import neutral
+from windloom.aggregates.arrow import arrow_type
+from windloom.aggregates.lifted import Combined
+from windloom.model.join import Side
+from windloom.plan.physical import Member, PartialSet, Plan, SidePlace
+from windloom.rounds.cells import Cells
+from windloom.rounds.joins.rows import SideRows
+from windloom.rounds.parts import make_windows
+from windloom.rounds.tree_cells import TreeCells
+from windloom.rounds.windows.life import Landmark
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Window ends `first, first + slide, …`, `count` of them; the windows of all sides of a join end there."""
+
+    first: int
+    slide: int
+    count: int
+
+    @property
+    def after(self) -> int:
+        return self.first - 1
+
+    @property
+    def until(self) -> int:
+        return self.first + (self.count - 1) * self.slide
+
+    def ticks(self, ordinals: NDArray[np.int32]) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = self.first + ordinals.astype(np.int64) * self.slide
+        return found
+
+
+class HeldTrees:
+    """The cells of the trees that sides read, merged to their slices once for all joins and threads."""
+
+    def __init__(self, plan: Plan, cells: Mapping[int, Cells]) -> None:
+        self._plan, self._cells = plan, cells
+        self._made: dict[tuple[int, int], TreeCells] = {}
+        self._lock = threading.Lock()
+
+    def of(self, place: SidePlace) -> TreeCells:
+        key = (place.set, place.tree)
+        with self._lock:
+            if key not in self._made:
+                one = self._plan.sets[place.set]
+                cells = self._cells.get(place.set)
+                self._made[key] = TreeCells(one, one.trees[place.tree], no_cells(one) if cells is None else cells)
+            return self._made[key]
+
+
+def no_cells(one: PartialSet) -> Cells:
+    """The cells of a set that no tuple is part of."""
+    return Cells(
+        [pa.array([], arrow_type(kind)) for kind in one.group_types],
+        np.zeros(1, np.int64),
+        np.empty(0, np.int64),
+        tuple(neutral(component, 0) for component in one.components),
+    )
+
+
+def side_rows(held: TreeCells, planned: Member, side: Side, ends: Ends, landmarks: Mapping[str, Landmark]) -> SideRows:
+    """The rows of a side whose windows end at these ends."""
+    part = make_windows(held.one, [planned], [(ends.after, ends.until)], landmarks, {})
+    groups = slice(0, held.cells.groups)
+    located = held.located(part, groups, None)
+    combined = held.combine(part, groups, located.lanes)
+    place = {planned_component.component: i for i, planned_component in enumerate(held.one.components)}
+    values: list[Combined] = [combined[place[component]] for component in side.components]
+    ordinals = (located.window_end - ends.first) // ends.slide
+    keys = [held.cells.keys[position] for position in planned.group_positions]
+    return SideRows(keys, located.lanes.bounds, ordinals.astype(np.int32), tuple(values))

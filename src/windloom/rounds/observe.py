@@ -1,0 +1,76 @@
+"""What a round observed of its streams and sets, from what the step took and counted: statistics for later plans."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.plan.observed import RoundObserved, SetRound, StreamRound
+from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.scans import NativeScan, Scan
+from windloom.rounds.round_input import RoundInput
+from windloom.rounds.scanned import Scanned
+from windloom.rounds.state import State
+from windloom.rounds.step import StepCounts
+
+
+def observe(plan: Plan, before: State, given: RoundInput, counts: StepCounts) -> RoundObserved:
+    """`before` is the state that the round began with, `given` what its step was called with."""
+    streams = {stream.name: _stream(plan, stream.name, before, given, counts) for stream in plan.streams}
+    sets = {}
+    for one in plan.sets:
+        pace = _positions_per_second(one, streams[one.stream], counts)
+        sets[one.identity] = SetRound(
+            counts.tuples.get(one.number, 0),
+            counts.partials.get(one.number, 0),
+            counts.groups.get(one.number, 0),
+            counts.held.get(one.number, 0),
+            one.edges.edges_per_second * streams[one.stream].seconds * pace,
+        )
+    return RoundObserved(streams, sets)
+
+
+def _stream(plan: Plan, name: str, before: State, given: RoundInput, counts: StepCounts) -> StreamRound:
+    own = [one for one in plan.sets if one.stream == name]
+    # If no scan sees all tuples, and nobody has counted them, those of the largest set are the most that is known.
+    taken = [counts.tuples.get(one.number, 0) for one in own if one.counted_by is None or one.number in counts.tuples]
+    tuples = given.events.get(name, max(taken, default=0))
+    scanned = next((given.taken.scanned[scan.number] for scan in plan.scans if _tells(scan, name, given)), Scanned())
+    conditions = dict(scanned.conditions)
+    for one in own:
+        if one.predicate is not None and one.counted_by is None:
+            conditions[one.predicate.sql] = counts.tuples.get(one.number, 0)
+    seconds, span = _passed(own, name, before, given)
+    return StreamRound(tuples, seconds, span, conditions, scanned.signatures)
+
+
+def _tells(scan: Scan, name: str, given: RoundInput) -> bool:
+    """Is this the scan of the stream whose slices are of time?"""
+    timed = isinstance(scan, NativeScan) or scan.counted_by is None
+    return scan.stream == name and timed and scan.number in given.taken.scanned
+
+
+def _passed(own: list[PartialSet], name: str, before: State, given: RoundInput) -> tuple[float, float]:
+    """The event time by which the stream has advanced, and within which its tuples lie."""
+    last, first = given.seen.get(name), given.first.get(name)
+    if last is not None and first is not None:
+        passed = last - before.seen.get(name, first)
+        return max(0, passed) / TICKS_PER_SECOND, (last - first) / TICKS_PER_SECOND
+    spans = [0.0]
+    for one in own:
+        cells = given.taken.cells.get(one.number)
+        if cells is not None and len(cells) and one.counted_by is None:
+            # From the first slice to the end of the last one, if that is of mean length.
+            starts = int(np.max(cells.starts)) - int(np.min(cells.starts))
+            spans.append(starts / TICKS_PER_SECOND + 1 / one.edges.edges_per_second if starts else 0.0)
+    return max(spans), max(spans)
+
+
+def _positions_per_second(one: PartialSet, stream: StreamRound, counts: StepCounts) -> float:
+    """Where slices are of positions: millions of them that pass per second, for one key if it is counted by itself."""
+    if one.counted_by is None:
+        return 1.0
+    if stream.seconds <= 0:
+        return 0.0
+    keys = max(1, counts.groups.get(one.number, 1)) if one.counted_by else 1
+    return counts.tuples.get(one.number, 0) / keys / TICKS_PER_SECOND / stream.seconds

@@ -1,0 +1,76 @@
+"""What a scan saw of the tuples it read: how many there were, and how many satisfied each condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.compiling.compiled import compiled
+from windloom.plan.conditions import conditions_of
+from windloom.plan.physical import Plan
+from windloom.plan.scans import Scan
+from windloom.weave.tuples import SIGNATURE_BITS
+
+Ints = NDArray[np.int64]
+
+#: Signatures are told apart in a sample of so many tuples.
+SAMPLE = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """`conditions` counts, by SQL, tuples that satisfied a predicate of a set or the condition of a FILTER.
+
+    `signatures` is how many different signatures there were, in a sample.
+    """
+
+    tuples: int = 0
+    conditions: Mapping[str, int] = field(default_factory=dict)
+    signatures: int = 1
+
+    def __add__(self, other: Scanned) -> Scanned:
+        names = dict.fromkeys([*self.conditions, *other.conditions])
+        conditions = {name: self.conditions.get(name, 0) + other.conditions.get(name, 0) for name in names}
+        return Scanned(self.tuples + other.tuples, conditions, max(self.signatures, other.signatures))
+
+
+def scanned_tuples(plan: Plan, scan: Scan, words: Sequence[Ints], tuples: int) -> Scanned:
+    """Of tuples with these signatures."""
+    counts = np.zeros((len(words), SIGNATURE_BITS), np.int64)
+    for number, word in enumerate(words):
+        _count_bits(word, counts[number, : len(scan.signature.predicates) - number * SIGNATURE_BITS])
+    return Scanned(tuples, _named(plan, scan, counts), _distinct(words))
+
+
+def scanned_partials(plan: Plan, scan: Scan, words: Sequence[Ints], tuples: Ints) -> Scanned:
+    """Of partials with these signatures, each of so many tuples."""
+    counts = np.zeros((len(words), SIGNATURE_BITS), np.int64)
+    for number, word in enumerate(words):
+        for bit in range(min(SIGNATURE_BITS, len(scan.signature.predicates) - number * SIGNATURE_BITS)):
+            counts[number, bit] = ((word >> bit) & 1) @ tuples
+    return Scanned(int(tuples.sum()), _named(plan, scan, counts), _distinct(words))
+
+
+def _named(plan: Plan, scan: Scan, counts: Ints) -> dict[str, int]:
+    found = conditions_of(plan, scan)
+    return {sql: int(counts[bit // SIGNATURE_BITS, bit % SIGNATURE_BITS]) for sql, bit in found.items()}
+
+
+def _distinct(words: Sequence[Ints]) -> int:
+    if not words or not len(words[0]):
+        return 1
+    step = -(-len(words[0]) // SAMPLE)
+    return len(np.unique(np.stack([word[::step] for word in words], axis=1), axis=0))
+
+
+@compiled
+def _count_bits(word, counts):  # type: ignore[no-untyped-def]
+    """Adds to every count the tuples that have its bit."""
+    for bit in range(len(counts)):
+        total = 0
+        for i in range(len(word)):
+            total += (word[i] >> bit) & 1
+        counts[bit] += total

@@ -1,0 +1,153 @@
+"""A join by Spark alone: every side's tuples once for each end of a window, joined on ends and keys, pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windloom.aggregates.card import EXACT
+from windloom.model.aggregate import Aggregate
+from windloom.model.join import Join, Link, Product, Side, Summed
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.model.windows import LandmarkWindow
+from windloom.spark.intake.native import instant_sql, tick_sql
+from windloom.spark.verification.window_frames import Bounds, Windowed, windowed
+
+_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
+
+
+def joined(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> Windowed:
+    """The rows of a join with their windows; `__w` is the tick at which a window ends."""
+    join = query.join
+    assert join is not None
+    bounds = _bounds(join, streams, frames)
+    frame = _Frames(join, streams, frames, bounds).below(0).withColumn("__w", F.col("__e0"))
+    starts = [one for side in join.sides if (one := _start(side, bounds)) is not None]
+    kind = streams[join.sides[0].source.stream].window_type
+    start = starts[0] if len(starts) == 1 else f"least({', '.join(starts)})"
+    return Windowed(frame, F.col("__w"), F.expr(instant_sql(start, kind)), F.expr(instant_sql("__w", kind)))
+
+
+def tick_of(aggregate: Aggregate, join: Join) -> str:
+    """The event time that FIRST and LAST compare: that of the tuple whose column they take."""
+    read = () if aggregate.argument is None else aggregate.argument.columns
+    for number, side in enumerate(join.sides):
+        if any(column.startswith(f"{side.alias}.") for column in read):
+            return f"__t{number}"
+    return "CAST(NULL AS BIGINT)"
+
+
+def size_of(aggregate: Aggregate, query: Query) -> str | None:
+    """The magnitudes of what a sum over pairs is made of, added up; None if it is no such sum.
+
+    A sum of differences is answered as a difference of sums, so its error is relative to their terms.
+    """
+    join = query.join
+    assert join is not None
+    if aggregate.function not in ("sum", "avg"):
+        return None
+    place = query.components.index(aggregate.components[0])
+    folded = join.folded[place] if place < len(join.folded) else None
+    if not isinstance(folded, Summed):
+        return None
+    size = " + ".join(_product(one, join) for one in folded.products)
+    if aggregate.where is not None:
+        size = f"CASE WHEN CAST({aggregate.where.sql} AS BOOLEAN) THEN {size} END"
+    return f"{aggregate.function}({size})" if folded.products else EXACT
+
+
+def _product(product: Product, join: Join) -> str:
+    sizes = [
+        f"coalesce(__m{number}_{factor}, 0D)"
+        for number, (side, factor) in enumerate(zip(join.sides, product.factors, strict=True))
+        if side.components[factor].kind == "sum"
+    ]
+    return " * ".join(sizes) if sizes else "1D"
+
+
+def _bounds(join: Join, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> dict[str, Bounds]:
+    """For landmark windows: the first tick of each stream, and the last one of all."""
+    if not any(isinstance(side.window, LandmarkWindow) for side in join.sides):
+        return {}
+    found = {}
+    for name in join.streams:
+        tick = tick_sql(streams[name])
+        found[name] = frames[name].selectExpr(f"min({tick}) AS first", f"max({tick}) AS last").collect()[0]
+    last = max((row["last"] for row in found.values() if row["last"] is not None), default=None)
+    return {name: Bounds(row["first"], last) for name, row in found.items()}
+
+
+def _start(side: Side, bounds: Mapping[str, Bounds]) -> str | None:
+    """The tick at which the window of a side begins; None if it has none."""
+    if not isinstance(side.window, LandmarkWindow):
+        return f"__w - {side.window.range_ticks}L"
+    first = bounds[side.source.stream].first
+    return None if first is None else f"{side.window.last_start(first)}L"
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    join: Join
+    streams: Mapping[str, Stream]
+    frames: Mapping[str, DataFrame]
+    bounds: Mapping[str, Bounds]
+
+    def below(self, number: int) -> DataFrame:
+        """A side, joined with everything that hangs on it."""
+        frame = self._own(number)
+        for link in self.join.links:
+            if link.parent == number:
+                frame = self._linked(frame, link)
+        return frame
+
+    def _own(self, number: int) -> DataFrame:
+        """The tuples of one side under its alias, for each of their ends; side i adds columns `__…i`.
+
+        `__e` is the end, `__t` the tick of the tuple, `__k` are its grouping columns and `__m` magnitudes of sums.
+        """
+        side = self.join.sides[number]
+        stream, frame = self.streams[side.source.stream], self.frames[side.source.stream]
+        bounds = self.bounds.get(stream.name)
+        source = windowed(_plain(side), stream, frame, bounds)
+        held = source.frame.select("*", source.window).withColumn("__end", source.end)
+        ended = tick_sql(Stream("", {"__end": stream.window_type}, "__end"))
+        added = {f"__e{number}": ended, f"__t{number}": tick_sql(stream)}
+        added |= {f"__k{number}_{i}": one.sql for i, one in enumerate(side.group_by)}
+        for i, component in enumerate(side.components):
+            if component.kind == "sum" and component.argument is not None:
+                added[f"__m{number}_{i}"] = f"abs(CAST({component.argument.sql} AS DOUBLE))"
+        held = held.withColumns({name: F.expr(sql) for name, sql in added.items()})
+        if bounds is not None and bounds.last is not None:
+            last = self.join.window.last_start(bounds.last) + self.join.window.slide_ticks
+            held = held.where(f"__e{number} <= {last}L")
+        return held.drop("__w", "__end").alias(side.alias)
+
+    def _linked(self, frame: DataFrame, link: Link) -> DataFrame:
+        parent, child = link.parent, link.child
+        conditions = [f"__e{parent} = __e{child}"]
+        for pair in link.keys:
+            sign = "<=>" if pair.null_safe else "="
+            conditions.append(f"__k{parent}_{pair.parent} {sign} __k{child}_{pair.child}")
+        other = self.below(child)
+        if link.residual is not None:
+            frame = _renamed(frame, "__p", f"__k{parent}_", len(self.join.sides[parent].group_by))
+            other = _renamed(other, "__c", f"__k{child}_", len(self.join.sides[child].group_by))
+            conditions.append(f"CAST({link.residual.sql} AS BOOLEAN)")
+        on = " AND ".join(f"({condition})" for condition in conditions)
+        found = frame.join(other, F.expr(on), _HOW[link.kind])
+        names = [name for name in found.columns if name.startswith(("__p", "__c"))]
+        return found.drop(*names)
+
+
+def _renamed(frame: DataFrame, to: str, name: str, count: int) -> DataFrame:
+    """The grouping columns of a side also under the names that a residual calls them by."""
+    return frame.withColumns({f"{to}{i}": F.col(f"{name}{i}") for i in range(count)})
+
+
+def _plain(side: Side) -> Query:
+    """A query that reads the stream as the side does."""
+    return Query("", side.source, side.where, (), (), (), None, "")

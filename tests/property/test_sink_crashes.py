@@ -1,0 +1,83 @@
+"""Sinks that others read, under crashes at any fault point and under kill -9: no row is lost, none is there twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from support.durable import make_batches, run_stream
+from support.micro_batches import PLACEMENTS, CrashError, answers_in, crash_after
+from support.places import Places, Rows, row
+from support.postgres import Server
+from support.receiver import Receiver
+
+TESTS = Path(__file__).resolve().parents[1]
+ROUNDS = 12
+
+
+@lru_cache(maxsize=32)
+def expected(seed: int, placement: str) -> tuple[Rows, Rows]:
+    """Of an undisturbed run all rows; and the last one of each window and group, which is what an upsert leaves."""
+    with tempfile.TemporaryDirectory() as name:
+        run_stream(Path(name), make_batches(seed, ROUNDS, placement), placement=placement)
+        rounds = sorted(answers_in(Path(name)).items())
+    every: Rows = Counter()
+    last: dict[Any, dict[str, Any]] = {}
+    for _, found in rounds:
+        for query, rows in found.items():
+            for values in rows:
+                every[row(query, values)] += 1
+                key = (query, tuple(values), values["window_start"], values["window_end"], values.get("k"))
+                last[key] = values
+    return every, Counter(row(key[0], values) for key, values in last.items())
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 3),
+    crashes=st.lists(st.integers(0, 150), min_size=1, max_size=5),
+    placement=st.sampled_from(PLACEMENTS),
+)
+def test_any_crashes_leave_every_row_once(
+    postgres: Server, receiver: Receiver, seed: int, crashes: list[int], placement: str
+) -> None:
+    batches = make_batches(seed, ROUNDS, placement)
+    with tempfile.TemporaryDirectory() as name:
+        places = Places(Path(name), postgres, receiver)
+        with patch("windloom.engine.running.delivery._FIRST_PAUSE", 0.001):
+            for crash in crashes:
+                try:
+                    with crash_after(crash):
+                        run_stream(Path(name), batches, placement=placement, sinks=places.targets)
+                except CrashError:
+                    pass
+            run_stream(Path(name), batches, placement=placement, sinks=places.targets)
+        places.check(*expected(seed, placement))
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_a_process_killed_between_writes_to_sinks_leaves_every_row_once(
+    tmp_path: Path, postgres: Server, receiver: Receiver, placement: str
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
+    places = Places(tmp_path, postgres, receiver)
+    command = [sys.executable, "-m", "support.durable", str(tmp_path), placement]
+    command += [f"{name}={target}" for name, target in places.targets.items()]
+    faults = ["before sink:5", "after sink:9", "before sink:16", "after sink:23", "before commit:1"]
+    for fault in faults if placement == "driver" else faults[1::2]:
+        killed = subprocess.run(command, env=environment | {"WINDLOOM_FAULT": fault}, check=False)
+        assert killed.returncode == -signal.SIGKILL, fault
+    assert subprocess.run(command, env=environment, check=False).returncode == 0
+    places.check(*expected(7, placement))

@@ -1,0 +1,69 @@
+"""Join texts as a loom registers and plans them, without a session: types come from our own rules alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+from support.compare import rows_of
+from support.join_catalogs import STREAMS
+from support.native import taken_of_plan
+from windloom.engine.catalog import Registry
+from windloom.model import Join, Query, Stream
+from windloom.model.time import TICK_MAX
+from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.plan import Plan
+from windloom.rounds import RoundInput, State, step
+
+Row = dict[str, Any]
+Rows = Mapping[str, list[Row]]
+
+
+def registered(texts: Mapping[str, str], streams: Mapping[str, Stream] = STREAMS) -> Registry:
+    """A registry of these queries over declared streams, which must never ask for a session."""
+
+    def no_session() -> Any:
+        raise AssertionError("a session was asked for")
+
+    registry = Registry(no_session)
+    registry.streams.update(streams)
+    for name, text in texts.items():
+        registry.add_query(name, text)
+    return registry
+
+
+def planned(registry: Registry, options: PlanOptions | None = None) -> Plan:
+    return make_plan(registry.streams, registry.queries.values(), registry.types(), options or PlanOptions(), Known())
+
+
+def eliminations(join: Join) -> Iterator[tuple[int, ...]]:
+    """Every order of links in which what hangs on a child comes before the child."""
+    for order in permutations(range(len(join.links))):
+        places = {join.links[number].child: place for place, number in enumerate(order)}
+        if all(places[link.child] < places.get(link.parent, len(order)) for link in join.links):
+            yield order
+
+
+def with_folds(plan: Plan, fold: str, order: int) -> Plan:
+    """The plan with another fold, and with the given one of all orders of eliminations for each join."""
+    joins = []
+    for one in plan.joins:
+        orders = list(eliminations(one.join))
+        joins.append(replace(one, fold=fold, order=orders[order % len(orders)]))
+    return replace(plan, joins=tuple(joins))
+
+
+def answered(plan: Plan, rows: Rows, queries: Mapping[str, Query]) -> dict[str, list[Row]]:
+    """The answers of one round with everything, as the step writes them: without HAVING."""
+    ticks = {name: [row["tick"] for row in own] for name, own in rows.items() if own}
+    brought = RoundInput(
+        taken_of_plan(plan, rows),
+        dict.fromkeys(STREAMS, TICK_MAX),
+        seen={name: max(own) for name, own in ticks.items()},
+        first={name: min(own) for name, own in ticks.items()},
+    )
+    _, answers, _ = step(State(), brought, plan)
+    blocks = list(answers.blocks())
+    return {name: rows_of(blocks, query) for name, query in queries.items()}

@@ -1,0 +1,105 @@
+"""Joins over streams that are cut into rounds: random cuts, and what each round must report, by definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from support.join_catalogs import STREAMS, Drawing, random_row
+from support.join_texts import Asked
+from windloom.model import LandmarkWindow, Query, Stream
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.testing.joins import Landmarks, answer_join
+
+Row = dict[str, Any]
+Rows = Mapping[str, Sequence[Row]]
+
+
+@dataclass(frozen=True)
+class JoinRounds:
+    """Streams with delays, joins over them, and what each round brings. The end of all streams follows."""
+
+    streams: Mapping[str, Stream]
+    asked: Mapping[str, Asked]
+    rounds: Sequence[Rows]
+
+    @property
+    def everything(self) -> dict[str, list[Row]]:
+        return self.arrived(len(self.rounds))
+
+    def arrived(self, rounds: int) -> dict[str, list[Row]]:
+        """All tuples of the first rounds, by stream."""
+        return {name: [row for one in self.rounds[:rounds] for row in one.get(name, ())] for name in self.streams}
+
+    def frontier(self, name: str, rounds: int) -> int:
+        """How far a stream has come after so many rounds; the end comes after all of them."""
+        if rounds > len(self.rounds):
+            return TICK_MAX
+        ticks = [row["tick"] for row in self.arrived(rounds)[name]]
+        return max(ticks) - self.streams[name].delay_ticks if ticks else TICK_MIN
+
+    def closed(self, query: Query, rounds: int) -> int:
+        """Up to where the windows of a join are closed: the least frontier of its streams."""
+        return min(self.frontier(name, rounds) for name in query.streams)
+
+    def expected(self, query: Query) -> dict[int, list[Row]]:
+        """By round: the windows that it closes, of all tuples that have arrived by then. The last round is the end."""
+        found, done = {}, TICK_MIN
+        for number in range(len(self.rounds) + 1):
+            until, arrived = self.closed(query, number + 1), self.arrived(number + 1)
+            rows = answer_join(query, arrived, landmarks=self.landmarks(query, number))
+            found[number] = [row for row in rows if done < row["window_end"] <= until]
+            done = until
+        return found
+
+    def landmarks(self, query: Query, number: int) -> Landmarks:
+        """Where the landmark windows of a round begin and end."""
+        assert query.join is not None
+        starts = {}
+        for side in query.join.sides:
+            first = self._first(side.source.stream, number)
+            if isinstance(side.window, LandmarkWindow) and first is not None:
+                starts[side.source.stream] = side.window.last_start(first)
+        until = self.closed(query, number + 1)
+        return Landmarks(starts, None if until == TICK_MAX else until)
+
+    def _first(self, name: str, number: int) -> int | None:
+        """The first tick of a stream, which is settled once the frontier has passed it."""
+        first: int | None = None
+        for place, one in enumerate(self.rounds[: number + 1]):
+            ticks = [row["tick"] for row in one.get(name, ())]
+            if ticks and (first is None or first >= self.frontier(name, place)):
+                first = min([*ticks, *([] if first is None else [first])])
+        return first
+
+    def count_late(self, query: Query) -> int:
+        """How many tuples, over all rounds and sides, come when a window of theirs is closed; 0 if none is late."""
+        late = 0
+        for number, one in enumerate(self.rounds):
+            closed = self.closed(query, number)
+            late += sum(1 for name in query.streams for row in one.get(name, ()) if row["tick"] < closed)
+        return late
+
+
+@st.composite
+def join_rounds(draw: st.DrawFn, most: int = 3, disorder: bool = True, landmarks: bool = True) -> JoinRounds:
+    """Three streams whose times run apart, some of them silent for a while. Without disorder no tuple is late."""
+
+    def choose(options: Sequence[Any]) -> Any:
+        return draw(st.sampled_from(options))
+
+    streams = {name: replace(one, delay_ticks=choose([0, 0, 3, 10])) for name, one in STREAMS.items()}
+    asked = {f"j{i}": Drawing(choose, landmarks).asked(most) for i in range(choose([1, 1, 2]))}
+    now, rounds = {name: choose(range(-10, 10)) for name in streams}, []
+    for _ in range(choose([1, 2, 3, 4, 5])):
+        found: dict[str, list[Row]] = {}
+        for name in draw(st.lists(st.sampled_from(list(streams)), unique=True)):  # the others are silent
+            behind = 10 if disorder else streams[name].delay_ticks
+            for step in draw(st.lists(st.integers(-behind, 6), max_size=6)):
+                found.setdefault(name, []).append(random_row(choose, now[name] + step))
+                now[name] = max(now[name], now[name] + step)
+        rounds.append(found)
+    return JoinRounds(streams, asked, rounds)
