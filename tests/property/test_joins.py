@@ -40,7 +40,7 @@ def reads_joins() -> bool:
 pytestmark = pytest.mark.skipif(not reads_joins(), reason="the language does not read joins yet")
 
 FOLDS = ["pairwise", "recalculate"]
-STYLES = st.sampled_from(["on", "comma", "full"])
+STYLES = st.sampled_from(["on", "comma", "exists", "full"])
 
 
 @settings(max_examples=150, deadline=None)
