@@ -13,7 +13,6 @@ from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement
 from windloom.language.terms import Term
 
-
 #: The parts of a column's name in a syntax tree, the last one first.
 _PARTS = ("this", "table", "db", "catalog")
 
@@ -63,9 +62,9 @@ def read_conjuncts(node: exp.Expr, names: JoinNames, place: str, statement: Stat
 def _qualified(node: exp.Expr, names: JoinNames) -> exp.Expr:
     def qualify(one: exp.Expr) -> exp.Expr:
         found = names.find_node(one)
-        if found is None:
+        if found is None or not isinstance(one, exp.Column):
             return one
-        side, column = names.places[found[0]]
+        side = names.side_of(found[0])
         written = [part for part in one.parts if isinstance(part, exp.Identifier)]
         place = len(written) - len(found[1]) - 1  # of the column itself, which keeps its place in the text
         parts = [exp.to_identifier(names.labels[side], quoted=True), *(part.copy() for part in written[place:])]
