@@ -65,7 +65,7 @@ class Answers:
             for tree in one.trees
             if tree.answered
         ]
-        makers += join_makers(self.plan, self.cells, self.interval, self.landmarks, without)
+        makers += join_makers(self.plan, self.cells, self.interval, self.landmarks, threads, without)
         return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
 
     def folds(self, divided: Collection[int]) -> dict[int, Cells]:

@@ -43,11 +43,12 @@ def join_makers(
     cells: Mapping[int, Cells],
     interval: Callable[[PlannedJoin], Interval],
     landmarks: Mapping[str, Landmark],
+    threads: int = 1,
     without: Collection[int] = (),
 ) -> list[Callable[[], Iterator[Block]]]:
     """Makers of blocks, each for joins that are folded together."""
     asked = [join for number, join in enumerate(plan.joins) if number not in without]
-    families = _Families(plan, cells, interval, landmarks)
+    families = _Families(plan, cells, interval, landmarks, threads)
     return [partial(families.blocks, joins) for joins in families.together(asked)]
 
 
@@ -77,6 +78,7 @@ class _Families:
     cells: Mapping[int, Cells]
     interval: Callable[[PlannedJoin], Interval]
     landmarks: Mapping[str, Landmark]
+    threads: int = 1
     held: HeldTrees = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,7 +101,7 @@ class _Families:
         if joins[0].fold == SliceMatrix.name:
             family = MatrixFamily(self.plan, self.cells, joins, [self.interval(join) for join in joins])
             try:
-                yield from family.folded()
+                yield from family.folded(self.threads)
                 return
             except TooManyGroupsError:
                 # More groups than the plan expected: sides are folded window by window, with the same rows.
