@@ -110,12 +110,12 @@ class RowJobs:
 class RecordedQueries:
     """Plans of plan records; a query's text is the query itself, so that any process can read it."""
 
-    def __init__(self, streams: Mapping[str, Stream], types: Types, intake: str) -> None:
-        self._streams, self._types, self._intake = streams, types, intake
+    def __init__(self, streams: Mapping[str, Stream], types: Types, intake: str, joins: str = "auto") -> None:
+        self._streams, self._types, self._options = streams, types, PlanOptions(intake=intake, joins=joins)
 
     def plan_of(self, record: PlanRecord) -> Plan:
         return _plan(
-            tuple(self._streams.values()), tuple(record.queries.items()), tuple(self._types.items()), self._intake
+            tuple(self._streams.values()), tuple(record.queries.items()), tuple(self._types.items()), self._options
         )
 
 
@@ -124,10 +124,10 @@ def _plan(
     streams: tuple[Stream, ...],
     texts: tuple[tuple[str, str], ...],
     types: tuple[tuple[ExpressionKey, DataType], ...],
-    intake: str,
+    options: PlanOptions,
 ) -> Plan:
     queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
-    return make_plan({one.name: one for one in streams}, queries, dict(types), PlanOptions(intake=intake), Known())
+    return make_plan({one.name: one for one in streams}, queries, dict(types), options, Known())
 
 
 class UsualSettings:
@@ -163,6 +163,7 @@ class MicroBatches:
         openers: Mapping[str, SinkOpener] | None = None,
         sink_patience: float = 60.0,
         intake: str = "auto",
+        joins: str = "auto",
         types: Types = TYPES,
     ) -> None:
         storage = LocalStorage(folder / "checkpoint")
@@ -181,7 +182,7 @@ class MicroBatches:
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
-            queries = RecordedQueries(streams, types, intake)
+            queries = RecordedQueries(streams, types, intake, joins)
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,

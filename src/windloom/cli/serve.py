@@ -11,10 +11,10 @@ import click
 from windloom.cli.follow import FollowOptions, stop_signals, wait_for_end
 from windloom.cli.options import (
     check_plan_options,
-    intake_option,
     load_loom,
     paths_of,
     plan_options,
+    run_options,
     session_options,
     showing_progress,
     stream_option,
@@ -100,7 +100,7 @@ def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_place_options
 @_limit_options
 @plan_options
-@intake_option
+@run_options
 @session_options
 def serve(
     catalog: str,
@@ -119,6 +119,8 @@ def serve(
     slicing: str,
     technique: str,
     intake: str,
+    joins: str,
+    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -131,7 +133,7 @@ def serve(
     the round that runs; the same command goes on where it was.
     """
     place_of, limits_of = _service_parts()
-    check_plan_options(strategy, slicing, technique, intake)
+    check_plan_options(strategy, slicing, technique, intake, joins, fold)
     if "://" in out:
         raise WindloomError(
             f"--out '{out}' is not a directory of this machine",
@@ -142,7 +144,14 @@ def serve(
     options = FollowOptions.of(streams, out, None, **following, **others)
     place = place_of(host, port, token_file, tls_cert, tls_key, behind_proxy)
     limits = limits_of(seconds=time_limit, max_cost=max_cost)
-    plan = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
+    plan = {
+        "strategy": strategy,
+        "slicing": slicing,
+        "technique": technique,
+        "intake": intake,
+        "joins": joins,
+        "fold": fold,
+    }
     _serve(catalog, options, plan, (cores, memory, conf), place, limits, strict=strict)
 
 

@@ -165,10 +165,16 @@ class Loom:
         return self._registry.queries
 
     def plan(
-        self, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto", intake: str = "auto"
+        self,
+        strategy: str = "auto",
+        slicing: str = "pairs",
+        technique: str = "auto",
+        intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> Plan:
         """The plan for all registered queries; found once for the same queries and options."""
-        options = PlanOptions(strategy, slicing, technique, intake)
+        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         if options not in self._plans:
             if not self.queries:
                 raise WindloomError(
@@ -192,6 +198,8 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> str:
         """The plan to read: `format` is "text", "json" or "svg" (a picture); `loom.plan()` gives the plan itself.
 
@@ -211,7 +219,7 @@ class Loom:
                 "it compares all queries, as text or JSON",
                 "leave one of the two out",
             )
-        plan = self.plan(strategy, slicing, technique, intake)
+        plan = self.plan(strategy, slicing, technique, intake, joins, fold)
         if query is not None and format != "text":
             raise WindloomError(
                 f"query '{query}' cannot be shown as {format}", "one query is shown as text", "leave one of the two out"
@@ -243,6 +251,8 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
         out: str | Path | None = None,
         shards: int | None = None,
         progress: Progress | None = None,
@@ -251,13 +261,15 @@ class Loom:
 
         `placement` says where the final step runs: "driver", "executors" (in `shards` shards), or "auto", by size.
         `intake` says how tuples become partials: "woven", by compiled kernels, "native", by Spark's own aggregation, or
-        "auto", by predicted cost.
+        "auto", by predicted cost. `joins` says which sides of joins Spark aggregates early, a bit for each: "LAP" is
+        none, "EAP" all, "EAP10" the first of two. `fold` says how their sides are multiplied: "pairwise",
+        "slice_matrix" or "recalculate".
         With `out` the answers go to Parquet in that directory, block by block, and are not kept in memory.
         """
         say = progress or (lambda line: None)
         begun = perf_counter()
         say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
-        plan = self.plan(strategy, slicing, technique, intake)
+        plan = self.plan(strategy, slicing, technique, intake, joins, fold)
         frames = self._registry.frames(plan)
         planned = perf_counter() - begun
         results = run_batch(
@@ -286,6 +298,8 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
         history: DataFrame | Mapping[str, DataFrame] | None = None,
         handover: str | datetime | None = None,
         keep: str | timedelta | None = None,
@@ -332,7 +346,7 @@ class Loom:
         return start_stream(
             self.spark,
             self._registry,
-            PlanOptions(strategy, slicing, technique, intake),
+            PlanOptions(strategy, slicing, technique, intake, joins, fold),
             options,
             sink=sink,
             path=path,
@@ -368,15 +382,17 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> WhatIf:
         """What a query would cost in addition to the registered ones, before it is added.
 
         The plan with it and the plan without it are predicted; neither runs.
         """
-        options = PlanOptions(strategy, slicing, technique, intake)
+        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         name = unused_name(self.queries)
         query = self._registry.bind(name, text)
-        before = self.plan(strategy, slicing, technique, intake) if self.queries else None
+        before = self.plan(strategy, slicing, technique, intake, joins, fold) if self.queries else None
         types = self._registry.types()
         after = make_plan(self.streams, [*self.queries.values(), query], types, options, self._known())
         return compare_plans(before, after, query, self._known().in_force())

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from windloom.model.query import Query
 from windloom.model.source import WindowedStream
 from windloom.model.windows import TimeWindow, Window
+from windloom.optimizer.answering import estimate_answering, set_model
 from windloom.optimizer.cost.calibrated import scanning_cost
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.paper import weaveability_of
-from windloom.optimizer.estimate import estimate_answering, estimate_plan, set_model
+from windloom.optimizer.estimate import estimate_plan
 from windloom.plan.costs import Advice, Merger, QueryShare, SetSeconds, SharingReport
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.slicing.edges import EdgeSet, weaveability

@@ -5,8 +5,8 @@
 3. sharing        a strategy partitions a set's queries into trees, by cost
 4. slices         edges of every tree, their union for the set, and how tuples find their slice
 5. shapes         queries with equal output columns share one table of answers
-6. joins          where their sides are answered, and how these are folded
-7. intake         each stream is read once for all its sets, natively or woven, by cost
+6. joins          where their sides are answered, and how these are folded: order and technique, by cost
+7. intake         each stream is read once for all its sets, natively or woven, by cost; sides of joins early or late
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from windloom.optimizer.auto import calibrated_problem, choose_techniques, choos
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.paper import PaperCost, costed_techniques
 from windloom.optimizer.intake import check_intake, choose_scans
+from windloom.optimizer.joins.bits import check_join_plan, forced_sets
+from windloom.optimizer.joins.folds import check_fold, with_folds
 from windloom.optimizer.joins.plan import plan_join
 from windloom.optimizer.known import Known, set_statistics
 from windloom.optimizer.shapes import Types as Types
@@ -56,9 +58,13 @@ class PlanOptions:
     slicing: str = "pairs"
     technique: str = "auto"
     intake: str = "auto"
+    joins: str = "auto"
+    fold: str = "auto"
 
     def __post_init__(self) -> None:
         check_intake(self.intake)
+        check_join_plan(self.joins)
+        check_fold(self.fold)
         if self.strategy != "auto":
             find_strategy(self.strategy)
         find_slicing(self.slicing)
@@ -89,19 +95,23 @@ def make_plan(
         _plan_set(number, streams[members[0].stream], members, types, options, shapes, given[number], known)
         for number, members in enumerate(groups)
     ]
-    joins = tuple(plan_join(query, sets, streams, types, shapes) for query in queries if query.join is not None)
+    linked = [plan_join(query, sets, streams, types, shapes) for query in queries if query.join is not None]
+    joins = with_folds(linked, sets, options.fold, known.in_force()) if linked else ()
+    early = forced_sets(options.joins, joins)
     used = {one.stream for one in sets}
     read = tuple(stream for name, stream in streams.items() if name in used)
     return Plan(
         read,
         tuple(sets),
-        choose_scans(read, sets, options.intake, known.in_force(), intakes),
+        choose_scans(read, sets, options.intake, known.in_force(), intakes, early),
         tuple(shapes),
         joins,
         options.strategy,
         find_slicing(options.slicing).name,
         options.technique,
         options.intake,
+        options.joins,
+        options.fold,
     )
 
 

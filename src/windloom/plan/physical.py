@@ -125,6 +125,11 @@ class PlannedJoin:
         """Which aggregate of the query fills each column of the shape."""
         return _columns(self.query)
 
+    @property
+    def pairing(self) -> object:
+        """What joins must have in common to share a slice matrix."""
+        return tuple(place.set for place in self.sides), self.join.links, self.join.groups
+
 
 def _columns(query: Query) -> tuple[int, ...]:
     if query.is_plain:
@@ -216,7 +221,7 @@ class PartialSet:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`strategy`, `slicing`, `technique` and `intake` are the choices it was made with.
+    """`strategy`, `slicing`, `technique`, `intake`, `join_plan` and `fold` are the choices it was made with.
 
     A stream has one scan whose slices are of time, and one for every way in which its tuples are counted.
     """
@@ -230,6 +235,8 @@ class Plan:
     slicing: str
     technique: str
     intake: str = "auto"
+    join_plan: str = "auto"
+    fold: str = "auto"
     #: Draws a plan for a notebook; set by the engine, which this folder cannot import.
     drawn: ClassVar[Callable[[Plan], str] | None] = None
 

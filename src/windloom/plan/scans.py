@@ -67,7 +67,10 @@ class Fed:
 
 @dataclass(frozen=True, slots=True)
 class NativeScan:
-    """One `groupBy` over a stream, by slice, signature and the grouping columns of all its sets."""
+    """One `groupBy` over a stream, by slice, signature and the grouping columns of all its sets.
+
+    It `tells` which tuples are late and how far the stream has come, unless a woven scan of the same stream does.
+    """
 
     number: int
     stream: str
@@ -78,6 +81,7 @@ class NativeScan:
     edges: EdgeSet
     slice_id: SliceId
     feeds: tuple[Fed, ...]
+    tells: bool = True
     why: str = field(default="", compare=False)  # it was chosen
 
     @property

@@ -43,7 +43,7 @@ def take_partials(plan: Plan, scan: NativeScan, table: pa.Table, before: Before 
     of_groups = np.diff(np.append(0, np.cumsum(read.tuples))[read.group_bounds])
     scanned = {scan.number: scanned_partials(plan, scan, words, of_groups)}
     late = np.flatnonzero(read.starts < before.closed)
-    if not len(late):
+    if not len(late) or not scan.tells:
         return Taken(feed_sets(plan, scan, read), scanned=scanned)
     group_of = np.repeat(np.arange(read.groups), np.diff(read.group_bounds))[late]
     behind = count_behind(read.starts[late], [word[group_of] for word in words], read.tuples[late])

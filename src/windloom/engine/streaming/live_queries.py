@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
 
 from windloom.durable import PlanRecord
 from windloom.engine.catalog import Registry
@@ -155,4 +156,4 @@ class LiveQueries:
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:
-    return PlanOptions(options["strategy"], options["slicing"], options["technique"], options["intake"])
+    return PlanOptions(**{one.name: options[one.name] for one in fields(PlanOptions)})

@@ -17,7 +17,7 @@ from windloom.optimizer.intake.native import native_scan
 from windloom.optimizer.intake.signature import is_fed
 from windloom.optimizer.intake.woven import woven_scan
 from windloom.plan.physical import PartialSet, Plan
-from windloom.plan.scans import NativeScan, Scan
+from windloom.plan.scans import NativeScan, Scan, WovenScan
 
 #: How tuples become cells: chosen by predicted cost, by compiled kernels, or by Spark's own aggregation.
 INTAKES = ("auto", "woven", "native")
@@ -38,8 +38,13 @@ def choose_scans(
     way: str,
     constants: Constants,
     given: Mapping[str, str] | None = None,
+    early: Mapping[int, bool] | None = None,
 ) -> tuple[Scan, ...]:
-    """The scans that feed all sets that can have tuples. `given` are recorded choices, by stream."""
+    """The scans that feed all sets that can have tuples.
+
+    `early` says of some sets, by number, whether Spark aggregates them, whatever `way` says. `given` are recorded
+    choices: by stream, and by the text of sets that are not taken in as their stream is.
+    """
     found: list[Scan] = []
     for stream in streams:
         own = [one for one in sets if one.stream == stream.name and is_fed(one)]
@@ -51,7 +56,10 @@ def choose_scans(
         watched = [one for members in counted.values() for one in members]
         if timed or watched:
             chosen = way if given is None else given.get(stream.name, "woven")
-            found.append(_timed(len(found), stream, timed, watched, chosen, constants))
+            fixed = {one.number: early[one.number] for one in timed if early and one.number in early}
+            if given is not None:
+                fixed = {one.number: given[one.text] == "native" for one in timed if one.text in given}
+            found += _timed(len(found), stream, timed, watched, chosen, fixed, constants)
         for members in counted.values():
             found.append(
                 woven_scan(len(found), members, why=f"{members[0].window.plural} need the positions of tuples")
@@ -60,12 +68,16 @@ def choose_scans(
 
 
 def intakes_of(plan: Plan) -> dict[str, str]:
-    """The choice for every stream, for the record."""
-    return {
-        scan.stream: "native" if isinstance(scan, NativeScan) else "woven"
-        for scan in reversed(plan.scans)
-        if isinstance(scan, NativeScan) or scan.counted_by is None
-    }
+    """The choice for every stream, and for sets that are not taken in as their stream is, by their text: a record."""
+    found = {}
+    for scan in reversed(plan.scans):
+        if isinstance(scan, WovenScan) and scan.counted_by is None:
+            found[scan.stream] = "woven"
+        elif isinstance(scan, NativeScan) and scan.tells:
+            found[scan.stream] = "native"
+        elif isinstance(scan, NativeScan):
+            found |= {plan.sets[fed.number].text: "native" for fed in scan.feeds}
+    return found
 
 
 def _timed(
@@ -74,15 +86,48 @@ def _timed(
     sets: Sequence[PartialSet],
     watched: Sequence[PartialSet],
     way: str,
+    early: Mapping[int, bool],
+    constants: Constants,
+) -> list[Scan]:
+    """One scan for all sets or, if some are early and some are late, one for each sort."""
+    native = [one for one in sets if early.get(one.number) is True]
+    if (obstacle := _obstacle(native, ())) is not None:
+        raise WindloomError(
+            f"a side of a join over stream '{stream.name}' cannot be aggregated early",
+            obstacle,
+            "leave joins='EAP…' out, or give it a 0 for this side",
+        )
+    free = [one for one in sets if one.number not in early]
+    late = [one for one in sets if early.get(one.number) is False]
+    if not native and not late:
+        return [_alike(number, stream, sets, watched, way, constants)]
+    if free and way == "native" and (obstacle := _obstacle(free, watched)) is not None:
+        raise _not_native(stream, obstacle)
+    is_native = way == "native" or (way == "auto" and not late and _obstacle(free, watched) is None)
+    native, late = (native + free, late) if is_native else (native, late + free)
+    if not native or (not late and not watched):
+        every = [one for one in sets if one in native or one in late]
+        asked = "asked for, by joins"
+        return [native_scan(number, every, asked) if native else woven_scan(number, every, watched, asked)]
+    why = "some of its sets are asked for early, others late, by joins"
+    return [
+        native_scan(number, native, why, tells=False),
+        woven_scan(number + 1, late, [*native, *watched], why),
+    ]
+
+
+def _alike(
+    number: int,
+    stream: Stream,
+    sets: Sequence[PartialSet],
+    watched: Sequence[PartialSet],
+    way: str,
     constants: Constants,
 ) -> Scan:
+    """One scan for all sets."""
     obstacle = _obstacle(sets, watched)
     if way == "native" and obstacle is not None:
-        raise WindloomError(
-            f"stream '{stream.name}' cannot be taken in natively",
-            obstacle,
-            "leave intake out, or use intake='woven'",
-        )
+        raise _not_native(stream, obstacle)
     if way == "native":
         return native_scan(number, sets, "asked for")
     woven = woven_scan(number, sets, watched, "asked for" if way == "woven" else obstacle or "")
@@ -97,6 +142,14 @@ def _timed(
     if costs["woven"] < costs["native"]:
         return woven_scan(number, sets, watched, _told(costs["woven"], "native", costs["native"]))
     return native_scan(number, sets, _told(costs["native"], "woven", costs["woven"]))
+
+
+def _not_native(stream: Stream, obstacle: str) -> WindloomError:
+    return WindloomError(
+        f"stream '{stream.name}' cannot be taken in natively",
+        obstacle,
+        "leave intake out, or use intake='woven'",
+    )
 
 
 def _told(cost: float, other: str, other_cost: float) -> str:

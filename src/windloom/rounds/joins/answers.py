@@ -18,7 +18,7 @@ from windloom.model.types import DataType
 from windloom.plan.physical import Plan, PlannedComponent, PlannedJoin
 from windloom.rounds.block import Block
 from windloom.rounds.cells import Cells, merge_all
-from windloom.rounds.joins.by_matrix import MatrixFamily, pairing_of
+from windloom.rounds.joins.by_matrix import MatrixFamily
 from windloom.rounds.joins.divided import as_cells
 from windloom.rounds.joins.fold import fold_sides
 from windloom.rounds.joins.lowering import Lowering
@@ -88,7 +88,7 @@ class _Families:
         found: dict[object, list[PlannedJoin]] = {}
         for join in joins:
             by_rows = (join.sides, self.interval(join))
-            found.setdefault(pairing_of(join) if join.fold == SliceMatrix.name else by_rows, []).append(join)
+            found.setdefault(join.pairing if join.fold == SliceMatrix.name else by_rows, []).append(join)
         return list(found.values())
 
     def blocks(self, joins: Sequence[PlannedJoin]) -> Iterator[Block]:

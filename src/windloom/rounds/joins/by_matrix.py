@@ -38,11 +38,6 @@ _PAIRS = Factors(((0, 0), (1, 0)))
 _BOTH = frozenset((0, 1))
 
 
-def pairing_of(join: PlannedJoin) -> object:
-    """What joins must have in common to share a matrix."""
-    return tuple(place.set for place in join.sides), join.join.links, join.join.groups
-
-
 @dataclass(frozen=True, slots=True)
 class _Member:
     """A join whose components go by numbers that all joins of the matrix have in common."""

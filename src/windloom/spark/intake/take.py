@@ -100,8 +100,8 @@ def take_in(
         stream = plan.stream(scan.stream)
         if _is_counted(scan):
             continue
-        found, frame = _Found(timed=stream in timed), frames[scan.stream]
-        if scan.stream in unseen:
+        found, frame = _Found(timed=stream in timed and _tells(scan)), frames[scan.stream]
+        if scan.stream in unseen and _tells(scan):
             found.clock = Clock(stream)
             frame = found.clock.watching(frame)
         own = before.get(scan.stream, ON_TIME)
@@ -155,6 +155,11 @@ class _Found:
     fetched: Fetched = field(default_factory=Fetched)
     portions: int = 0
     table: pa.Table | None = None
+
+
+def _tells(scan: Scan) -> bool:
+    """Is it the scan that tells how far its stream has come?"""
+    return isinstance(scan, WovenScan) or scan.tells
 
 
 def _is_counted(scan: Scan) -> bool:
