@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from windloom.errors import WindloomError
-from windloom.plan.physical import Plan, PlannedJoin
-from windloom.plan.scans import NativeScan
+from windloom.plan.physical import PlannedJoin
 
 #: What `joins` may say; bits follow EAP, one for each side in the order of FROM.
 JOIN_PLANS = ("auto", "LAP", "EAP", "EAP10", "EAP01", "EAP11")
@@ -54,13 +53,3 @@ def _bits(name: str, join: PlannedJoin) -> list[bool]:
             "give a bit for each source, or use LAP or EAP, which fit any number of them",
         )
     return [bit == "1" for bit in found[1]]
-
-
-def early_sides(plan: Plan, join: PlannedJoin) -> tuple[bool, ...]:
-    """Which sides of a join are early in a plan."""
-    return tuple(isinstance(plan.scan_of(plan.sets[place.set]), NativeScan) for place in join.sides)
-
-
-def plan_name(early: tuple[bool, ...]) -> str:
-    """The name of source D: LAP if no side is early."""
-    return f"EAP{''.join('1' if one else '0' for one in early)}" if any(early) else "LAP"
