@@ -12,14 +12,17 @@ from windloom.kernels.families.algebra import ADD_INT
 from windloom.model.join import Carried, Folded, Join, Summed
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.joins.order import SideSize
-from windloom.plan.physical import PartialSet
+from windloom.optimizer.joins.order import SideSize, elimination_order
+from windloom.optimizer.joins.sizes import side_sizes
+from windloom.plan.physical import PartialSet, PlannedJoin
 from windloom.plan.statistics import Statistics
 
 #: Amounts of work per second of event time, by name of the constant.
 Amounts = Mapping[str, float]
 #: As the runtime has it: entries of a matrix that is made at a time, and of the largest that is made at all.
 MATRIX_ENTRIES, MOST_ENTRIES = 1 << 18, 1 << 23
+#: As the runtime has it: rows of all sides that are answered at a time.
+SIDE_ROWS = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,12 @@ class FoldedJoin:
     sets: tuple[PartialSet, ...]
     sizes: Sequence[SideSize]
     matches: float
+
+    @classmethod
+    def of(cls, join: PlannedJoin, sets: Sequence[PartialSet]) -> FoldedJoin:
+        own = tuple(sets[place.set] for place in join.sides)
+        sizes = side_sizes(join.join, [one.statistics for one in own])
+        return cls(join.join, own, sizes, elimination_order(join.join, sizes).matches)
 
     @property
     def ends_per_second(self) -> float:
@@ -43,7 +52,15 @@ def seconds_of(constants: Constants, amounts: Amounts) -> float:
 def row_amounts(one: FoldedJoin) -> Amounts:
     """What it takes to match what the sides of a join answer, and to add it up."""
     matches = one.matches * one.ends_per_second
-    return {"fold_row": matches, "fold_value": matches * sum(map(_values, one.join.folded))}
+    rows = max(1.0, sum(size.rows for size in one.sizes))
+    stretch = min(one.sets[0].statistics.round_length, SIDE_ROWS / rows / one.ends_per_second)
+    groups = sum(each.statistics.groups for each in one.sets) / stretch
+    return {"fold_group": groups, "fold_row": matches, "fold_value": matches * row_values(one.join)}
+
+
+def row_values(join: Join) -> int:
+    """How many values are folded for every match."""
+    return sum(map(_values, join.folded))
 
 
 def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
@@ -63,16 +80,24 @@ def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
     stretch = _stretch(statistics[0], groups, slices, edges)
     band = lengths[0] + lengths[1] + lengths[0] * lengths[1] / stretch
     pairs = cells[0] * cells[1] / keys * band
-    values = len({value for each in joins for value in _distinct(each.join)})
-    windows = sum(each.ends_per_second * sum(map(_values, each.join.folded)) for each in joins)
-    # What cannot be subtracted is combined slice by slice, for all joins that end together at once.
-    combined = max(each.ends_per_second * _combined(each) for each in joins) * slices[0] * slices[1]
+    ends = max(each.ends_per_second for each in joins)
+    windows, values = matrix_values(joins, ends, (slices[0], slices[1]))
     return {
         "matrix_cell": sum(count * own.readings for count, own in zip(cells, statistics, strict=True)),
         "matrix_pair": pairs,
         "matrix_value": pairs * values,
-        "matrix_window": (windows + combined) * groups,
+        "matrix_window": windows * groups,
     }
+
+
+def matrix_values(joins: Sequence[FoldedJoin], ends: float, slices: tuple[float, float]) -> tuple[float, int]:
+    """Values of a group that are looked up or combined at so many ends, and values that are kept for every pair.
+
+    What cannot be subtracted is combined slice by slice, at every end once for all joins.
+    """
+    looked_up = sum(row_values(each.join) for each in joins)
+    combined = len({value for each in joins for value in _combined(each)}) * slices[0] * slices[1]
+    return ends * (looked_up + combined), len({value for each in joins for value in _distinct(each.join)})
 
 
 def _stretch(statistics: Statistics, groups: float, slices: Sequence[float], edges: Sequence[float]) -> float:
@@ -102,14 +127,19 @@ def _distinct(join: Join) -> list[object]:
     return found
 
 
-def _combined(one: FoldedJoin) -> int:
-    """How many values are not sums of integers."""
+def _combined(one: FoldedJoin) -> list[object]:
+    """The values that are not sums of integers."""
     planned = [{part.component: part for part in each.components} for each in one.sets]
-    count = 0
+    names = [side.components for side in one.join.sides]
+    found: list[object] = []
     for folded in one.join.folded:
-        used = [(folded.side, folded.component)] if isinstance(folded, Carried) else []
-        if isinstance(folded, Summed):
-            used = [(side, factor) for product in folded.products for side, factor in enumerate(product.factors)]
-        families = {planned[side][one.join.sides[side].components[place]].family for side, place in used}
-        count += not families <= {ADD_INT}
-    return count
+        used: list[tuple[tuple[int, int], ...]] = []
+        if isinstance(folded, Carried):
+            used = [((folded.side, folded.component),)]
+        elif isinstance(folded, Summed):
+            used = [tuple(enumerate(product.factors)) for product in folded.products]
+        for factors in used:
+            parts = tuple((side, names[side][place]) for side, place in factors)
+            if any(planned[side][component].family is not ADD_INT for side, component in parts):
+                found.append(parts)
+    return found

@@ -16,8 +16,6 @@ from windloom.model.join import Carried, Corner, Join, JoinKind
 from windloom.optimizer.answering import estimate_answering
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.joins.cost import FoldedJoin, matrix_amounts, row_amounts, seconds_of
-from windloom.optimizer.joins.order import elimination_order
-from windloom.optimizer.joins.sizes import side_sizes
 from windloom.plan.physical import PartialSet, PlannedJoin, SidePlace
 
 
@@ -80,19 +78,13 @@ def _is_list(join: Join, folded: Carried, one: PartialSet) -> bool:
 
 
 def _fastest(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants: Constants) -> str:
-    amounts = matrix_amounts([folded_join(join, sets) for join in joins])
+    amounts = matrix_amounts([FoldedJoin.of(join, sets) for join in joins])
     if amounts is None:
         return Pairwise.name
-    by_rows = sum(seconds_of(constants, row_amounts(folded_join(join, sets))) for join in joins)
+    by_rows = sum(seconds_of(constants, row_amounts(FoldedJoin.of(join, sets))) for join in joins)
     places = dict.fromkeys(place for join in joins for place in join.sides)
     by_rows += sum(side_seconds(place, sets, constants) for place in places)
     return SliceMatrix.name if seconds_of(constants, amounts) < by_rows else Pairwise.name
-
-
-def folded_join(join: PlannedJoin, sets: Sequence[PartialSet]) -> FoldedJoin:
-    own = tuple(sets[place.set] for place in join.sides)
-    sizes = side_sizes(join.join, [one.statistics for one in own])
-    return FoldedJoin(join.join, own, sizes, elimination_order(join.join, sizes).matches)
 
 
 def side_seconds(place: SidePlace, sets: Sequence[PartialSet], constants: Constants) -> float:
@@ -108,10 +100,10 @@ def fold_seconds(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], const
     found: dict[str, float] = {}
     for together in pairings(joins).values():
         sharing = [join for join in together if join.fold == SliceMatrix.name]
-        amounts = matrix_amounts([folded_join(join, sets) for join in sharing]) if sharing else None
+        amounts = matrix_amounts([FoldedJoin.of(join, sets) for join in sharing]) if sharing else None
         for join in together:
             if join in sharing and amounts is not None:
                 found[join.name] = seconds_of(constants, amounts) / len(sharing)
             else:
-                found[join.name] = seconds_of(constants, row_amounts(folded_join(join, sets)))
+                found[join.name] = seconds_of(constants, row_amounts(FoldedJoin.of(join, sets)))
     return found

@@ -111,6 +111,14 @@ class _Families:
         yield from _Family(self.plan, self.held, joins, self.interval(joins[0]), self.landmarks).folded()
 
 
+def family_rows(
+    plan: Plan, cells: Mapping[int, Cells], join: PlannedJoin, interval: Interval
+) -> list[tuple[FoldTypes, list[SideRows], int]]:
+    """What the sides of a join answer, for every stretch of ends, with their number: what a row fold is given."""
+    family = _Family(plan, HeldTrees(plan, cells), [join], interval, {})
+    return [(types, rows, ends.count) for _, types, rows, ends in family.answered()]
+
+
 @dataclass(frozen=True, slots=True)
 class _Family:
     """Joins with the same sides, which report windows that end in the same interval."""
@@ -123,15 +131,19 @@ class _Family:
 
     def folded(self) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
         """The rows of every join for every stretch of ends, where there are any."""
+        for join, types, rows, ends in self.answered():
+            folded = fold_sides(join.join, types, rows, ends.count, join.order, join.fold)
+            if len(folded.ends):
+                yield join, folded, ends.ticks(folded.ends)
+
+    def answered(self) -> Iterator[tuple[PlannedJoin, FoldTypes, list[SideRows], Ends]]:
+        """What the sides of every join answer for every stretch of ends."""
         trees = [self.held.of(place) for place in self.joins[0].sides]
         typed = [(join, _types(join, trees)) for join in self.joins]
         for ends in self._stretches(trees):
             known: dict[object, SideRows] = {}
             for join, types in typed:
-                rows = [self._side(join, number, tree, ends, known) for number, tree in enumerate(trees)]
-                folded = fold_sides(join.join, types, rows, ends.count, join.order, join.fold)
-                if len(folded.ends):
-                    yield join, folded, ends.ticks(folded.ends)
+                yield join, types, [self._side(join, i, tree, ends, known) for i, tree in enumerate(trees)], ends
 
     def _side(
         self, join: PlannedJoin, number: int, tree: TreeCells, ends: Ends, known: dict[object, SideRows]
