@@ -35,6 +35,7 @@ _LEFT_OUTER, _RIGHT_OUTER = ("LEFT", "OUTER"), ("RIGHT", "OUTER")
 _KINDS: dict[tuple[str, ...], JoinKind] = {
     (): JoinKind.INNER,
     ("INNER",): JoinKind.INNER,
+    ("CROSS",): JoinKind.INNER,  # WHERE may have its keys
     ("LEFT",): JoinKind.LEFT,
     _LEFT_OUTER: JoinKind.LEFT,
     ("RIGHT",): JoinKind.LEFT,
@@ -46,10 +47,6 @@ _KINDS: dict[tuple[str, ...], JoinKind] = {
 }
 _REFUSED = {
     "NATURAL": ("NATURAL JOIN is not supported", "name the columns that must be equal: JOIN … USING (user)"),
-    "CROSS": (
-        "CROSS JOIN is not supported: it would pair every tuple with every other",
-        "join on a key: JOIN … ON a.x = b.y",
-    ),
     "FULL": (
         "FULL JOIN is not supported",
         "write two queries: a LEFT JOIN b, and the rows of b without a match, b LEFT ANTI JOIN a",
