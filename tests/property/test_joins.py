@@ -20,6 +20,7 @@ from support.join_rounds import JoinRounds, join_rounds
 from support.join_texts import Asked
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
 from windloom.errors import WindloomError
+from windloom.kernels.folds.registry import FOLDS
 from windloom.optimizer import PlanOptions
 from windloom.slicing import SLICINGS
 from windloom.testing.joins import answer_join
@@ -39,7 +40,6 @@ def reads_joins() -> bool:
 
 pytestmark = pytest.mark.skipif(not reads_joins(), reason="the language does not read joins yet")
 
-FOLDS = ["pairwise", "recalculate"]
 STYLES = st.sampled_from(["on", "comma", "exists", "full"])
 
 
@@ -54,7 +54,7 @@ def test_the_language_takes_a_text_apart_into_what_it_means(
     assert_equal_join(described, rows, answer_join(query, rows))
 
 
-@pytest.mark.parametrize("fold", FOLDS)
+@pytest.mark.parametrize("fold", list(FOLDS))
 @settings(max_examples=120, deadline=None)
 @given(
     asked=st.lists(joins(), min_size=1, max_size=2),

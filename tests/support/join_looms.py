@@ -15,6 +15,7 @@ from windloom.errors import WindloomError
 from windloom.model import Join, Query, Stream
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.joins.folds import matrix_obstacle
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, step
 
@@ -59,11 +60,13 @@ def eliminations(join: Join) -> Iterator[tuple[int, ...]]:
 
 
 def with_folds(plan: Plan, fold: str, order: int) -> Plan:
-    """The plan with another fold, and with the given one of all orders of eliminations for each join."""
+    """The plan with another fold, where that is possible, and the given one of all orders of eliminations."""
     joins = []
     for one in plan.joins:
         orders = list(eliminations(one.join))
-        joins.append(replace(one, fold=fold, order=orders[order % len(orders)]))
+        sides = tuple({part.component: part for part in plan.side(place)[0].components} for place in one.sides)
+        own = "pairwise" if fold == "slice_matrix" and matrix_obstacle(one.join, sides) else fold
+        joins.append(replace(one, fold=own, order=orders[order % len(orders)]))
     return replace(plan, joins=tuple(joins))
 
 
