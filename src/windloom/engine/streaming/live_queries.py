@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from windloom.durable import PlanRecord
 from windloom.engine.catalog import Registry
@@ -10,6 +11,7 @@ from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.optimizer import Known, PlanOptions, choices_of, make_plan
+from windloom.optimizer.adapt.subject import Subject, subjects_of
 from windloom.optimizer.live_trees import LiveTrees
 from windloom.plan.choices import Choices
 from windloom.plan.physical import Plan
@@ -69,6 +71,28 @@ class LiveQueries:
         kept = [[name for name in tree if name not in (put or {})] for tree in record.choices.tree_names]
         declared = record.declared if declared is None else declared
         return self._recorded(version, from_round, queries, dict(declared), dict(options or record.options), kept)
+
+    def switched(self, record: PlanRecord, choices: Choices, from_round: int) -> PlanRecord:
+        """The record after `record`, of the same queries with other choices."""
+        known = self.known()
+        found = replace(
+            record,
+            version=record.version + 1,
+            from_round=from_round,
+            choices=choices,
+            estimates=known.estimates,
+            ongoing=known.ongoing or Ongoing(),
+        )
+        self.plan_of(found)
+        return found
+
+    def subjects(self, record: PlanRecord) -> list[Subject]:
+        """What the queries of a record are planned as, each by itself."""
+        bound = [self.bind(name, text) for name, text in record.queries.items()]
+        known = Known(ongoing=record.ongoing)
+        return subjects_of(
+            self._registry.streams, bound, self._registry.known_types, _plan_options(record.options), known
+        )
 
     def bind(self, name: str, text: str) -> Query:
         """The query that a text means; it is remembered only if a plan has it."""

@@ -34,10 +34,15 @@ MOST_ORDERS = 24
 
 
 class Switch(Protocol):
-    """One kind of choice; `recompiles` says whether Spark must compile new code for another option."""
+    """One kind of choice.
+
+    `recompiles` says whether Spark must compile new code for another option, `is_predicted` whether the predicted cost
+    of a plan depends on the option: then charts compare them.
+    """
 
     name: str
     recompiles: bool
+    is_predicted: bool
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         """The option of each subject that the plan has."""
@@ -51,7 +56,7 @@ class Switch(Protocol):
 class IntakeSwitch:
     """Whether Spark aggregates the tuples of a stream, or kernels do."""
 
-    name, recompiles = "intake", True
+    name, recompiles, is_predicted = "intake", True, True
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return intakes_of(plan)
@@ -65,7 +70,7 @@ class IntakeSwitch:
 class LogSwitch:
     """Whether the log keeps tuples or cells."""
 
-    name, recompiles = "log", False
+    name, recompiles, is_predicted = "log", False, False
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return {scan.stream: scan.log for scan in _timed_woven(plan)}
@@ -77,7 +82,7 @@ class LogSwitch:
 class FoldSwitch:
     """How the sides of a join are matched."""
 
-    name, recompiles = "fold", False
+    name, recompiles, is_predicted = "fold", False, False
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return {join.name: join.fold for join in plan.joins}
@@ -89,7 +94,7 @@ class FoldSwitch:
 class OrderSwitch:
     """In which order the links of a join are folded."""
 
-    name, recompiles = "order", False
+    name, recompiles, is_predicted = "order", False, False
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return {join.name: " ".join(map(str, join.order)) for join in plan.joins}
