@@ -49,6 +49,8 @@ def made_round(number: int, **others: Any) -> RoundProgress:
         late={"trades": {"partly": 2, "dropped": 1}},
         frontiers={"trades": "2026-01-05T00:01:00+00:00"},
         lags={"trades": 3.5},
+        tuples={"trades": 1_010 + number},
+        cells={"trades": 40},
         sinks={"parquet": {"seconds": 0.02}, "webhook": {"seconds": 0.01, "letters": 1, "dead_letters": 0}},
     )
     return replace(done, **others)

@@ -27,6 +27,7 @@ from windloom.service.models import (
     QueryText,
     RejectedQuery,
 )
+from windloom.service.query_places import query_places
 from windloom.service.service import MayChange, MayRead, Served, Service
 
 router = APIRouter(tags=["queries"])
@@ -40,11 +41,12 @@ Named = Annotated[Name, Path()]
 def list_queries(service: Served) -> QueryList:
     """All queries with their place in the plan and their predicted cost; and those of the catalog that are wrong."""
     loom = service.loom
-    costs, places = loom.costs(), _places(loom.plan(), loom.costs())
+    costs = loom.costs()
+    places = query_places(loom.plan(), costs)
     rows = [
-        QueryRow(name=name, text=text, **places[name], **_cost(costs["queries"][name]))
+        QueryRow(name=name, text=text, **places[name], **_cost(costs["queries"].get(name)))
         for name, text in loom.queries.items()
-        if name in places and name in costs["queries"]  # one that came meanwhile is in the next list
+        if name in places  # one that came meanwhile is in the next list
     ]
     rejected = [
         RejectedQuery(name=one.name, text=one.text, error=problem_of(one.error))
@@ -151,23 +153,6 @@ def _check_cost(service: Service, text: str, name: str) -> None:
         )
 
 
-def _places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Of each query its stream, window and tree, and how many rows per second of event time it is expected to write."""
-    groups = {one["number"]: one["statistics"]["groups"] for one in costs["sets"]}
-    found = {}
-    for one in plan["sets"]:
-        for tree in one["trees"]:
-            for query in tree["queries"]:
-                window = query["window"]
-                is_timed = window["kind"] in ("range", "landmark") and one["number"] in groups
-                found[query["name"]] = {
-                    "stream": one["stream"],
-                    "window": window["text"],
-                    "tree": tree["name"],
-                    "rows_per_second": groups[one["number"]] * 1e6 / window["slide_ticks"] if is_timed else None,
-                }
-    return found
-
-
-def _cost(cost: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: cost[key] for key in ("seconds", "share", "alone")}
+def _cost(cost: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Nothing where the sharing report does not know the query."""
+    return {key: None if cost is None else cost[key] for key in ("seconds", "share", "alone")}
