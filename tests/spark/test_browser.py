@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from support.browser import Browser, browser
 from support.files import follow, put
@@ -147,14 +148,88 @@ def test_a_query_is_written_added_answered_asked_and_removed(page: Browser, serv
     assert "prices" not in page.text("#queries")
 
 
+def lit(page: Browser) -> set[str | None]:
+    return {one.get_attribute("data-node") for one in page.all("#plan .node.on")}
+
+
 def test_the_plan_shows_what_belongs_together(page: Browser, served: Served) -> None:
     log_in(page, served, ADMIN)
     page.open(f"{served.address}/#/plan")
-    page.until(lambda: len(page.all("#plan .node")) >= 7, "the nodes of the plan")
-    page.driver.execute_script("[...document.querySelectorAll('#plan .node')].at(-1).focus()")
+    page.point_at("#plan [data-node='answer:flow']")
     page.sees(".plan-side", "In the same tree")
-    assert 0 < len(page.all("#plan .node.on")) < len(page.all("#plan .node"))
-    page.picture("plan")
+    page.sees(".plan-side", FLOW)
+    above = {"stream:trades", "scan:0"}
+    assert above < lit(page)
+    kinds = [one.get_attribute("data-kind") for one in page.all("#plan .node.on")]
+    assert kinds == ["stream", "scan", "set", "tree", "answer"]
+    page.picture("plan_query")
+
+    page.point_at("#plan [data-node='scan:0']")
+    page.sees(".plan-side", "Its queries")
+    page.sees(".plan-side", "flow")
+    page.sees(".plan-side", "calm")
+    assert {"answer:flow", "answer:calm"} <= lit(page)
+    page.picture("plan_scan")
+
+
+def test_everything_is_reached_by_keyboard(page: Browser, served: Served) -> None:
+    log_in(page, served, ADMIN)
+    page.press("q")
+    page.sees("#queries", "calm")
+    page.press("/")
+    assert page.focused() == "search"
+    page.press("flow", Keys.TAB, Keys.TAB)
+    page.until(lambda: len(page.all("#queries tbody tr")) == 1, "the search")
+    assert page.focused() == "sort-name"
+    page.press(Keys.ENTER)
+    assert page.focused() == "sort-name"
+    assert page.find("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    for _ in range(20):
+        if page.focused() == "open-flow":
+            break
+        page.press(Keys.TAB)
+    page.press(Keys.ENTER)
+    page.sees("h1", "flow")
+
+    page.press("p")
+    page.find("#plan .node")
+    page.press(Keys.TAB)
+    while page.focused("data-node") is None:
+        page.press(Keys.TAB)
+    assert page.focused("data-node") == "stream:trades"
+    page.press(*[Keys.ARROW_RIGHT] * 4)
+    assert str(page.focused("data-node")).startswith("answer:")
+    page.press(Keys.ARROW_DOWN, Keys.ARROW_UP, Keys.ENTER)
+    page.sees(".cols", "How it is answered")
+    page.press("n")
+    page.until(lambda: page.focused() == "query-name", "the field to be ready for a name")
+
+
+def test_nothing_moves_by_itself_and_little_is_loaded(page: Browser, served: Served) -> None:
+    log_in(page, served, ADMIN)
+    shown = {
+        "": "#streams",
+        "queries": "#queries",
+        "plan": "#plan .node",
+        "new": "#query-text",
+        "query/calm": ".answers",
+    }
+    for width, height in ((1280, 860), (390, 844)):
+        page.size(width, height)
+        for name, what in shown.items():
+            page.open("about:blank")
+            page.open(f"{served.address}/#/{name}")
+            page.find(what)
+            page.sees("#state-text", "round")
+            if name in ("", "query/calm"):
+                served.bring()
+                page.sees("#state-text", f"round {served.files - 1}")
+            moved = page.shifts()
+            assert moved < 0.005, f"{name} at {width} px: {moved:.3f}"
+    loaded = page.loaded_bytes()
+    assert all(address.startswith(served.address) for address in loaded)
+    assert 20_000 < sum(loaded.values()) < 300_000
+    page.size(1280, 860)
 
 
 def test_a_sink_that_is_down_is_told_and_the_round_goes_on_when_it_is_back(page: Browser, served: Served) -> None:
@@ -189,16 +264,16 @@ def test_a_reader_may_look_and_not_change(page: Browser, served: Served) -> None
 
 def test_every_page_stands_in_the_dark_and_on_a_phone_without_complaint(page: Browser, served: Served) -> None:
     log_in(page, served, ADMIN)
-    for name in ("overview", "queries", "plan", "new"):
+    for name in ("overview", "queries", "plan", "new", "query/calm"):
         page.open(f"{served.address}/#/{'' if name == 'overview' else name}")
-        for theme, width, height in (("dark", 1280, 860), ("light", 390, 844)):
+        for theme, width, height in (("dark", 1280, 860), ("light", 390, 844), ("dark", 390, 844)):
             page.size(width, height)
             page.theme(theme)
             page.until(lambda: page.text("main"), f"the page of {name}")
             page.sees("#state-text", "round")
             wide = page.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, f"{name} is {wide} px wider than a screen of {width}"
-            page.picture(f"{name}_{theme}_{width}")
+            page.picture(f"{name.replace('/', '_')}_{theme}_{width}")
     page.size(1280, 860)
     page.theme("light")
     assert page.complaints() == []

@@ -130,7 +130,9 @@ class FakeLoom:
     def groupings(self) -> Mapping[str, Sequence[str]]:
         return {name: [one.name for one in query.group_by] for name, query in self._loom().queries.items()}
 
-    def answers(self, name: str, since: str | None, until: str | None, limit: int) -> pa.Table:
+    def answers(
+        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
+    ) -> pa.Table:
         return self._rows(min(limit, 30))
 
     def _rows(self, count: int) -> pa.Table:

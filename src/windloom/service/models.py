@@ -89,9 +89,9 @@ class QueryList(BaseModel):
     rejected: list[RejectedQuery]
 
 
-class QueryDetail(BaseModel):
-    name: str
-    text: str
+class QueryDetail(QueryRow):
+    """The same of one query, and how it is answered."""
+
     explain: str
 
 

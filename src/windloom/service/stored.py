@@ -33,22 +33,32 @@ class StoredAnswers:
         self._lock = threading.Lock()
 
     def read(
-        self, name: str, columns: Sequence[str], since: str | None, until: str | None, limit: int
+        self,
+        name: str,
+        columns: Sequence[str],
+        since: str | None,
+        until: str | None,
+        limit: int,
+        most_files: int | None = None,
     ) -> pa.Table | None:
         """The latest rows of a query, at most `limit`, in order of time; None where nothing was written yet.
+
+        With `most_files`, no more files are read than that, once a row is found.
 
         `columns` are those that the query has now: rows from before a replacement with other columns are left out.
         `since` and `until` bound the end of a window: from the first on, before the second.
         """
         found: list[pa.Table] = []
-        held = 0
+        held = read = 0
         newest = ""
         for file in self._files(name, columns):
-            if held >= limit and _round(file) != newest:
+            is_enough = held >= limit or (held > 0 and most_files is not None and read >= most_files)
+            if is_enough and _round(file) != newest:
                 break
             newest = _round(file)
-            if not self._may_hold(file, since, until):
+            if not self._may_hold(file, name, since, until):
                 continue
+            read += 1
             rows = _between(self._table(file), name, since, until)
             if rows.num_rows:
                 found.append(rows)
@@ -89,27 +99,28 @@ class StoredAnswers:
                 self._kept.popitem(last=False)
         return table
 
-
-    def _may_hold(self, file: Path, since: str | None, until: str | None) -> bool:
-        """By the statistics of the file, whether some of its windows may end in the range."""
-        if since is None and until is None:
+    def _may_hold(self, file: Path, name: str, since: str | None, until: str | None) -> bool:
+        """By what its footer tells, whether the file may hold rows of a query whose windows end in the range."""
+        about = pq.read_metadata(file)
+        first, last = _least_and_most(about, "query")
+        if first is not None and not first <= name <= last:
+            return False
+        first, last = _least_and_most(about, "window_end")
+        if first is None or (since is None and until is None):
             return True
-        kind, first, last = _ends(pq.read_metadata(file))
-        if first is None or last is None:
-            return True
+        kind = about.schema.to_arrow_schema().field("window_end").type
         return (since is None or last >= _bound("since", since, kind).as_py()) and (
             until is None or first < _bound("until", until, kind).as_py()
         )
 
 
-def _ends(about: pq.FileMetaData) -> tuple[pa.DataType, Any, Any]:
-    """The type of the ends of windows, the first and the last; None for these two if the file does not tell."""
-    kind = about.schema.to_arrow_schema().field("window_end").type
-    place = about.schema.names.index("window_end")
+def _least_and_most(about: pq.FileMetaData, column: str) -> tuple[Any, Any]:
+    """None for both if the file does not tell."""
+    place = about.schema.names.index(column)
     told = [about.row_group(i).column(place).statistics for i in range(about.num_row_groups)]
     if not told or not all(one is not None and one.has_min_max for one in told):
-        return kind, None, None
-    return kind, min(one.min for one in told), max(one.max for one in told)
+        return None, None
+    return min(one.min for one in told), max(one.max for one in told)
 
 
 def _round(file: Path) -> str:

@@ -67,6 +67,14 @@ def test_files_without_windows_of_the_range_are_not_read(out: Path, monkeypatch:
     assert read == ["round-000000004", "round-000000003"]
 
 
+def test_a_bound_on_files_holds_once_a_row_is_found(out: Path) -> None:
+    write(out / "v-1", 10, "v", ["b"], 10)
+    stored = StoredAnswers(out)
+    latest = stored.read("a", ["v"], None, None, 100, most_files=1)
+    assert latest is not None
+    assert latest["v"].to_pylist() == [9]
+
+
 def test_a_range_of_windows_of_rows_is_by_position(out: Path) -> None:
     columns = {"query": "string", "window_start": "bigint", "window_end": "bigint", "n": "bigint"}
     (out / "manifest.json").write_text(json.dumps({"tables": {"n-1": {"columns": columns, "queries": ["rows"]}}}))

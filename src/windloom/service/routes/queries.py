@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -41,13 +41,9 @@ Named = Annotated[Name, Path()]
 def list_queries(service: Served) -> QueryList:
     """All queries with their place in the plan and their predicted cost; and those of the catalog that are wrong."""
     loom = service.loom
-    costs = loom.costs()
-    places = query_places(loom.plan(), costs)
-    rows = [
-        QueryRow(name=name, text=text, **places[name], **_cost(costs["queries"].get(name)))
-        for name, text in loom.queries.items()
-        if name in places  # one that came meanwhile is in the next list
-    ]
+    known = _known(service)
+    # One that came meanwhile is in the next list.
+    rows = [QueryRow(name=name, text=text, **known[name]) for name, text in loom.queries.items() if name in known]
     rejected = [
         RejectedQuery(name=one.name, text=one.text, error=problem_of(one.error))
         for one in loom.rejected
@@ -86,10 +82,11 @@ def try_query(given: QueryText, service: Served) -> DryRun:
 
 @router.get("/queries/{name}", dependencies=[MayRead])
 def show_query(name: Named, service: Served) -> QueryDetail:
-    """The text of a query, and how it is answered."""
+    """The text of a query, its place and cost, and how it is answered."""
     text = _text(service, name)
     with service.working():
-        return QueryDetail(name=name, text=text, explain=service.loom.explain(name))
+        explain = service.loom.explain(name)
+        return QueryDetail(name=name, text=text, explain=explain, **_known(service)[name])
 
 
 @router.put("/queries/{name}", dependencies=[MayChange])
@@ -153,6 +150,11 @@ def _check_cost(service: Service, text: str, name: str) -> None:
         )
 
 
-def _cost(cost: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Nothing where the sharing report does not know the query."""
-    return {key: None if cost is None else cost[key] for key in ("seconds", "share", "alone")}
+def _known(service: Service) -> dict[str, dict[str, Any]]:
+    """Place and cost of each query; no cost where the sharing report does not know it."""
+    costs = service.loom.costs()
+    own = {name: costs["queries"].get(name, {}) for name in service.loom.queries}
+    return {
+        name: {**place, **{key: own.get(name, {}).get(key) for key in ("seconds", "share", "alone")}}
+        for name, place in query_places(service.loom.plan(), costs).items()
+    }
