@@ -205,33 +205,6 @@ def test_everything_is_reached_by_keyboard(page: Browser, served: Served) -> Non
     page.until(lambda: page.focused() == "query-name", "the field to be ready for a name")
 
 
-def test_nothing_moves_by_itself_and_little_is_loaded(page: Browser, served: Served) -> None:
-    log_in(page, served, ADMIN)
-    shown = {
-        "": "#streams",
-        "queries": "#queries",
-        "plan": "#plan .node",
-        "new": "#query-text",
-        "query/calm": ".answers",
-    }
-    for width, height in ((1280, 860), (390, 844)):
-        page.size(width, height)
-        for name, what in shown.items():
-            page.open("about:blank")
-            page.open(f"{served.address}/#/{name}")
-            page.find(what)
-            page.sees("#state-text", "round")
-            if name in ("", "query/calm"):
-                served.bring()
-                page.sees("#state-text", f"round {served.files - 1}")
-            moved = page.shifts()
-            assert moved < 0.005, f"{name} at {width} px: {moved:.3f}"
-    loaded = page.loaded_bytes()
-    assert all(address.startswith(served.address) for address in loaded)
-    assert 20_000 < sum(loaded.values()) < 300_000
-    page.size(1280, 860)
-
-
 def test_a_sink_that_is_down_is_told_and_the_round_goes_on_when_it_is_back(page: Browser, served: Served) -> None:
     log_in(page, served, ADMIN)
     page.sees("#sinks", "takes rounds")
@@ -262,18 +235,38 @@ def test_a_reader_may_look_and_not_change(page: Browser, served: Served) -> None
     assert not page.find("#remove").is_enabled()
 
 
-def test_every_page_stands_in_the_dark_and_on_a_phone_without_complaint(page: Browser, served: Served) -> None:
+#: What each page shows when it is there.
+SHOWN = {"": "#streams", "queries": "#queries", "plan": ".node", "new": "#query-text", "query/calm": ".answers"}
+
+
+@pytest.mark.parametrize(("theme", "width"), [("dark", 1280), ("light", 390), ("dark", 390)])
+def test_every_page_fits_keeps_still_and_makes_no_complaint(
+    page: Browser, served: Served, theme: str, width: int
+) -> None:
     log_in(page, served, ADMIN)
-    for name in ("overview", "queries", "plan", "new", "query/calm"):
-        page.open(f"{served.address}/#/{'' if name == 'overview' else name}")
-        for theme, width, height in (("dark", 1280, 860), ("light", 390, 844), ("dark", 390, 844)):
-            page.size(width, height)
-            page.theme(theme)
-            page.until(lambda: page.text("main"), f"the page of {name}")
-            page.sees("#state-text", "round")
-            wide = page.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
-            assert wide <= 0, f"{name} is {wide} px wider than a screen of {width}"
-            page.picture(f"{name.replace('/', '_')}_{theme}_{width}")
+    page.size(width, 860)
+    page.theme(theme)
+    for name, what in SHOWN.items():
+        page.open("about:blank")
+        page.open(f"{served.address}/#/{name}")
+        page.find(what)
+        if name == "":
+            served.bring()
+        page.sees("#state-text", f"round {served.files - 1}")
+        wide = page.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, f"{name} is {wide} px wider than a screen of {width}"
+        moved = page.shifts()
+        assert moved < 0.005, f"{name} moves by itself: {moved:.3f}"
+        page.picture(f"{name.replace('/', '_') or 'overview'}_{theme}_{width}")
     page.size(1280, 860)
     page.theme("light")
     assert page.complaints() == []
+
+
+def test_what_is_loaded_is_little_and_from_here(page: Browser, served: Served) -> None:
+    page.open("about:blank")
+    page.open(f"{served.address}/")
+    page.find("#streams")
+    loaded = page.loaded_bytes()
+    assert all(address.startswith(served.address) for address in loaded)
+    assert 20_000 < sum(loaded.values()) < 300_000
