@@ -142,7 +142,9 @@ class SlowLoom(FakeLoom):
         super().__init__()
         self.may_go_on = threading.Event()
 
-    def answers(self, name: str, since: str | None, until: str | None, limit: int) -> pa.Table:
+    def answers(
+        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
+    ) -> pa.Table:
         self.may_go_on.wait()
         return super().answers(name, since, until, limit)
 
