@@ -129,17 +129,20 @@ class Dimension:
     axis: Axis
     sensitivity: float = 0.0
     reason: str = ""
-    exponents: Mapping[str, float] = field(default_factory=dict)  # by stage: how its seconds change with the figure
 
 
 @dataclass(eq=False)
 class Chart:
-    """`base` are the estimates that it was drawn with, from which regions differ in the figures of its dimensions."""
+    """`base` are the estimates that it was drawn with, from which regions differ in the figures of its dimensions.
+
+    `exponents` say, by stage and figure, how the seconds of the best plan change near there.
+    """
 
     subject: Subject
     dimensions: tuple[Dimension, ...]
     base: Estimates
     objective: Objective
+    exponents: Mapping[str, Mapping[Figure, float]] = field(default_factory=dict)
     regions: dict[Region, tuple[Candidate, ...]] = field(default_factory=dict)
 
     @property
