@@ -18,6 +18,7 @@ from statistics import median
 
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
+from windloom.plan.links import LinkEstimate, LinkRound
 from windloom.plan.observed import RoundObserved, SetRound, StreamRound
 
 #: The number of rounds that estimates are made of (d), and how fast older ones count less (a).
@@ -42,6 +43,7 @@ class Memory:
         # Newest first; never changed in place, so that another thread may read while a round ends.
         self._streams: Mapping[str, tuple[StreamRound, ...]] = {}
         self._sets: Mapping[SetIdentity, tuple[tuple[SetRound, StreamRound], ...]] = {}
+        self._joins: Mapping[str, tuple[LinkEstimate, ...]] = {}
 
     def add(self, seen: RoundObserved) -> None:
         """A round is over. A stream that brought nothing keeps what it showed before."""
@@ -64,6 +66,13 @@ class Memory:
             if before:
                 sets[identity] = before
         self._streams, self._sets = streams, sets
+        self._joins = {name: self._linked(self._joins.get(name, ()), links) for name, links in seen.joins.items()}
+
+    @staticmethod
+    def _linked(before: tuple[LinkEstimate, ...], links: tuple[LinkRound, ...]) -> tuple[LinkEstimate, ...]:
+        if len(before) != len(links):
+            return tuple(LinkEstimate.of(one) for one in links)
+        return tuple(known.after(one) for known, one in zip(before, links, strict=True))
 
     def _leaps(self, values: Sequence[float]) -> bool:
         """Are the two newest values far from all before, on the same side?"""
@@ -80,6 +89,7 @@ class Memory:
         return Estimates(
             {name: one for name, one in streams.items() if one is not None},
             {identity: one for identity, one in sets.items() if one is not None},
+            self._joins,
         )
 
     def rate_of(self, stream: str) -> float | None:
