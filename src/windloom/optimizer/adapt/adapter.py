@@ -138,6 +138,16 @@ class Adapter:
         return None if wanted == self._choices else wanted
 
     @property
+    def choices(self) -> Choices:
+        """Those of the plan in force."""
+        return self._choices
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why charts are no longer filled; the plan in force then stays."""
+        return self._worker.failure
+
+    @property
     def adapted(self) -> Adapted:
         return Adapted(self.moves, self.switches, self.verdicts)
 
@@ -152,7 +162,7 @@ class Adapter:
         if chart is None:
             self._worker.submit(("draw", one.subject.name), partial(self._draw, one), Urgency.NEEDED)
             return present, False
-        values = self._values(one, chart)
+        values = self.values(one, chart)
         region = chart.region(values)
         moved = one.region is not None and region != one.region
         one.region = region
@@ -164,7 +174,7 @@ class Adapter:
                 return present, moved
         return self._preferred(chart, region, present), moved
 
-    def _values(self, one: Followed, chart: Chart) -> list[float]:
+    def values(self, one: Followed, chart: Chart) -> list[float]:
         """The point at which the next round is expected."""
         found = []
         for figure in chart.figures:
