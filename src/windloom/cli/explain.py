@@ -66,7 +66,7 @@ def explain(
     parts: int,
     dimensions: int,
     partition: str,
-    objective: str,
+    objective: str | None,
     added: str | None,
     cost: str,
     form: str,

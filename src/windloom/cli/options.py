@@ -51,19 +51,23 @@ def intake_option(command: Command) -> Command:
     return click.option("--intake", cls=_NameOption, default="auto", help="How tuples become partials.")(command)
 
 
-def objective_option(command: Command) -> Command:
-    return click.option(
-        "--objective",
-        default="latency",
-        metavar="latency|memory|latency=W,memory=W",
-        help="What plans are chosen for, or weights of both.",
-    )(command)
+objective_option = click.option(
+    "--objective",
+    default=None,
+    metavar="latency|memory|latency=W,memory=W",
+    help="What plans are chosen for, or weights of both; latency by default.",
+)
+#: How plans of a stream follow its data.
+ADAPT_OPTIONS = (
+    objective_option,
+    click.option("--fixed-plan", is_flag=True, help="Keep the first plan; by default plans follow the data."),
+)
 
 
-def read_objective(text: str) -> str | dict[str, float]:
-    """ "latency", "memory", or weights of both: latency=0.4,memory=0.6."""
-    if "=" not in text:
-        return text
+def read_objective(text: str | None) -> str | dict[str, float]:
+    """Latency or memory, or weights of both: latency=0.4,memory=0.6."""
+    if text is None or "=" not in text:
+        return text or "latency"
     found: dict[str, float] = {}
     for part in text.split(","):
         name, _, weight = part.partition("=")
