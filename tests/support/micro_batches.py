@@ -24,11 +24,13 @@ from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
+from windloom.durable.adapted import read_adapted
 from windloom.durable.faults import watched
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
 from windloom.durable.shards.split import join_cells, split_cells
+from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.executors import ExecutorPlacement, Outlets
@@ -42,8 +44,16 @@ from windloom.engine.sinks.sink import Sink, SinkPlace
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import DataType, ExpressionKey, Query, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.subject import Subject, subjects_of
+from windloom.optimizer.adapt.work import AtOnce
+from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan import Plan
 from windloom.plan.choices import Choices
+from windloom.plan.estimates import Estimates
+from windloom.plan.memory import Memory
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
 from windloom.rounds import State
@@ -124,6 +134,11 @@ class RecordedQueries:
             record.given,
         )
 
+    def subjects(self, record: PlanRecord) -> list[Subject]:
+        queries = [pickle.loads(base64.b64decode(text)) for text in record.queries.values()]
+        known = Known(shipped_constants(), ongoing=record.ongoing)
+        return subjects_of(self._streams, queries, self._types, PlanOptions(intake=self._intake), known)
+
 
 @lru_cache(maxsize=64)
 def _plan(
@@ -172,6 +187,8 @@ class MicroBatches:
         sink_patience: float = 60.0,
         intake: str = "auto",
         types: Types = TYPES,
+        adapt: ChartOptions | None = None,
+        objective: Objective | None = None,
     ) -> None:
         storage = LocalStorage(folder / "checkpoint")
         self.checkpoint, self.jobs, self.done = Checkpoint.open(storage, streams), RowJobs(), list[RoundProgress]()
@@ -190,6 +207,16 @@ class MicroBatches:
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
             queries = self._queries = RecordedQueries(streams, types, intake)
+            adapting = None
+            memory = Memory()
+            if adapt is not None:
+                commits = self.checkpoint.recent_progress(memory.rounds)
+                for one in self.checkpoint.recent_observed(memory.rounds):
+                    memory.add(one)
+                adapter = Adapter(
+                    memory, Estimates(), adapt, objective or Objective(), AtOnce(), *read_adapted(commits)
+                )
+                adapting = Adapting(adapter, queries.subjects, self._switch)
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,
@@ -199,6 +226,8 @@ class MicroBatches:
                 tables,
                 snapshot_rounds=snapshot_rounds,
                 sink_patience=sink_patience,
+                memory=memory,
+                adapting=adapting,
                 listeners=Listeners(done=self.done.append, waiting=self.waits.append),
             )
         except BaseException:
@@ -230,8 +259,12 @@ class MicroBatches:
         """From the next round that has not begun yet on, the same queries run with other choices."""
         newest = self.checkpoint.newest_plan()
         assert newest is not None
-        plan = self._queries.plan_of(newest)
-        record = replace(newest, version=newest.version + 1, choices=choose(plan))
+        self._switch(choose(self._queries.plan_of(newest)))
+
+    def _switch(self, choices: Choices) -> None:
+        newest = self.checkpoint.newest_plan()
+        assert newest is not None
+        record = replace(newest, version=newest.version + 1, choices=choices)
         self.checkpoint.record_plan(record.starting(self.checkpoint.first_free_round))
 
     def round(self, frames: Frames) -> RoundProgress:

@@ -11,28 +11,36 @@ from windloom.optimizer.adapt.correction import MeasuredRound
 from windloom.optimizer.adapt.round_cost import RoundCost
 
 
-def write_adapted(adapted: Adapted, model: RoundCost | None, intake: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-    """`model` is what was predicted of the round, for what came; `intake` how that was taken in."""
+def write_adapted(adapted: Adapted, measured: MeasuredRound | None) -> dict[str, Any]:
+    """`measured` is the last round that was learned from, which may be an earlier one."""
     verdicts = adapted.verdicts
+    learned = None
+    if measured is not None:
+        learned = {
+            "model": asdict(measured.predicted),
+            "seconds": dict(measured.seconds),
+            "intake": dict(measured.intake),
+            "state_bytes": measured.state_bytes,
+        }
     return {
         "moves": adapted.moves,
         "switches": adapted.switches,
         "verdicts": [verdicts.judged, verdicts.hits, verdicts.regret],
-        "model": None if model is None else asdict(model),
-        "intake": dict(intake),
+        "measured": learned,
     }
 
 
 def read_adapted(commits: Sequence[Mapping[str, Any]]) -> tuple[Adapted, list[MeasuredRound]]:
     """From the commits of rounds, oldest first: what was counted, and what rounds took, newest first."""
-    counted, measured = Adapted(), []
+    counted, measured = Adapted(), list[MeasuredRound]()
     for commit in commits:
         about = commit.get("adapted")
         if about is None:
             continue
         counted = Adapted(about["moves"], about["switches"], Verdicts(*about["verdicts"]))
-        if about["model"] is not None and commit["events"]:
-            intake = tuple(sorted(about["intake"].items()))
-            model = RoundCost(**about["model"])
-            measured.append(MeasuredRound(model, commit["seconds"], intake, commit["state_bytes"]))
+        learned = about["measured"]
+        if learned is not None:
+            intake = tuple(sorted(learned["intake"].items()))
+            model = RoundCost(**learned["model"])
+            measured.append(MeasuredRound(model, learned["seconds"], intake, learned["state_bytes"]))
     return counted, measured[::-1]

@@ -92,7 +92,8 @@ def with_statistics(plan: Plan, known: Known) -> Plan:
         )
         for one in plan.sets
     )
-    return replace(plan, sets=sets)
+    joins = tuple(replace(one, observed=known.estimates.joins.get(one.name, ())) for one in plan.joins)
+    return replace(plan, sets=sets, joins=joins)
 
 
 def _figure(given: float | None, observed: Mean | None, assumed: float) -> tuple[float, Origin]:

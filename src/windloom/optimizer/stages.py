@@ -94,7 +94,11 @@ def make_plan(
         )
         for number, members in enumerate(groups)
     ]
-    joins = tuple(plan_join(query, sets, streams, types, shapes, given) for query in queries if query.join is not None)
+    joins = tuple(
+        plan_join(query, sets, streams, types, shapes, given, known.estimates.joins.get(query.name, ()))
+        for query in queries
+        if query.join is not None
+    )
     used = {one.stream for one in sets}
     read = tuple(stream for name, stream in streams.items() if name in used)
     return Plan(

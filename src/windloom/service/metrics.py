@@ -44,6 +44,13 @@ class Metrics:
         self.queries = Gauge("windloom_queries", "Queries of the last round.", registry=registry)
         self.trees = Gauge("windloom_trees", "Trees of the last round.", registry=registry)
         self.plan_version = Gauge("windloom_plan_version", "Version of the last round's plan.", registry=registry)
+        self.moves = Gauge("windloom_moves", "Moves to other regions of charts so far.", registry=registry)
+        self.switches = Gauge("windloom_switches", "Switches of plans so far.", registry=registry)
+        self.fidelity = Gauge("windloom_fidelity", "Share of judged rounds with the best plan.", registry=registry)
+        self.regret = Gauge("windloom_regret_seconds", "Seconds that better plans would have saved.", registry=registry)
+        self.predicted = Gauge(
+            "windloom_predicted_round_seconds", "Seconds that were predicted of the last round.", registry=registry
+        )
         sinks: dict[str, Any] = {"labelnames": ["sink"], "registry": registry}
         self.sink_seconds = Counter("windloom_sink_seconds_total", "Seconds that a sink took for rounds.", **sinks)
         self.sink_waits = Counter(
@@ -94,6 +101,13 @@ class Metrics:
         self.queries.set(done.queries)
         self.trees.set(done.trees)
         self.plan_version.set(done.plan_version)
+        self.moves.set(done.moves)
+        self.switches.set(done.switches)
+        self.regret.set(done.regret)
+        if done.fidelity is not None:
+            self.fidelity.set(done.fidelity)
+        if done.predicted is not None:
+            self.predicted.set(done.predicted)
 
     def wait(self, wait: SinkWait | None) -> None:
         if wait is not None:

@@ -14,9 +14,7 @@ from windloom.durable import PlanRecord
 from windloom.durable.adapted import write_adapted
 from windloom.engine.running.progress import RoundProgress
 from windloom.optimizer.adapt.adapter import Adapter
-from windloom.optimizer.adapt.correction import intake_of
 from windloom.optimizer.adapt.subject import Subject
-from windloom.optimizer.adapt.switches import choices_of
 from windloom.plan.choices import Choices
 from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
@@ -29,12 +27,8 @@ class Adapting:
     adapter: Adapter
     subjects: Callable[[PlanRecord], list[Subject]]
     switch: Callable[[Choices], None] = lambda choices: None
-    _record: PlanRecord | None = None
-    _intake: tuple[tuple[str, str], ...] = ()
 
     def begin(self, record: PlanRecord, plan: Plan) -> None:
-        if self._record is not record:
-            self._record, self._intake = record, intake_of(choices_of(plan))
         self.adapter.begin(record.version, plan, lambda: self.subjects(record))
 
     def told(self, progress: RoundProgress) -> RoundProgress:
@@ -49,9 +43,10 @@ class Adapting:
             regret=adapted.verdicts.regret,
         )
 
-    def kept(self, seen: RoundObserved) -> dict[str, Any]:
+    def kept(self) -> dict[str, Any]:
         """What the commit of a round keeps for the next start."""
-        return write_adapted(self.adapter.adapted, self.adapter.model_of(seen), self._intake)
+        measured, self.adapter.measured = self.adapter.measured, None
+        return write_adapted(self.adapter.adapted, measured)
 
     def done(self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
         wanted = self.adapter.done(seen, seconds, state_bytes)

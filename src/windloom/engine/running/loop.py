@@ -142,7 +142,7 @@ class RoundLoop:
             kept = {"observed": write_observed(outcome.observed)}
             if self.adapting is not None:
                 progress = self.adapting.told(progress)
-                kept["adapted"] = self.adapting.kept(outcome.observed)
+                kept["adapted"] = self.adapting.kept()
             self._journal.commit(number, {**progress.as_dict(), **kept})
         self.state, self.record, self.plan = outcome.state, record, plan
         self.memory.add(outcome.observed)

@@ -16,14 +16,14 @@ from math import log
 from windloom.optimizer.adapt.candidates import Candidate, candidates_at
 from windloom.optimizer.adapt.chart import Chart, ChartOptions, Region
 from windloom.optimizer.adapt.correction import Correction, MeasuredRound, intake_of
-from windloom.optimizer.adapt.figures import Figure, figures_of, remembered, shown, value_of
+from windloom.optimizer.adapt.figures import Figure, figures_of, remembered, shown, stream_figures, value_of
 from windloom.optimizer.adapt.forecast import Forecast
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
 from windloom.optimizer.adapt.sensitivity import draw_chart
 from windloom.optimizer.adapt.subject import Subject
 from windloom.optimizer.adapt.switches import choices_of, recompiling
-from windloom.optimizer.adapt.switching import Prices, Stays, pays
+from windloom.optimizer.adapt.switching import CLEARLY, Prices, Stays, pays
 from windloom.optimizer.adapt.work import Urgency, Worker
 from windloom.optimizer.known import with_statistics
 from windloom.plan.choices import Choices
@@ -44,7 +44,8 @@ PATH = 100
 class Verdicts:
     """Of the rounds that were `judged`, `hits` ran with the plan that was best for what they really were.
 
-    `regret` are the seconds that the others are predicted to have lost by that.
+    As good as the best is one that no switch would be made for. `regret` are the seconds that rounds are predicted to
+    have lost because another plan would have been better.
     """
 
     judged: int = 0
@@ -95,6 +96,7 @@ class Adapter:
         adapted = adapted or Adapted()
         self.moves, self.switches, self.verdicts = adapted.moves, adapted.switches, adapted.verdicts
         self.correction, self.prices, self.stays = Correction(measured), Prices(), Stays()
+        self.measured: MeasuredRound | None = None  # the last round that was learned from
         self.predicted: float | None = None  # the seconds that the next round, or the present one, is expected to take
         self.followed: list[Followed] = []
         self.forecast: Forecast | None = None
@@ -123,9 +125,8 @@ class Adapter:
     def done(self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> Choices | None:
         """A round is over, and in the memory; returns what the next one is to choose, if that is not the same."""
         assert self._plan is not None
-        took = sum(seconds.values())
-        self._learn(seen, seconds, state_bytes)
-        self._worker.passed(took)
+        self._learn(self._plan, seen, seconds, state_bytes)
+        self._worker.passed(sum(seconds.values()))
         self._judge(seen)
         self._rounds += 1
         wanted, moved = Choices(), False
@@ -137,19 +138,18 @@ class Adapter:
         return None if wanted == self._choices else wanted
 
     @property
+    def choices(self) -> Choices:
+        """Those of the plan in force."""
+        return self._choices
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why charts are no longer filled; the plan in force then stays."""
+        return self._worker.failure
+
+    @property
     def adapted(self) -> Adapted:
         return Adapted(self.moves, self.switches, self.verdicts)
-
-    def model_of(self, seen: RoundObserved) -> RoundCost | None:
-        """What the model says of a round, now that it is known what came; None while it says nothing."""
-        if self.forecast is None or self.forecast.version != self._version:
-            return None
-        found = (
-            (figure, shown(figure, one.subject, seen))
-            for one in self.followed
-            for figure in (() if one.chart is None else one.chart.figures)
-        )
-        return self.forecast.at({figure: value for figure, value in found if value is not None})
 
     def close(self) -> None:
         self._worker.close()
@@ -162,7 +162,7 @@ class Adapter:
         if chart is None:
             self._worker.submit(("draw", one.subject.name), partial(self._draw, one), Urgency.NEEDED)
             return present, False
-        values = self._values(one, chart)
+        values = self.values(one, chart)
         region = chart.region(values)
         moved = one.region is not None and region != one.region
         one.region = region
@@ -174,7 +174,7 @@ class Adapter:
                 return present, moved
         return self._preferred(chart, region, present), moved
 
-    def _values(self, one: Followed, chart: Chart) -> list[float]:
+    def values(self, one: Followed, chart: Chart) -> list[float]:
         """The point at which the next round is expected."""
         found = []
         for figure in chart.figures:
@@ -220,52 +220,81 @@ class Adapter:
 
     # ---- what rounds take -------------------------------------------------------------------------------------------
 
-    def _point(self) -> dict[Figure, float]:
-        return {
-            figure: value
-            for one in self.followed
-            if one.chart is not None
-            for figure, value in zip(one.chart.figures, self._values(one, one.chart), strict=True)
-        }
+    def _point(self, value: Callable[[Figure, Subject], float | None]) -> dict[Figure, float]:
+        """The figures that forecasts depend on: those of charts, and what comes of every stream."""
+        found: dict[Figure, float] = {}
+        for one in self.followed:
+            figures = [] if one.chart is None else one.chart.figures
+            for figure in dict.fromkeys([*figures, *stream_figures(one.subject)]):
+                number = value(figure, one.subject)
+                if number is not None:
+                    found[figure] = number
+        return found
+
+    def _expected(self, figure: Figure, subject: Subject) -> float | None:
+        return remembered(figure, subject, self.memory)
 
     def _expect(self) -> float | None:
         """The seconds that the next round is expected to take, with the plan in force."""
-        point = self._point()
-        if self.forecast is None or not self.forecast.holds(self._version, point, self._rounds):
-            assert self._plan is not None
-            task = partial(self._make_forecast, self._version, self._plan, self._rounds)
+        assert self._plan is not None
+        point = self._point(self._expected)
+        if self.forecast is None or not self.forecast.holds(self._plan, point, self._rounds):
+            task = partial(self._make_forecast, self._plan, self._rounds)
             self._worker.submit("forecast", task, Urgency.NEEDED)
-        if self.forecast is None or self.forecast.version != self._version:
+        if self.forecast is None or self.forecast.plan is not self._plan:
             return None
         return self.correction(self.forecast.at(point), self._choices).seconds
 
-    def _make_forecast(self, version: int, plan: Plan, rounds: int) -> None:
+    def _make_forecast(self, plan: Plan, rounds: int) -> None:
         estimates = self._estimates()
-        if not self.followed:
-            return
-        known = self.followed[0].subject.known
-        cost = round_cost(with_statistics(plan, known.with_estimates(estimates)), known.in_force())
         exponents: dict[str, dict[Figure, float]] = {}
         for one in self.followed:
-            for dimension in () if one.chart is None else one.chart.dimensions:
-                for stage, power in dimension.exponents.items():
-                    exponents.setdefault(stage, {})[dimension.figure] = power
+            for stage, powers in () if one.chart is None else one.chart.exponents.items():
+                exponents.setdefault(stage, {}).update(powers)
             if one.chart is not None and _is_stale(one.chart, estimates):
-                one.chart, one.region = None, None
-        self.forecast = Forecast(version, cost, self._point(), exponents, rounds)
+                one.chart, one.region = None, ()  # nowhere: to be somewhere again is a move
+        point = self._point(self._expected)
+        self.forecast = Forecast(plan, self._cost(plan, estimates), point, exponents, rounds)
 
-    def _learn(self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
-        """How the round compares with what the model says of it, now that it is known what came."""
-        first, self._after_switch = self._after_switch, None
-        predicted = self.model_of(seen)
-        if predicted is None:
+    def _learn(self, plan: Plan, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
+        """How a round compares with what the model says of it, now that it is known what came.
+
+        Only rounds like others are learned from. The first one after a switch tells what a switch costs.
+        """
+        compiles, self._after_switch = self._after_switch, None
+        is_warm = self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values())
+        if self.forecast is None or not (is_warm or compiles is not None):
             return
-        if first is not None:
-            excess = sum(seconds.values()) - self.correction(predicted, self._choices).seconds
-            self.prices = self.prices.after(excess, recompiles=first)
-        elif self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values()):
-            measured = MeasuredRound(predicted, dict(seconds), intake_of(self._choices), state_bytes)
-            self.correction = self.correction.after(measured)
+        task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles)
+        self._worker.submit(("learn", self._rounds), task, Urgency.NEEDED)
+
+    def _learned_from(
+        self,
+        plan: Plan,
+        choices: Choices,
+        seen: RoundObserved,
+        seconds: Mapping[str, float],
+        state_bytes: int,
+        compiles: bool | None,
+    ) -> None:
+        predicted = self._model_of(plan, seen)
+        if compiles is not None:
+            excess = sum(seconds.values()) - self.correction(predicted, choices).seconds
+            self.prices = self.prices.after(excess, recompiles=compiles)
+            return
+        measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
+        self.correction, self.measured = self.correction.after(measured), measured
+
+    def _model_of(self, plan: Plan, seen: RoundObserved) -> RoundCost:
+        """What the model says of a round: near the forecast from that, else anew."""
+        forecast, point = self.forecast, self._point(lambda figure, subject: shown(figure, subject, seen))
+        if forecast is not None and forecast.plan is plan and forecast.is_near(point):
+            return forecast.at(point)
+        return self._cost(plan, estimates_of(seen).before(self._estimates()))
+
+    def _cost(self, plan: Plan, estimates: Estimates) -> RoundCost:
+        known = self.followed[0].subject.known
+        return round_cost(with_statistics(plan, known.with_estimates(estimates)), known.in_force())
 
     # ---- afterwards -------------------------------------------------------------------------------------------------
 
@@ -285,9 +314,11 @@ class Adapter:
             own = one.subject.own(choices)
             best = self._best_for(one.chart, own, seen)
             now = next(each for each in best if each.choices == own)
-            was_best = was_best and best[0].choices == own
-            costs = [self.correction(each.cost, each.choices).seconds for each in (now, best[0])]
-            regret += max(0.0, costs[0] - costs[1])
+            mine, least = (self.correction(each.cost, each.choices) for each in (now, best[0]))
+            bounds = Least.of([mine, least])
+            better = self.objective.utility(least, bounds) < (1 - CLEARLY) * self.objective.utility(mine, bounds)
+            was_best = was_best and (best[0].choices == own or not better)
+            regret += max(0.0, mine.seconds - least.seconds)
         self.verdicts = self.verdicts.after(was_best, regret)
 
     def _best_for(self, chart: Chart, own: Choices, seen: RoundObserved) -> tuple[Candidate, ...]:

@@ -129,17 +129,20 @@ class Dimension:
     axis: Axis
     sensitivity: float = 0.0
     reason: str = ""
-    exponents: Mapping[str, float] = field(default_factory=dict)  # by stage: how its seconds change with the figure
 
 
 @dataclass(eq=False)
 class Chart:
-    """`base` are the estimates that it was drawn with, from which regions differ in the figures of its dimensions."""
+    """`base` are the estimates that it was drawn with, from which regions differ in the figures of its dimensions.
+
+    `exponents` say, by stage and figure, how the seconds of the best plan change near there.
+    """
 
     subject: Subject
     dimensions: tuple[Dimension, ...]
     base: Estimates
     objective: Objective
+    exponents: Mapping[str, Mapping[Figure, float]] = field(default_factory=dict)
     regions: dict[Region, tuple[Candidate, ...]] = field(default_factory=dict)
 
     @property
@@ -184,8 +187,10 @@ class Chart:
             for step in (1, -1):
                 yield (*region[:place], region[place] + step, *region[place + 1 :])
 
-    def between_ends(self) -> Iterable[Region]:
-        """All regions between the ends of the first two dimensions; in others, those of the base."""
-        parts = [range(one.axis.parts) for one in self.dimensions[:2]]
-        rest = tuple(one.axis.parts // 2 for one in self.dimensions[2:])
-        yield from ((*both, *rest) for both in product(*parts))
+    def between_ends(self, region: Region, dimensions: Sequence[int] = (0, 1)) -> Iterable[Region]:
+        """All regions between the ends of some dimensions, where the others are as in `region`."""
+        parts = [
+            range(one.axis.parts) if place in dimensions else (region[place],)
+            for place, one in enumerate(self.dimensions)
+        ]
+        yield from product(*parts)

@@ -62,16 +62,18 @@ class Figure:
 
 def figures_of(subject: Subject) -> list[Figure]:
     """All figures that the plans of a subject depend on, and that may change."""
-    found: dict[Figure, None] = {}
-    for name in subject.streams:
-        found[Figure(Kind.RATE, name)] = None
-        found[Figure(Kind.ROUND, name)] = None
+    found: dict[Figure, None] = dict.fromkeys(stream_figures(subject))
     for identity in subject.identities:
         if identity.grouping:
             found[Figure(Kind.GROUPS, identity.stream, identity.grouping)] = None
         if identity.predicate:
             found[Figure(Kind.SHARE, identity.stream, (identity.predicate,))] = None
     return list(found)
+
+
+def stream_figures(subject: Subject) -> list[Figure]:
+    """What comes of each of its streams, and in rounds of which length."""
+    return [Figure(kind, name) for name in subject.streams for kind in (Kind.RATE, Kind.ROUND)]
 
 
 def value_of(figure: Figure, subject: Subject, estimates: Estimates) -> float:

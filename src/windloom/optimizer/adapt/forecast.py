@@ -13,6 +13,7 @@ from math import log, prod
 
 from windloom.optimizer.adapt.figures import Figure
 from windloom.optimizer.adapt.round_cost import RoundCost
+from windloom.plan.physical import Plan
 
 #: A forecast holds while no figure has moved by more than this factor, and for so many rounds.
 FAR, OLD = 1.25, 32
@@ -22,9 +23,9 @@ _FARTHEST = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """`cost` is predicted for the plan `version` at `point`; `exponents` are by stage and figure."""
+    """`cost` is predicted for `plan` at `point`; `exponents` are by stage and figure."""
 
-    version: int
+    plan: Plan | None
     cost: RoundCost
     point: Mapping[Figure, float]
     exponents: Mapping[str, Mapping[Figure, float]]
@@ -33,7 +34,7 @@ class Forecast:
     def at(self, values: Mapping[Figure, float]) -> RoundCost:
         """
         >>> rate = Figure("rate", "s")
-        >>> one = Forecast(0, RoundCost(2.0, 1.0), {rate: 10.0}, {"intake": {rate: 1.0}})
+        >>> one = Forecast(None, RoundCost(2.0, 1.0), {rate: 10.0}, {"intake": {rate: 1.0}})
         >>> one.at({rate: 20.0}).intake, one.at({rate: 20.0}).step
         (4.0, 1.0)
         """
@@ -48,10 +49,14 @@ class Forecast:
         }
         return replace(self.cost, **moved)
 
-    def holds(self, version: int, values: Mapping[Figure, float], round: int) -> bool:
+    def holds(self, plan: Plan, values: Mapping[Figure, float], round: int) -> bool:
         """Need it not be made anew yet?"""
-        moved = (abs(log(values[figure] / value)) for figure, value in self.point.items() if figure in values)
-        return self.version == version and round - self.round < OLD and max(moved, default=0.0) <= log(FAR)
+        return self.plan is plan and round - self.round < OLD and self.is_near(values)
+
+    def is_near(self, values: Mapping[Figure, float]) -> bool:
+        """Lie all values that it depends on where it was made, or not far from there?"""
+        moved = [abs(log(values[figure] / value)) for figure, value in self.point.items() if figure in values]
+        return bool(moved) and max(moved) <= log(FAR)
 
     def _powers(self, stage: str) -> list[tuple[Figure, float]]:
         return list(self.exponents.get(stage, {}).items())

@@ -104,7 +104,7 @@ def draw_chart(
     found = sensitivities(subject, estimates, objective) if found is None else found
     kept = [one for one in found[: options.dimensions] if one.total >= LEAST_SENSITIVITY] or found[:1]
     dimensions = tuple(
-        Dimension(one.figure, axis_around(one.figure, one.value, options), one.total, one.reason, one.stages)
-        for one in kept
+        Dimension(one.figure, axis_around(one.figure, one.value, options), one.total, one.reason) for one in kept
     )
-    return Chart(subject, dimensions, estimates, objective)
+    exponents = {stage: {one.figure: one.stages[stage] for one in found} for stage in found[0].stages}
+    return Chart(subject, dimensions, estimates, objective, exponents)

@@ -75,8 +75,10 @@ def native_cost(
     partials = _partials(scan, sets, kept, _signatures(scan, sets) * groups_of(scan, sets))
     a_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
     a_cell = seconds("read") + (keys > 0) * seconds("read_key") + columns_of(scan.components) * seconds("read_column")
+    shuffle = seconds("shuffle") / sets[0].statistics.round_seconds
+    read = kept * a_tuple + dropped(constants, events_per_second - kept)
     return Scanning(
-        _predicates(scan, sets, events_per_second) + kept * a_tuple + dropped(constants, events_per_second - kept),
+        _predicates(scan, sets, events_per_second) + read + shuffle,
         partials * a_partial,
         partials * a_cell + sum(_feeding(constants, scan, one, partials) + _keeping(constants, one) for one in sets),
     )

@@ -12,6 +12,7 @@ from windloom.optimizer.joins.sizes import side_sizes
 from windloom.optimizer.shapes import Types, shape_of
 from windloom.plan.choices import Choices
 from windloom.plan.identity import SetIdentity
+from windloom.plan.links import LinkEstimate
 from windloom.plan.physical import PartialSet, PlannedComponent, PlannedJoin, Shape, SidePlace
 from windloom.plan.sides import sides_of
 
@@ -23,8 +24,9 @@ def plan_join(
     types: Types,
     shapes: dict[Shape, int],
     given: Choices | None = None,
+    observed: Sequence[LinkEstimate] = (),
 ) -> PlannedJoin:
-    """`given` replaces the choice of how sides are folded, and in which order."""
+    """`given` replaces the choice of how sides are folded, and in which order; `observed` is known of its links."""
     assert query.join is not None
     places = tuple(_place(side, sets) for side in sides_of(query))
     statistics = [next(one.statistics for one in sets if one.number == place.set) for place in places]
@@ -40,7 +42,8 @@ def plan_join(
             for one in query.components
         ),
         "pairwise" if given is None else given.option("fold", query.name, "pairwise"),
-        elimination_order(query.join, side_sizes(query.join, statistics)).order if order is None else order,
+        elimination_order(query.join, side_sizes(query.join, statistics, observed)).order if order is None else order,
+        tuple(observed),
     )
 
 

@@ -170,7 +170,7 @@ def test_the_plan_of_a_region_is_the_best_for_its_centroid() -> None:
 
 def test_a_chart_has_different_plans_and_looks_them_up_without_making_any(monkeypatch: pytest.MonkeyPatch) -> None:
     chart = draw_chart(a_subject(), SEEN, Objective(), ChartOptions(6, 2))
-    plans = {region: chart.fill(region)[0].choices for region in chart.between_ends()}
+    plans = {region: chart.fill(region)[0].choices for region in chart.between_ends((3, 3))}
     assert len(plans) == 36
     assert len(set(plans.values())) > 1
     monkeypatch.setattr(Subject, "plan", None)
