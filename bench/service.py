@@ -17,8 +17,9 @@ import httpx
 from pyspark.sql import SparkSession
 
 from bench.measure import Outcome
+from bench.sessions import session
 from bench.streams import NOW, WARM, followed, round_files
-from bench.workloads import PER_SECOND, SELECT, session
+from bench.workloads import PER_SECOND, SELECT
 from windloom import Loom
 from windloom.service.loading import Relay
 from windloom.service.server import Place
@@ -99,7 +100,8 @@ def _change(port: int, ended: threading.Event, told: dict[str, Any]) -> None:
 def service_watched(repeats: int) -> Outcome:
     """The median round watched against the median round unwatched, in turn; of the ratios the median."""
     spark = session()
-    pairs, last = [], {}
+    pairs: list[tuple[float, float]] = []
+    last: dict[str, float] = {}
     with round_files(spark, 1, ROUNDS) as place:
         for _ in range(max(1, min(repeats, 3))):
             alone, first = _rounds(spark, place, watched=False)

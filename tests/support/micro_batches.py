@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -42,6 +43,7 @@ from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import DataType, ExpressionKey, Query, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
+from windloom.plan.choices import Choices
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
 from windloom.rounds import State
@@ -115,7 +117,11 @@ class RecordedQueries:
 
     def plan_of(self, record: PlanRecord) -> Plan:
         return _plan(
-            tuple(self._streams.values()), tuple(record.queries.items()), tuple(self._types.items()), self._intake
+            tuple(self._streams.values()),
+            tuple(record.queries.items()),
+            tuple(self._types.items()),
+            self._intake,
+            record.given,
         )
 
 
@@ -125,9 +131,19 @@ def _plan(
     texts: tuple[tuple[str, str], ...],
     types: tuple[tuple[ExpressionKey, DataType], ...],
     intake: str,
+    given: Choices | None,
 ) -> Plan:
     queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
-    return make_plan({one.name: one for one in streams}, queries, dict(types), PlanOptions(intake=intake), Known())
+    by_name = {one.name: one for one in streams}
+    return make_plan(by_name, queries, dict(types), PlanOptions(intake=intake), Known(), given=given)
+
+
+class UsualSettings:
+    """Stands for a session that has no settings of its own and runs nothing: rows are finished without it."""
+
+    @property
+    def conf(self) -> Mapping[str, str]:
+        return {}
 
 
 class _Split:
@@ -162,7 +178,7 @@ class MicroBatches:
         self._history_ticks = history_ticks
         watermarks = Watermarks(streams, clock or ManualClock(), idle_after)
         kept: Sink = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
-        tables = AnswerTables(None)
+        tables = AnswerTables(UsualSettings())
         every = {"parquet": kept, **(sinks or {})}
         self._sinks = every
         self.waits: list[SinkWait | None] = []
@@ -173,7 +189,7 @@ class MicroBatches:
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
-            queries = RecordedQueries(streams, types, intake)
+            queries = self._queries = RecordedQueries(streams, types, intake)
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,
@@ -209,6 +225,14 @@ class MicroBatches:
             version = 0 if newest is None else newest.version + 1
             options = {"history_ticks": str(self._history_ticks)}
             self.checkpoint.record_plan(PlanRecord(version, self.checkpoint.first_free_round, texts, options))
+
+    def switch(self, choose: Callable[[Plan], Choices]) -> None:
+        """From the next round that has not begun yet on, the same queries run with other choices."""
+        newest = self.checkpoint.newest_plan()
+        assert newest is not None
+        plan = self._queries.plan_of(newest)
+        record = replace(newest, version=newest.version + 1, choices=choose(plan))
+        self.checkpoint.record_plan(record.starting(self.checkpoint.first_free_round))
 
     def round(self, frames: Frames) -> RoundProgress:
         """A micro-batch of rows by stream."""

@@ -26,7 +26,7 @@ VERSIONS = {
     "commit": 1,
     "log": 1,
     "placement": 1,
-    "plan": 1,
+    "plan": 2,
     "snapshot": 1,
     "state": 1,
 }

@@ -81,9 +81,7 @@ def write_ongoing(ongoing: Ongoing) -> list[Any]:
     return [ongoing.round_seconds, ongoing.origin.source, ongoing.history_seconds]
 
 
-def read_ongoing(about: list[Any] | None) -> Ongoing:
-    if about is None:
-        return Ongoing()
+def read_ongoing(about: list[Any]) -> Ongoing:
     seconds, source, history = about
     return Ongoing(seconds, Origin(source), history)
 

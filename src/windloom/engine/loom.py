@@ -296,6 +296,8 @@ class Loom:
         placement: str = "driver",
         shards: int | None = None,
         sink_patience: str | timedelta | None = None,
+        adapt: bool | Mapping[str, object] = True,
+        objective: str | Mapping[str, float] = "latency",
         progress: Callable[[RoundProgress], None] | None = None,
         waiting: Callable[[SinkWait | None], None] | None = None,
     ) -> Handle:
@@ -317,6 +319,9 @@ class Loom:
 
         `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
         shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.
+
+        Plans follow what rounds show, unless `adapt` is False; `adapt={"parts": 20}` cuts charts more finely. They are
+        chosen for the `objective`: "latency", "memory", or weights such as {"latency": 0.4, "memory": 0.6}.
         """
         options = StreamOptions.of(
             trigger,
@@ -328,6 +333,8 @@ class Loom:
             placement=placement,
             shards=shards,
             sink_patience=sink_patience,
+            adapt=adapt,
+            objective=objective,
         )
         return start_stream(
             self.spark,

@@ -65,6 +65,29 @@ class Memory:
         seconds = _weighed(weights, [one.seconds for one in held])
         return _weighed(weights, [one.tuples for one in held]) / seconds if seconds > 0 else None
 
+    def round_of(self, stream: str) -> float | None:
+        """The estimated length of a round of one stream, in seconds of its time."""
+        return self._length([one.seconds for one in self._streams.get(stream, ()) if one.seconds > 0])
+
+    def groups_of(self, identity: SetIdentity) -> float | None:
+        """The estimated number of groups of one set."""
+        return self._mean([float(one.groups) for one, _ in self._sets.get(identity, ()) if one.groups])
+
+    def share_of(self, stream: str, condition: str) -> float | None:
+        """The estimated share of the tuples of a stream that satisfy a condition, given by its SQL."""
+        held = self._streams.get(stream, ())
+        if not any(condition in one.conditions for one in held):
+            return None
+        return self._share(condition, held, self._counting(held))
+
+    def _length(self, seconds: Sequence[float]) -> float | None:
+        logs = self._mean([math.log(one) for one in seconds])
+        return None if logs is None else math.exp(logs)
+
+    def _mean(self, values: Sequence[float]) -> float | None:
+        """The decayed mean, newest first."""
+        return _weighed(self._weights, values) / sum(self._weights[: len(values)]) if values else None
+
     def _counting(self, held: Sequence[StreamRound]) -> list[float]:
         """The weight of each round, newest first."""
         longest = LONGEST * median(one.span for one in held) if held else 0.0
@@ -78,16 +101,15 @@ class Memory:
         if seconds <= 0:
             return None
         lengths = [one.seconds for one in held if one.seconds > 0]
-        length = math.exp(
-            _weighed(self._weights, [math.log(one) for one in lengths]) / sum(self._weights[: len(lengths)])
-        )
+        length = self._length(lengths)
+        assert length is not None, "some time has passed"
         conditions = {sql for one in held for sql in one.conditions}
         trend = self._trend([one.tuples / one.seconds for one in held if one.seconds > 0]) if trends else 0.0
         return StreamEstimate(
             Mean(tuples / seconds, len(held), trend),
             Mean(length, len(lengths), self._trend(lengths) if trends else 0.0),
             {sql: self._share(sql, held, weights) for sql in sorted(conditions)},
-            _weighed(self._weights, [one.signatures for one in held]) / sum(self._weights[: len(held)]),
+            self._mean([float(one.signatures) for one in held]) or 1.0,
         )
 
     @staticmethod
@@ -110,7 +132,7 @@ class Memory:
         # The edges of rounds cut cells too: a round of n slices has parts of n + 1.
         slices = _weighed(weights, [one.slices + 1.0 for one in own])
         there = [float(one.groups) for one in own if one.groups]
-        groups = _weighed(self._weights, there) / sum(self._weights[: len(there)]) if there else 0.0
+        groups = self._mean(there) or 0.0
         shares = [min(1.0, one.tuples / beside.tuples) for one, beside in held]
         regularity = regularity_of(tuples, cells, groups * slices)
         return SetEstimate(

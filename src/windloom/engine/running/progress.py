@@ -27,6 +27,11 @@ class RoundProgress:
     were answered from, earlier ones included.
     `sinks` has the seconds that each sink took, those that the round `waited` for it if it was down, and figures of its
     own.
+
+    Where plans follow the data, `predicted` are the seconds that the round was expected to take before it began.
+    Counted since the stream began, `moves` are how often estimates came to another region of their chart, `switches`
+    how often another plan followed, `fidelity` is the share of rounds (of those that were judged) whose plan was the
+    best for what they were, and `regret` are the seconds that the others lost.
     """
 
     round: int
@@ -52,6 +57,11 @@ class RoundProgress:
     cells: Mapping[str, int] = field(default_factory=dict)  # by stream
     placement: str = "driver"
     sinks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by name
+    predicted: float | None = None
+    moves: int = 0
+    switches: int = 0
+    fidelity: float | None = None
+    regret: float = 0.0
 
     @property
     def total_seconds(self) -> float:

@@ -78,7 +78,6 @@ class Handle(AnswerViews):
         options: StreamOptions,
         sinks: list[Sink],
         tables: AnswerTables,
-        newest: PlanRecord,
         is_durable: bool,
         wide: Mapping[str, AnswerTable] | None = None,
     ) -> None:
@@ -86,13 +85,18 @@ class Handle(AnswerViews):
         self._sinks, self._tables = sinks, tables
         self._wide = wide or {}
         self._is_durable = is_durable  # the checkpoint is still there when the stream has ended
-        self._newest = newest  # the plan record that the next round will take up
-        self._changes = threading.Lock()
         self._query: StreamingQuery | None = None
         self._recent: deque[RoundProgress] = deque(maxlen=100)
         self._failure: BaseException | None = None
         self._is_stopping = False
         self._ended = threading.Event()
+
+    @property
+    def _newest(self) -> PlanRecord:
+        """The plan record that the next round will take up."""
+        newest = self._checkpoint.newest_plan()
+        assert newest is not None, "there is one before a handle"
+        return newest
 
     # ---- watching -----------------------------------------------------------------------------------------------
 
@@ -236,7 +240,7 @@ class Handle(AnswerViews):
         Nothing is registered; the call waits for the current round.
         """
         loop = self._loop
-        with self._changes:
+        with loop.changes:
             name = unused_name(self._newest.queries)
             if not loop.placement.counts_rows:
                 refuse_unsharded([self._queries.bind(name, text)])
@@ -272,7 +276,7 @@ class Handle(AnswerViews):
     def _change(self, name: str, text: str | None) -> Change:
         self._check_active()
         loop = self._loop
-        with self._changes:
+        with loop.changes:
             if text is not None:
                 bound = self._queries.bind(name, text)  # mistakes are reported before anything changes
                 if not loop.placement.counts_rows:
@@ -284,7 +288,6 @@ class Handle(AnswerViews):
                 self._check_not_waiting()
                 record = planned.starting(self._checkpoint.first_free_round)
                 self._checkpoint.record_plan(record)
-                self._newest = record
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
         if since is None:
             return Change(name, record.from_round)
