@@ -114,7 +114,8 @@ def service_watched(repeats: int) -> Outcome:
     ratio = statistics.median(watched / alone for alone, watched in pairs)
     note = (
         f"{pairs[-1][1]:.3f} s against {pairs[-1][0]:.3f} s; {last['watchers']} event streams each told"
-        f" {last['rounds']} rounds, {last['added']} queries added and {last['removed']} removed, {last['per_minute']:.0f} of each per minute"
+        f" {last['rounds']} rounds, {last['added']} queries added and {last['removed']} removed,"
+        f" {last['per_minute']:.0f} of each per minute"
     )
     return Outcome("service_watched", ratio, "×", 1.1, "<=", note, {"pairs": pairs, **last})
 
