@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -23,11 +24,13 @@ from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
+from windloom.durable.adapted import read_adapted
 from windloom.durable.faults import watched
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
 from windloom.durable.shards.split import join_cells, split_cells
+from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.executors import ExecutorPlacement, Outlets
@@ -41,7 +44,16 @@ from windloom.engine.sinks.sink import Sink, SinkPlace
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import DataType, ExpressionKey, Query, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.subject import Subject, subjects_of
+from windloom.optimizer.adapt.work import AtOnce
+from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan import Plan
+from windloom.plan.choices import Choices
+from windloom.plan.estimates import Estimates
+from windloom.plan.memory import Memory
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
 from windloom.rounds import State
@@ -115,8 +127,17 @@ class RecordedQueries:
 
     def plan_of(self, record: PlanRecord) -> Plan:
         return _plan(
-            tuple(self._streams.values()), tuple(record.queries.items()), tuple(self._types.items()), self._options
+            tuple(self._streams.values()),
+            tuple(record.queries.items()),
+            tuple(self._types.items()),
+            self._options,
+            record.given,
         )
+
+    def subjects(self, record: PlanRecord) -> list[Subject]:
+        queries = [pickle.loads(base64.b64decode(text)) for text in record.queries.values()]
+        known = Known(shipped_constants(), ongoing=record.ongoing)
+        return subjects_of(self._streams, queries, self._types, self._options, known)
 
 
 @lru_cache(maxsize=64)
@@ -125,9 +146,11 @@ def _plan(
     texts: tuple[tuple[str, str], ...],
     types: tuple[tuple[ExpressionKey, DataType], ...],
     options: PlanOptions,
+    given: Choices | None,
 ) -> Plan:
     queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
-    return make_plan({one.name: one for one in streams}, queries, dict(types), options, Known())
+    by_name = {one.name: one for one in streams}
+    return make_plan(by_name, queries, dict(types), options, Known(), given=given)
 
 
 class UsualSettings:
@@ -165,6 +188,8 @@ class MicroBatches:
         intake: str = "auto",
         joins: str = "auto",
         types: Types = TYPES,
+        adapt: ChartOptions | None = None,
+        objective: Objective | None = None,
     ) -> None:
         storage = LocalStorage(folder / "checkpoint")
         self.checkpoint, self.jobs, self.done = Checkpoint.open(storage, streams), RowJobs(), list[RoundProgress]()
@@ -182,7 +207,17 @@ class MicroBatches:
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
-            queries = RecordedQueries(streams, types, intake, joins)
+            queries = self._queries = RecordedQueries(streams, types, intake, joins)
+            adapting = None
+            memory = Memory()
+            if adapt is not None:
+                commits = self.checkpoint.recent_progress(memory.rounds)
+                for one in self.checkpoint.recent_observed(memory.rounds):
+                    memory.add(one)
+                adapter = Adapter(
+                    memory, Estimates(), adapt, objective or Objective(), AtOnce(), *read_adapted(commits)
+                )
+                adapting = Adapting(adapter, queries.subjects, self._switch)
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,
@@ -192,6 +227,8 @@ class MicroBatches:
                 tables,
                 snapshot_rounds=snapshot_rounds,
                 sink_patience=sink_patience,
+                memory=memory,
+                adapting=adapting,
                 listeners=Listeners(done=self.done.append, waiting=self.waits.append),
             )
         except BaseException:
@@ -218,6 +255,18 @@ class MicroBatches:
             version = 0 if newest is None else newest.version + 1
             options = {"history_ticks": str(self._history_ticks)}
             self.checkpoint.record_plan(PlanRecord(version, self.checkpoint.first_free_round, texts, options))
+
+    def switch(self, choose: Callable[[Plan], Choices]) -> None:
+        """From the next round that has not begun yet on, the same queries run with other choices."""
+        newest = self.checkpoint.newest_plan()
+        assert newest is not None
+        self._switch(choose(self._queries.plan_of(newest)))
+
+    def _switch(self, choices: Choices) -> None:
+        newest = self.checkpoint.newest_plan()
+        assert newest is not None
+        record = replace(newest, version=newest.version + 1, choices=choices)
+        self.checkpoint.record_plan(record.starting(self.checkpoint.first_free_round))
 
     def round(self, frames: Frames) -> RoundProgress:
         """A micro-batch of rows by stream."""

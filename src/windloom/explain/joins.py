@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from windloom.explain.cost_views import CostView
 from windloom.explain.labels import answer_text, output_text, spelled_out, tree_name
 from windloom.explain.lines import WIDTH, fact, listing, one_line, shorten
 from windloom.kernels.folds.slice_matrix import SliceMatrix
-from windloom.model.figures import count
+from windloom.model.figures import count, number, share
 from windloom.model.join import Join, JoinKind, Link
 from windloom.plan.bits import early_sides, plan_name
+from windloom.plan.links import LinkEstimate
 from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, PlannedSide, SidePlace, Tree
 from windloom.plan.sharding import Sharding, sharding_of
 
@@ -38,14 +40,16 @@ def join_lines(plan: Plan, costs: CostView, everything: bool) -> Iterator[str]:
 def join_facts(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterator[str]:
     join = planned.join
     label = "sides"
-    for number, place in enumerate(planned.sides):
-        yield from fact(label, side_text(plan, planned, number))
+    for side, place in enumerate(planned.sides):
+        yield from fact(label, side_text(plan, planned, side))
         yield from fact("", partners_text(plan, planned, place))
         label = ""
     label = "links"
-    for link in join.links:
+    for i, link in enumerate(join.links):
         yield from fact(label, link_text(join, link))
         label = ""
+        if planned.observed:
+            yield from fact("", observed_text(join, link, planned.observed[i]))
     yield from fact("plan", bits_text(plan, planned))
     yield from fact("fold", fold_text(plan, planned))
     for name, text in costs.join_facts(planned):
@@ -106,6 +110,16 @@ def link_text(join: Join, link: Link) -> str:
     ]
     text = f"{parent.alias} {_WORDS[link.kind]} {child.alias} ({link.kind}) on {' and '.join(pairs)}"
     return one_line(text if link.residual is None else f"{text}, and where {residual_text(join, link)}")
+
+
+def observed_text(join: Join, link: Link, known: LinkEstimate) -> str:
+    """What rounds have shown of a link, and since how many rounds that has held."""
+    parent, child = join.sides[link.parent].alias, join.sides[link.child].alias
+    return (
+        f"{number(known.parent_keys)} keys in {parent}, {number(known.child_keys)} in {child};"
+        f" {share(known.matching)} of the groups of {parent} match, with {number(known.fan_out)} of {child} on average"
+        f" (observed, the same for {count(known.rounds, 'round')})"
+    )
 
 
 def residual_text(join: Join, link: Link) -> str:
@@ -193,8 +207,9 @@ def _join_json(plan: Plan, planned: PlannedJoin, costs: CostView) -> dict[str, A
                 "child": join.sides[link.child].alias,
                 "kind": str(link.kind),
                 "text": link_text(join, link),
+                "observed": asdict(planned.observed[i]) if planned.observed else None,
             }
-            for link in join.links
+            for i, link in enumerate(join.links)
         ],
         "plan": plan_name(early),
         "fold": planned.fold,

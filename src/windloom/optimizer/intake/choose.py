@@ -7,6 +7,7 @@ there are tuples, with generated code for each. Then it is cheaper to project tu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from windloom.errors import WindloomError, near_names
 from windloom.model.expression import Expression
@@ -16,6 +17,7 @@ from windloom.optimizer.intake.cost import native_cost, scanned_rate, woven_cost
 from windloom.optimizer.intake.native import native_scan
 from windloom.optimizer.intake.signature import is_fed
 from windloom.optimizer.intake.woven import woven_scan
+from windloom.plan.choices import Choices
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 
@@ -37,13 +39,13 @@ def choose_scans(
     sets: Sequence[PartialSet],
     way: str,
     constants: Constants,
-    given: Mapping[str, str] | None = None,
+    given: Choices | None = None,
     early: Mapping[int, bool] | None = None,
 ) -> tuple[Scan, ...]:
     """The scans that feed all sets that can have tuples.
 
     `early` says of some sets, by number, whether Spark aggregates them, whatever `way` says. `given` are recorded
-    choices: by stream, and by the text of sets that are not taken in as their stream is.
+    choices, which replace the choice: by stream, and by the text of sets that are not taken in as their stream is.
     """
     found: list[Scan] = []
     for stream in streams:
@@ -55,11 +57,16 @@ def choose_scans(
                 counted.setdefault(one.counted_by, []).append(one)
         watched = [one for members in counted.values() for one in members]
         if timed or watched:
-            chosen = way if given is None else given.get(stream.name, "woven")
+            recorded = None if given is None else given.option("intake", stream.name, "woven")
             fixed = {one.number: early[one.number] for one in timed if early and one.number in early}
             if given is not None:
-                fixed = {one.number: given[one.text] == "native" for one in timed if one.text in given}
-            found += _timed(len(found), stream, timed, watched, chosen, fixed, constants)
+                told = given.options_of("intake")
+                fixed = {one.number: told[one.text] == "native" for one in timed if one.text in told}
+            scans = _timed(len(found), stream, timed, watched, way, fixed, constants, recorded)
+            if given is not None:
+                log = given.options_of("log").get(stream.name)
+                scans = [replace(one, log=log or one.log) if isinstance(one, WovenScan) else one for one in scans]
+            found += scans
         for members in counted.values():
             found.append(
                 woven_scan(len(found), members, why=f"{members[0].window.plural} need the positions of tuples")
@@ -80,6 +87,13 @@ def intakes_of(plan: Plan) -> dict[str, str]:
     return found
 
 
+def intake_obstacle(plan: Plan, stream: str) -> str | None:
+    """Why the tuples of a stream cannot be taken in natively; None if they can."""
+    own = [one for one in plan.sets if one.stream == stream and is_fed(one)]
+    timed = [one for one in own if one.counted_by is None]
+    return _obstacle(timed, [one for one in own if one.counted_by is not None])
+
+
 def _timed(
     number: int,
     stream: Stream,
@@ -88,6 +102,7 @@ def _timed(
     way: str,
     early: Mapping[int, bool],
     constants: Constants,
+    recorded: str | None,
 ) -> list[Scan]:
     """One scan for all sets or, if some are early and some are late, one for each sort."""
     native = [one for one in sets if early.get(one.number) is True]
@@ -100,7 +115,8 @@ def _timed(
     free = [one for one in sets if one.number not in early]
     late = [one for one in sets if early.get(one.number) is False]
     if not native and not late:
-        return [_alike(number, stream, sets, watched, way, constants)]
+        return [_alike(number, stream, sets, watched, way, constants, recorded)]
+    way = recorded or way
     if free and way == "native" and (obstacle := _obstacle(free, watched)) is not None:
         raise _not_native(stream, obstacle)
     is_native = way == "native" or (way == "auto" and not late and _obstacle(free, watched) is None)
@@ -123,25 +139,27 @@ def _alike(
     watched: Sequence[PartialSet],
     way: str,
     constants: Constants,
+    recorded: str | None,
 ) -> Scan:
-    """One scan for all sets."""
-    obstacle = _obstacle(sets, watched)
-    if way == "native" and obstacle is not None:
+    """One scan for all sets, of the way that was recorded, or else asked for, or else is predicted to be cheaper."""
+    obstacle, chosen = _obstacle(sets, watched), recorded or way
+    if chosen == "native" and obstacle is not None:
         raise _not_native(stream, obstacle)
-    if way == "native":
-        return native_scan(number, sets, "asked for")
-    woven = woven_scan(number, sets, watched, "asked for" if way == "woven" else obstacle or "")
-    if way == "woven" or obstacle is not None:
-        return woven
+    if obstacle is not None:
+        return woven_scan(number, sets, watched, "asked for" if way == "woven" else obstacle)
+    woven, native = woven_scan(number, sets, watched), native_scan(number, sets)
+    if way != "auto":
+        return replace(native if chosen == "native" else woven, why="asked for")
     rate = scanned_rate(sets)
-    native = native_scan(number, sets)
     costs = {
         "woven": woven_cost(constants, woven, sets, rate).total / rate,
         "native": native_cost(constants, native, sets, rate).total / rate,
     }
-    if costs["woven"] < costs["native"]:
-        return woven_scan(number, sets, watched, _told(costs["woven"], "native", costs["native"]))
-    return native_scan(number, sets, _told(costs["native"], "woven", costs["woven"]))
+    if chosen == "auto":
+        chosen = "woven" if costs["woven"] < costs["native"] else "native"
+    if chosen == "woven":
+        return replace(woven, why=_told(costs["woven"], "native", costs["native"]))
+    return replace(native, why=_told(costs["native"], "woven", costs["woven"]))
 
 
 def _not_native(stream: Stream, obstacle: str) -> WindloomError:

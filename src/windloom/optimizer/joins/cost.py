@@ -37,7 +37,7 @@ class FoldedJoin:
     @classmethod
     def of(cls, join: PlannedJoin, sets: Sequence[PartialSet]) -> FoldedJoin:
         own = tuple(sets[place.set] for place in join.sides)
-        sizes = side_sizes(join.join, [one.statistics for one in own])
+        sizes = side_sizes(join.join, [one.statistics for one in own], join.observed)
         return cls(join.join, own, sizes, elimination_order(join.join, sizes).matches)
 
     @property

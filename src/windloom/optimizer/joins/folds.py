@@ -10,12 +10,13 @@ from dataclasses import replace
 
 from windloom.errors import WindloomError
 from windloom.kernels.folds.pairwise import Pairwise
-from windloom.kernels.folds.registry import find_fold
+from windloom.kernels.folds.registry import FOLDS, find_fold
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.join import Carried, Corner, Join, JoinKind
 from windloom.optimizer.answering import estimate_answering
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.joins.cost import FoldedJoin, matrix_amounts, row_amounts, seconds_of
+from windloom.plan.choices import Choices
 from windloom.plan.physical import PartialSet, PlannedJoin, SidePlace
 
 
@@ -25,9 +26,15 @@ def check_fold(name: str) -> None:
 
 
 def with_folds(
-    joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], asked: str, constants: Constants
+    joins: Sequence[PlannedJoin],
+    sets: Sequence[PartialSet],
+    asked: str,
+    constants: Constants,
+    given: Choices | None = None,
 ) -> tuple[PlannedJoin, ...]:
-    """The joins with the technique that was asked for, or with the fastest."""
+    """The joins with the technique that was recorded, or else asked for, or else with the fastest."""
+    if given is not None:
+        return tuple(replace(join, fold=given.option("fold", join.name, Pairwise.name)) for join in joins)
     if asked == SliceMatrix.name:
         for join in joins:
             if (obstacle := matrix_obstacle(join, sets)) is not None:
@@ -44,6 +51,11 @@ def with_folds(
         name = _fastest(possible, sets, constants) if possible else Pairwise.name
         chosen |= {join.name: name if join in possible else Pairwise.name for join in together}
     return tuple(replace(join, fold=chosen[join.name]) for join in joins)
+
+
+def possible_folds(join: PlannedJoin, sets: Sequence[PartialSet]) -> tuple[str, ...]:
+    """All techniques that can fold a join."""
+    return tuple(name for name in FOLDS if name != SliceMatrix.name or matrix_obstacle(join, sets) is None)
 
 
 def pairings(joins: Sequence[PlannedJoin]) -> Mapping[object, list[PlannedJoin]]:
