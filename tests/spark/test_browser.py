@@ -209,6 +209,9 @@ def test_the_plan_shows_what_belongs_together(page: Browser, served: Served) -> 
     page.sees(".plan-side", "calm")
     assert {"answer:flow", "answer:calm"} <= lit(page)
     page.picture("plan_scan")
+    page.write("#search", "min(price)")
+    page.until(lambda: len(page.all("#plan [data-kind=answer]")) == 1, "the query that is searched for")
+    page.find("#plan [data-node='answer:calm']")
 
 
 def test_everything_is_reached_by_keyboard(page: Browser, served: Served) -> None:
