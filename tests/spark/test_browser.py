@@ -174,6 +174,7 @@ def test_a_join_is_tried_added_answered_and_seen_in_the_plan(page: Browser, serv
     page.sees("#queries", "pairs")
     assert "⋈" not in page.text("#queries")
     page.open(f"{served.address}/#/query/pairs")
+    page.sees(".answers thead", "pairs")
     page.picture("query_join")
     page.click("#remove")
     page.click("#remove")
