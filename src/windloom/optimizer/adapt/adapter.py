@@ -76,7 +76,6 @@ class Followed:
     subject: Subject
     chart: Chart | None = None
     region: Region | None = None
-    path: deque[tuple[float, ...]] = field(default_factory=lambda: deque(maxlen=PATH))
 
 
 class Adapter:
@@ -103,6 +102,7 @@ class Adapter:
         self._version, self._choices = -1, Choices()
         self._plan: Plan | None = None
         self._rounds = 0  # of this process
+        self.seen: deque[RoundObserved] = deque(maxlen=PATH)  # what rounds showed, oldest first
         self._after_switch: bool | None = None  # the present round is the first one after a switch; does it compile?
         self._bests: dict[object, tuple[Candidate, ...]] = {}
 
@@ -125,6 +125,7 @@ class Adapter:
     def done(self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> Choices | None:
         """A round is over, and in the memory; returns what the next one is to choose, if that is not the same."""
         assert self._plan is not None
+        self.seen.append(seen)
         self._learn(self._plan, seen, seconds, state_bytes)
         self._worker.passed(sum(seconds.values()))
         self._judge(seen)
@@ -166,7 +167,6 @@ class Adapter:
         region = chart.region(values)
         moved = one.region is not None and region != one.region
         one.region = region
-        one.path.append(tuple(values))
         if not self._has(chart, region, present):
             task = partial(self._fill, chart, region, present)
             self._worker.submit(("fill", one.subject.name, region), task, Urgency.NEEDED)
