@@ -153,6 +153,14 @@ def _plan(
     return make_plan(by_name, queries, dict(types), PlanOptions(intake=intake), Known(), given=given)
 
 
+class UsualSettings:
+    """Stands for a session that has no settings of its own and runs nothing: rows are finished without it."""
+
+    @property
+    def conf(self) -> Mapping[str, str]:
+        return {}
+
+
 class _Split:
     """Rows come by stream already."""
 
@@ -187,7 +195,7 @@ class MicroBatches:
         self._history_ticks = history_ticks
         watermarks = Watermarks(streams, clock or ManualClock(), idle_after)
         kept: Sink = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
-        tables = AnswerTables(None)
+        tables = AnswerTables(UsualSettings())
         every = {"parquet": kept, **(sinks or {})}
         self._sinks = every
         self.waits: list[SinkWait | None] = []

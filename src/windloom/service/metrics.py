@@ -33,6 +33,10 @@ class Metrics:
         self.rows = Counter("windloom_rows_total", "Rows written to the sinks.", registry=registry)
         self.untimed = Counter("windloom_untimed_total", "Tuples without a usable time.", registry=registry)
         self.late = Counter("windloom_late_total", "Late tuples.", ["stream", "fate"], registry=registry)
+        self.tuples = Counter("windloom_tuples_total", "Tuples that a stream brought.", ["stream"], registry=registry)
+        self.cells = Gauge(
+            "windloom_cells", "Cells that windows over a stream are answered from.", ["stream"], registry=registry
+        )
         self.lag = Gauge(
             "windloom_lag_seconds", "Seconds that a stream is behind the clock.", ["stream"], registry=registry
         )
@@ -79,6 +83,10 @@ class Metrics:
         for stream, late in done.late.items():
             for fate, number in late.items():
                 self.late.labels(stream, fate).inc(number)
+        for stream, came in done.tuples.items():
+            self.tuples.labels(stream).inc(came)
+        for stream, kept in done.cells.items():
+            self.cells.labels(stream).set(kept)
         for stream, lag in done.lags.items():
             if lag is not None:
                 self.lag.labels(stream).set(lag)

@@ -26,6 +26,7 @@ from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.memory import Memory
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
@@ -228,12 +229,22 @@ class RoundLoop:
             late_queries={name: _told(one) for name, one in sorted(counts.late.queries.items())},
             frontiers=frontiers,
             lags=lags,
+            tuples={name: one.tuples for name, one in outcome.observed.streams.items()},
+            cells=_cells(round.plan, outcome.observed),
             placement=self.placement.description,
         )
 
 
 def _told(late: Late) -> dict[str, int]:
     return {"partly": late.partly, "dropped": late.dropped}
+
+
+def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
+    held = dict.fromkeys((stream.name for stream in plan.streams), 0)
+    for one in plan.sets:
+        if one.identity in observed.sets:
+            held[one.stream] += observed.sets[one.identity].held
+    return held
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:

@@ -23,6 +23,8 @@ class RoundProgress:
     `lags` by how many seconds that is behind the clock; None where nothing, or everything, is closed. `watermark` and
     `lag` are those of the stream that is furthest behind: up to there the windows of all queries are closed, and those
     of a query that does not read that stream may be closed further. `state_bytes` is the size of the kept cells.
+    `tuples` are those that each stream brought, whether a query wants them or not; `cells` those that windows over it
+    were answered from, earlier ones included.
     `sinks` has the seconds that each sink took, those that the round `waited` for it if it was down, and figures of its
     own.
 
@@ -51,6 +53,8 @@ class RoundProgress:
     late_queries: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by query, of those that missed any
     frontiers: Mapping[str, str | None] = field(default_factory=dict)  # by stream
     lags: Mapping[str, float | None] = field(default_factory=dict)  # by stream
+    tuples: Mapping[str, int] = field(default_factory=dict)  # by stream
+    cells: Mapping[str, int] = field(default_factory=dict)  # by stream
     placement: str = "driver"
     sinks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by name
     predicted: float | None = None
