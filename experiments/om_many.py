@@ -30,7 +30,7 @@ def run(quick: bool) -> Page:
 
 def served(queries: int, rounds: int) -> list[list[int]]:
     """The rounds in which each query is executed: the first of the queue, which is then put at its end."""
-    queue, found = deque(range(queries)), [[] for _ in range(queries)]
+    queue, found = deque(range(queries)), [list[int]() for _ in range(queries)]
     for number in range(rounds * queries):
         query = queue.popleft()
         found[query].append(number)

@@ -65,7 +65,7 @@ def test_plans_follow_a_stream_and_explain_tells_how(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("windloom.engine.streaming.start.Beside", AtOnce)
-    monkeypatch.setattr("windloom.optimizer.adapt.adapter.pays", lambda now, then, *_: then.seconds < now.seconds)
+    monkeypatch.setattr("windloom.optimizer.adapt.adapter.pays", lambda now, then, *_, **__: then.seconds < now.seconds)
     every = rounds()
     for number, rows in enumerate(every):
         put(tmp_path / "in", f"{number:03d}", rows)

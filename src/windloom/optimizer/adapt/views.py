@@ -174,6 +174,7 @@ def adapt_view(adapter: Adapter, recent: Sequence[RoundView] = (), *, drawn: boo
         adapter.switches,
         verdicts.judged,
         verdicts.hits,
+        verdicts.same,
         verdicts.regret,
         lines,
         correction.rounds,
