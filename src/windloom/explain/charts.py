@@ -36,8 +36,11 @@ def adapt_lines(view: AdaptView) -> Iterator[str]:
 def fidelity_text(view: AdaptView) -> str:
     if not view.judged:
         return "no round has been judged yet"
-    lost = f"{number(view.regret)} s lost by other plans"
-    return f"{share(view.hits / view.judged)} of {count(view.judged, 'judged round')} had the best plan; {lost}"
+    hits, same = share(view.hits / view.judged), share(view.same / view.judged)
+    lost = f"{number(view.regret)} s lost in all"
+    return (
+        f"{hits} of {count(view.judged, 'judged round')} had a plan as good as the best, {same} the very best; {lost}"
+    )
 
 
 def predicted_text(view: AdaptView) -> str:

@@ -70,6 +70,7 @@ class AdaptView:
     switches: int
     judged: int
     hits: int
+    same: int
     regret: float
     learned: Mapping[str, tuple[float, float]]
     rounds: int

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 from windloom.durable import PlanRecord
@@ -51,4 +52,6 @@ class Adapting:
     def done(self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
         wanted = self.adapter.done(seen, seconds, state_bytes)
         if wanted is not None:
+            begun = perf_counter()
             self.switch(wanted)
+            self.adapter.switched(perf_counter() - begun)

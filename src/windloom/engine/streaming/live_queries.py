@@ -11,6 +11,8 @@ from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.optimizer import Known, PlanOptions, choices_of, make_plan
+from windloom.optimizer.adapt.candidates import candidates_at
+from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.subject import Subject, subjects_of
 from windloom.optimizer.live_trees import LiveTrees
 from windloom.plan.choices import Choices
@@ -24,9 +26,9 @@ _OLDER_PLANS = 2
 class LiveQueries:
     """Binds queries once per text, and builds a plan once per version; old ones are forgotten."""
 
-    def __init__(self, registry: Registry, known: Callable[[], Known]) -> None:
-        """`known` gives what is known at the moment, which new plans are made with."""
-        self._registry, self.known = registry, known
+    def __init__(self, registry: Registry, known: Callable[[], Known], objective: Objective | None = None) -> None:
+        """`known` gives what is known at the moment, which new plans are made with, and for the objective."""
+        self._registry, self.known, self._objective = registry, known, objective or Objective()
         self._bound: dict[tuple[str, str], Query] = {}
         self._plans: dict[int, Plan] = {}
         self._trees: LiveTrees | None = None
@@ -125,11 +127,21 @@ class LiveQueries:
         known = self.known()
         trees = None if kept is None else self._woven(queries, options, kept, known)
         plan = self._build(queries, options, trees, None, known)
+        if self._objective.memory:
+            plan = self._build(queries, options, None, self._preferred(known, options), known)
         self._remember(version, plan)
         own = {one.own.name: one.own.layout for query in plan.queries for one in query.query.aggregates if one.own}
         ongoing = known.ongoing or Ongoing()
         made = choices_of(plan)
         return PlanRecord(version, from_round, queries, options, made, declared, own, known.estimates, ongoing)
+
+    def _preferred(self, known: Known, options: Mapping[str, str]) -> Choices:
+        """What the objective prefers to the fastest plan, for the queries that are bound."""
+        streams, types = self._registry.streams, self._registry.known_types
+        found = Choices()
+        for one in subjects_of(streams, self._bound.values(), types, _plan_options(options), known):
+            found |= candidates_at(one, known.estimates, self._objective)[0].choices
+        return found
 
     def _check_aggregates(self, record: PlanRecord) -> None:
         """User-defined aggregates are not in a checkpoint: the program must define them again, with the same values."""

@@ -81,7 +81,9 @@ def start_stream(
         shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
         memory, ongoing = _remembered(opened), options.ongoing
         queries = LiveQueries(
-            registry, lambda: Known(estimates=memory.estimates(trends=True).before(learned), ongoing=ongoing)
+            registry,
+            lambda: Known(estimates=memory.estimates(trends=True).before(learned), ongoing=ongoing),
+            options.objective,
         )
         _record_plan(opened, queries, registry, plan_options, options)
         answers = AnswerTables(spark)

@@ -44,16 +44,17 @@ PATH = 100
 class Verdicts:
     """Of the rounds that were `judged`, `hits` ran with the plan that was best for what they really were.
 
-    As good as the best is one that no switch would be made for. `regret` are the seconds that rounds are predicted to
-    have lost because another plan would have been better.
+    As good as the best is one that no switch would be made for; `same` ran with the very plan that is predicted to be
+    best, however little it is better. `regret` are the seconds that rounds are predicted to have lost.
     """
 
     judged: int = 0
     hits: int = 0
+    same: int = 0
     regret: float = 0.0
 
-    def after(self, is_hit: bool, regret: float) -> Verdicts:
-        return Verdicts(self.judged + 1, self.hits + is_hit, self.regret + regret)
+    def after(self, *, is_hit: bool, is_same: bool, regret: float) -> Verdicts:
+        return Verdicts(self.judged + 1, self.hits + is_hit, self.same + is_same, self.regret + regret)
 
     @property
     def fidelity(self) -> float | None:
@@ -76,7 +77,6 @@ class Followed:
     subject: Subject
     chart: Chart | None = None
     region: Region | None = None
-    path: deque[tuple[float, ...]] = field(default_factory=lambda: deque(maxlen=PATH))
 
 
 class Adapter:
@@ -103,7 +103,8 @@ class Adapter:
         self._version, self._choices = -1, Choices()
         self._plan: Plan | None = None
         self._rounds = 0  # of this process
-        self._after_switch: bool | None = None  # the present round is the first one after a switch; does it compile?
+        self.seen: deque[RoundObserved] = deque(maxlen=PATH)  # what rounds showed, oldest first
+        self._compiles = False  # the present round is the first one after a switch for which Spark compiles
         self._bests: dict[object, tuple[Candidate, ...]] = {}
 
     # ---- rounds -----------------------------------------------------------------------------------------------------
@@ -116,15 +117,16 @@ class Adapter:
         self._version, self._plan, self._choices = version, plan, choices_of(plan)
         if known is None or _asked(known) != _asked(plan):
             self.followed = self._taken_over(subjects())
-            self.forecast, self._after_switch = None, None
+            self.forecast, self._compiles = None, False
             self._bests.clear()
         elif before != self._choices:
             self.switches += 1
-            self._after_switch = recompiling(before, self._choices)
+            self._compiles = recompiling(before, self._choices)
 
     def done(self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> Choices | None:
         """A round is over, and in the memory; returns what the next one is to choose, if that is not the same."""
         assert self._plan is not None
+        self.seen.append(seen)
         self._learn(self._plan, seen, seconds, state_bytes)
         self._worker.passed(sum(seconds.values()))
         self._judge(seen)
@@ -151,6 +153,10 @@ class Adapter:
     def adapted(self) -> Adapted:
         return Adapted(self.moves, self.switches, self.verdicts)
 
+    def switched(self, seconds: float) -> None:
+        """A switch was recorded, for which a plan was made in so many seconds."""
+        self.prices = self.prices.after(seconds, recompiles=False)
+
     def close(self) -> None:
         self._worker.close()
 
@@ -166,7 +172,6 @@ class Adapter:
         region = chart.region(values)
         moved = one.region is not None and region != one.region
         one.region = region
-        one.path.append(tuple(values))
         if not self._has(chart, region, present):
             task = partial(self._fill, chart, region, present)
             self._worker.submit(("fill", one.subject.name, region), task, Urgency.NEEDED)
@@ -191,12 +196,10 @@ class Adapter:
         best = chart.best(region, self.correction)
         if best[0].choices == present:
             return present
-        now = next(one for one in best if one.choices == present)
-        costs = {one.choices: self.correction(one.cost, one.choices) for one in best}
-        price = self.prices.of(recompiles=recompiling(present, best[0].choices))
-        least = Least.of(list(costs.values()))
-        then = costs[best[0].choices]
-        is_worth = pays(costs[now.choices], then, least, self.objective, self.stays.expected, price)
+        own = next(one for one in best if one.choices == present)
+        now, then = (self.correction(one.cost, one.choices) for one in (own, best[0]))
+        recompiles = recompiling(present, best[0].choices)
+        is_worth = pays(now, then, self.objective, self.stays.expected, self.prices, recompiles=recompiles)
         return best[0].choices if is_worth else present
 
     # ---- tasks of the worker ----------------------------------------------------------------------------------------
@@ -259,11 +262,11 @@ class Adapter:
     def _learn(self, plan: Plan, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
         """How a round compares with what the model says of it, now that it is known what came.
 
-        Only rounds like others are learned from. The first one after a switch tells what a switch costs.
+        Only rounds like others are learned from. The first one for which Spark compiles tells what that costs.
         """
-        compiles, self._after_switch = self._after_switch, None
-        is_warm = self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values())
-        if self.forecast is None or not (is_warm or compiles is not None):
+        compiles, self._compiles = self._compiles, False
+        is_like_others = self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values())
+        if self.forecast is None or not (is_like_others or compiles):
             return
         task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles)
         self._worker.submit(("learn", self._rounds), task, Urgency.NEEDED)
@@ -275,12 +278,12 @@ class Adapter:
         seen: RoundObserved,
         seconds: Mapping[str, float],
         state_bytes: int,
-        compiles: bool | None,
+        compiles: bool,
     ) -> None:
         predicted = self._model_of(plan, seen)
-        if compiles is not None:
+        if compiles:
             excess = sum(seconds.values()) - self.correction(predicted, choices).seconds
-            self.prices = self.prices.after(excess, recompiles=compiles)
+            self.prices = self.prices.after(excess, recompiles=True)
             return
         measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
         self.correction, self.measured = self.correction.after(measured), measured
@@ -307,7 +310,7 @@ class Adapter:
         self._worker.submit(("judge", self._rounds), task, Urgency.AFTERWARDS)
 
     def _judged(self, choices: Choices, seen: RoundObserved) -> None:
-        was_best, regret = True, 0.0
+        is_hit, is_same, regret = True, True, 0.0
         for one in self.followed:
             if one.chart is None:
                 return
@@ -317,9 +320,10 @@ class Adapter:
             mine, least = (self.correction(each.cost, each.choices) for each in (now, best[0]))
             bounds = Least.of([mine, least])
             better = self.objective.utility(least, bounds) < (1 - CLEARLY) * self.objective.utility(mine, bounds)
-            was_best = was_best and (best[0].choices == own or not better)
+            is_same = is_same and best[0].choices == own
+            is_hit = is_hit and not better
             regret += max(0.0, mine.seconds - least.seconds)
-        self.verdicts = self.verdicts.after(was_best, regret)
+        self.verdicts = self.verdicts.after(is_hit=is_hit, is_same=is_same, regret=regret)
 
     def _best_for(self, chart: Chart, own: Choices, seen: RoundObserved) -> tuple[Candidate, ...]:
         """The candidates for what a round was, its own plan among them.

@@ -9,12 +9,15 @@ from windloom.kernels.folds.registry import FOLDS
 from windloom.optimizer.adapt.adapter import Adapter, Followed
 from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predicted
 from windloom.optimizer.adapt.chart import Chart, Dimension, Region
+from windloom.optimizer.adapt.figures import remembered
 from windloom.optimizer.adapt.objective import Least
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.optimizer.adapt.switching import CLEARLY
 from windloom.optimizer.known import with_statistics
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, RoundView
 from windloom.plan.choices import Choices
+from windloom.plan.memory import Memory
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 
 #: Techniques that a description names one by one.
@@ -146,6 +149,18 @@ def _reduced(
         yield (place[shown[0]], place[shown[1]] if len(shown) > 1 else 0), choices
 
 
+def path_of(chart: Chart, rounds: Sequence[RoundObserved]) -> list[tuple[float, ...]]:
+    """Where the round after each of these, oldest first, was expected."""
+    memory, points = Memory(), []
+    for seen in rounds:
+        memory.add(seen)
+        values = [remembered(figure, chart.subject, memory) for figure in chart.figures]
+        point = tuple(value for value in values if value is not None)
+        if len(point) == len(values):
+            points.append(point)
+    return points
+
+
 def adapt_view(adapter: Adapter, recent: Sequence[RoundView] = (), *, drawn: bool = False) -> AdaptView:
     """How a running loom adapts; `drawn` fills charts, which takes a plan for every region."""
     verdicts, correction = adapter.verdicts, adapter.correction
@@ -159,6 +174,7 @@ def adapt_view(adapter: Adapter, recent: Sequence[RoundView] = (), *, drawn: boo
         adapter.switches,
         verdicts.judged,
         verdicts.hits,
+        verdicts.same,
         verdicts.regret,
         lines,
         correction.rounds,
@@ -174,7 +190,7 @@ def _followed(adapter: Adapter, one: Followed, drawn: bool) -> ChartView:
     return chart_view(
         chart,
         adapter.values(one, chart),
-        path=list(one.path),
+        path=path_of(chart, list(adapter.seen)),
         present=one.subject.own(adapter.choices),
         corrected=adapter.correction,
         drawn=drawn,
