@@ -20,7 +20,7 @@ from windloom.aggregates.card import Refuse
 from windloom.aggregates.lifted import Combined
 from windloom.errors import WindloomError
 from windloom.kernels.cells.seek import NO_LANDMARK
-from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, Tree
+from windloom.plan.physical import Asking, PartialSet, Plan, Tree
 from windloom.rounds.ahead import run_ahead
 from windloom.rounds.block import Block, group_column
 from windloom.rounds.cells import Cells
@@ -72,7 +72,7 @@ class Answers:
         """What was folded of joins, by place, of which other shards fold parts too: see `rounds.joins.divided`."""
         return join_folds(self.plan, self.cells, self.interval, self.landmarks, divided)
 
-    def interval(self, planned: Member | PlannedJoin) -> tuple[int, int]:
+    def interval(self, planned: Asking) -> tuple[int, int]:
         """`(after, until]` for the ends of the windows that a query reports."""
         inputs = planned.query.inputs
         after, until = life_of(planned.query.window).interval(self.after[inputs], self.until[inputs])

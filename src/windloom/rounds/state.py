@@ -50,7 +50,8 @@ class State:
     `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
     after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
     their first step they report every complete window from history. `first`: the smallest event tick of each stream,
-    of tuples that came before its frontier had passed it.
+    of tuples that came before its frontier had passed it. `answered`: the last round in which a row query reported
+    windows, of those that have reported any.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
@@ -62,6 +63,7 @@ class State:
     first: Mapping[str, int] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
     ahead: Mapping[Inputs, int] = field(default_factory=dict)
+    answered: Mapping[str, int] = field(default_factory=dict)
 
     def closed_of(self, one: PartialSet) -> int:
         """Every window of its queries that ends at or before this tick has been reported, except by `fresh` queries."""

@@ -16,6 +16,7 @@ from windloom.rounds.cells import Cells, merge_cells
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.lateness import Lateness, count_late
 from windloom.rounds.round_input import RoundInput
+from windloom.rounds.rows.spans import asked_rows
 from windloom.rounds.state import History, State
 from windloom.rounds.windows.landmark import first_ticks, landmarks_of
 from windloom.rounds.windows.life import Span, Turn
@@ -72,7 +73,16 @@ def step(
             history[one.number] = past
     answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans, state.since)
     since = _since(state, plan, until)
-    after_round = replace(moved, cells=kept, since=since, fresh=frozenset(), history=history, positions=positions)
+    answered = {one.planned.name: round_input.round for one in asked_rows(plan, answers.interval, state.answered)}
+    after_round = replace(
+        moved,
+        cells=kept,
+        since=since,
+        fresh=frozenset(),
+        history=history,
+        positions=positions,
+        answered={**state.answered, **answered},
+    )
     late = count_late(plan, round_input.taken.behind, state, landmarks)
     groups = {number: one.groups if len(one) else 0 for number, one in cells.items()}
     held = {number: len(one) for number, one in cells.items()}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
+from itertools import chain
 from typing import Protocol
 
 from windloom.durable import RoundLog
@@ -14,9 +14,10 @@ from windloom.durable.journal import Journal
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.watermark import Watermarks
 from windloom.plan.physical import Plan
-from windloom.rounds import State, step
+from windloom.rounds import Block, State, step
 from windloom.rounds.observe import observe
 from windloom.rounds.positions import counted_scans
+from windloom.rounds.rows.spans import AskedRows, asked_rows
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.rows import TakenRows
 from windloom.spark.intake.take import TakenIn
@@ -32,6 +33,10 @@ class DriverJobs(Protocol):
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
     ) -> TakenRows: ...
+
+    def row_blocks(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], state: State
+    ) -> Iterable[Block]: ...
 
 
 class DriverPlacement:
@@ -56,7 +61,12 @@ class DriverPlacement:
             state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
         with watch("observe"):
             observed = observe(round.plan, round.state, given, counts)
-        blocks = partial(answers.blocks, threads=os.cpu_count() or 1)
+        asked = list(asked_rows(round.plan, answers.interval, round.state.answered))
+
+        def blocks() -> Iterable[Block]:
+            made = answers.blocks(threads=os.cpu_count() or 1)
+            return chain(made, self._jobs.row_blocks(round.plan, asked, intake.frames, state)) if asked else made
+
         return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks)
 
     def committed(self, round: int, state: State) -> None:
@@ -73,6 +83,7 @@ class DriverPlacement:
                 found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state)
         decide = self._watermarks.ended if intake.ends else self._watermarks.after
         given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
+        given = replace(given, round=round.number)
         return RoundLog(round.number, round.record.version, given, dict(found.untimed), tuples=found.tuples)
 
     def _with_rows(self, log: RoundLog, round: Round, intake: Intake) -> RoundLog:

@@ -15,8 +15,9 @@ from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.intake.cost import native_cost, scanned_rate, woven_cost
 from windloom.optimizer.intake.native import native_scan
 from windloom.optimizer.intake.signature import is_fed
-from windloom.optimizer.intake.woven import woven_scan
+from windloom.optimizer.intake.woven import keeping_of, woven_scan
 from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.rows import PlannedRows, Store
 from windloom.plan.scans import NativeScan, Scan
 
 #: How tuples become cells: chosen by predicted cost, by compiled kernels, or by Spark's own aggregation.
@@ -38,8 +39,10 @@ def choose_scans(
     way: str,
     constants: Constants,
     given: Mapping[str, str] | None = None,
+    rows: Sequence[PlannedRows] = (),
+    stores: Sequence[Store] = (),
 ) -> tuple[Scan, ...]:
-    """The scans that feed all sets that can have tuples. `given` are recorded choices, by stream."""
+    """The scans that feed all sets that can have tuples, and all stores. `given` are recorded choices, by stream."""
     found: list[Scan] = []
     for stream in streams:
         own = [one for one in sets if one.stream == stream.name and is_fed(one)]
@@ -49,7 +52,12 @@ def choose_scans(
             if one.counted_by is not None:
                 counted.setdefault(one.counted_by, []).append(one)
         watched = [one for members in counted.values() for one in members]
-        if timed or watched:
+        store = next((one for one in stores if one.stream == stream.name), None)
+        if store is not None:
+            keeping = keeping_of(store, rows)
+            why = "its tuples are kept" if way != "woven" else "asked for"
+            found.append(woven_scan(len(found), timed, watched, why, keeping))
+        elif timed or watched:
             chosen = way if given is None else given.get(stream.name, "woven")
             found.append(_timed(len(found), stream, timed, watched, chosen, constants))
         for members in counted.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -11,13 +11,16 @@ from pyspark.sql import DataFrame, SparkSession
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
+from windloom.rounds.block import Block
 from windloom.rounds.lateness import before_round
 from windloom.rounds.positions import Positions
+from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.state import State
 from windloom.rounds.windows.landmark import landmark_streams
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
-from windloom.spark.intake.take import TakenIn, TooLargeError, take_in
+from windloom.spark.intake.take import TakenIn, TooLargeError, take_in, without_time
 from windloom.spark.placement import driver_bytes
+from windloom.spark.rows.job import batch_tuples, count_untimed, row_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,17 @@ class SparkBatchJobs:
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
     ) -> TakenRows:
         return TakenRows(take_all_rows(plan, frames), Positions())
+
+    def row_blocks(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], state: State
+    ) -> Iterator[Block]:
+        streams = {stream.name: stream for stream in plan.streams}
+        for name in {strand.stream for one in asked for strand in one.planned.rows.strands}:
+            if not any(scan.stream == name for scan in plan.scans):  # which refuse them
+                untimed = count_untimed(streams[name], frames[name])
+                if untimed:
+                    raise without_time(streams[name], untimed)
+        yield from row_blocks(plan, asked, batch_tuples(streams, frames))
 
 
 def _jobs(plan: Plan, streams: Sequence[Stream]) -> int:
