@@ -13,6 +13,7 @@ from typing import Any
 from windloom.aggregates.user_defined import restored
 from windloom.durable.cells import read_cells, write_cells
 from windloom.durable.framing import frame_bytes, read_frame
+from windloom.durable.kept import kept_from_json, kept_to_json
 from windloom.durable.positions import read_positions, write_positions
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.rounds.cells import Cells
@@ -69,6 +70,8 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "first": dict(state.first),
         "since": dict(state.since),
         "fresh": sorted(state.fresh),
+        "answered": dict(state.answered),
+        "kept": {name: kept_to_json(one) for name, one in state.kept.items()},
         "history": {str(number): _told(one) for number, one in sorted(state.history.items())},
     }
     return body, {"cells": cells, **blobs}
@@ -85,6 +88,8 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
         about["first"],
         read_positions(about["positions"], blobs),
         {tuple(inputs): tick for inputs, tick in about["ahead"]},
+        about["answered"],
+        {name: kept_from_json(one) for name, one in about["kept"].items()},
     )
 
 

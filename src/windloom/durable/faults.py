@@ -20,6 +20,8 @@ FAULT_POINTS = (
     "after plan",
     "before begun",
     "after begun",
+    "before tuples",
+    "after tuples",
     "before log",
     "after log",
     "before sink",

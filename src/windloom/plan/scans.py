@@ -132,6 +132,7 @@ class Kept:
     places: tuple[int, ...]
     bits: tuple[int, ...] | None
     strands: tuple[tuple[str, Window, int | None], ...] = ()
+    conditions: tuple[tuple[str, int | None], ...] = ()  # the SQL of what strands want, and its bit
 
 
 @dataclass(frozen=True, slots=True)

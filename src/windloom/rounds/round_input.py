@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from windloom.rounds.positions import Positions
+from windloom.rounds.rows.kept import BroughtTuples
 from windloom.rounds.taken import Taken
 
 
@@ -19,7 +20,7 @@ class RoundInput:
     queries need both. `rows` are the positions of tuples after the round, by which the cells of sets that count tuples
     are cut; None: as they were. `idle` names the streams that the clock counted as idle: they do not hold back queries
     that read other streams too. `events` counts the tuples that each stream brought, where that is known. `round` is
-    the number of the round.
+    the number of the round. `kept` are files of tuples that the round adds to those that are kept, by stream.
     """
 
     taken: Taken = field(default_factory=Taken)
@@ -30,6 +31,7 @@ class RoundInput:
     idle: frozenset[str] = frozenset()
     events: Mapping[str, int] = field(default_factory=dict)
     round: int = 0
+    kept: Mapping[str, BroughtTuples] = field(default_factory=dict)
 
     def taking(self, taken: Taken, events: Mapping[str, int] | None = None) -> RoundInput:
         """The same with what was taken in, and how many tuples came."""

@@ -10,6 +10,7 @@ from windloom.plan.physical import PartialSet
 from windloom.rounds.cells import Cells
 from windloom.rounds.frontiers import Inputs, inputs_of, least
 from windloom.rounds.positions import Positions
+from windloom.rounds.rows.kept import KeptTuples
 from windloom.slicing.edges import EdgeSet
 
 
@@ -51,7 +52,7 @@ class State:
     after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
     their first step they report every complete window from history. `first`: the smallest event tick of each stream,
     of tuples that came before its frontier had passed it. `answered`: the last round in which a row query reported
-    windows, of those that have reported any.
+    windows, of those that have reported any. `kept`: which files hold the tuples of streams that keep them.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
@@ -64,6 +65,7 @@ class State:
     positions: Positions = field(default_factory=Positions)
     ahead: Mapping[Inputs, int] = field(default_factory=dict)
     answered: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[str, KeptTuples] = field(default_factory=dict)
 
     def closed_of(self, one: PartialSet) -> int:
         """Every window of its queries that ends at or before this tick has been reported, except by `fresh` queries."""

@@ -16,6 +16,7 @@ from windloom.rounds.cells import Cells, merge_cells
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.lateness import Lateness, count_late
 from windloom.rounds.round_input import RoundInput
+from windloom.rounds.rows.kept import KeptTuples, kept_with, needs_after
 from windloom.rounds.rows.spans import asked_rows
 from windloom.rounds.state import History, State
 from windloom.rounds.windows.landmark import first_ticks, landmarks_of
@@ -82,11 +83,22 @@ def step(
         history=history,
         positions=positions,
         answered={**state.answered, **answered},
+        kept=_left(state, round_input, plan, moved, until),
     )
     late = count_late(plan, round_input.taken.behind, state, landmarks)
     groups = {number: one.groups if len(one) else 0 for number, one in cells.items()}
     held = {number: len(one) for number, one in cells.items()}
     return after_round, answers, StepCounts(tuples, taken, late, groups, held)
+
+
+def _left(
+    state: State, round_input: RoundInput, plan: Plan, moved: State, until: Mapping[Inputs, int]
+) -> Mapping[str, KeptTuples]:
+    """The files of tuples that are needed after the round."""
+    if not plan.stores:
+        return {}
+    needs = needs_after(plan, until, moved.seen, moved.frontiers)
+    return needs.left_of(kept_with(state.kept, round_input.kept, plan))
 
 
 def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:

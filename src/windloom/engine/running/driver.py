@@ -11,23 +11,30 @@ from typing import Protocol
 
 from windloom.durable import RoundLog
 from windloom.durable.journal import Journal
+from windloom.durable.tuples import TupleFolder
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.watermark import Watermarks
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, State, step
 from windloom.rounds.observe import observe
 from windloom.rounds.positions import counted_scans
+from windloom.rounds.rows.kept import BroughtTuples, Kept, files_of, kept_with
 from windloom.rounds.rows.spans import AskedRows, asked_rows
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.rows import TakenRows
-from windloom.spark.intake.take import TakenIn
+from windloom.spark.intake.take import TakenIn, TupleKeeper
 
 
 class DriverJobs(Protocol):
     """What makes cells of the tuples of a round: Spark, or in tests plain Python."""
 
     def take_in(
-        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State
+        self,
+        plan: Plan,
+        frames: Mapping[str, DataFrame],
+        batch: DataFrame | None,
+        state: State,
+        keeper: TupleKeeper | None = None,
     ) -> TakenIn: ...
 
     def take_rows(
@@ -35,7 +42,7 @@ class DriverJobs(Protocol):
     ) -> TakenRows: ...
 
     def row_blocks(
-        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], state: State
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
     ) -> Iterable[Block]: ...
 
 
@@ -43,8 +50,11 @@ class DriverPlacement:
     description = "driver"
     counts_rows = True
 
-    def __init__(self, jobs: DriverJobs, journal: Journal, watermarks: Watermarks) -> None:
-        self._jobs, self._journal, self._watermarks = jobs, journal, watermarks
+    def __init__(
+        self, jobs: DriverJobs, journal: Journal, watermarks: Watermarks, tuples: TupleFolder | None = None
+    ) -> None:
+        """`tuples` is where tuples are kept; None for a batch run, which keeps none."""
+        self._jobs, self._journal, self._watermarks, self._tuples = jobs, journal, watermarks, tuples
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
         log = self._journal.read_log(round.number)
@@ -63,28 +73,44 @@ class DriverPlacement:
             observed = observe(round.plan, round.state, given, counts)
         asked = list(asked_rows(round.plan, answers.interval, round.state.answered))
 
+        kept = kept_with(round.state.kept, given.kept, round.plan)
+
         def blocks() -> Iterable[Block]:
             made = answers.blocks(threads=os.cpu_count() or 1)
-            return chain(made, self._jobs.row_blocks(round.plan, asked, intake.frames, state)) if asked else made
+            return chain(made, self._jobs.row_blocks(round.plan, asked, intake.frames, kept)) if asked else made
 
         return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks)
 
     def committed(self, round: int, state: State) -> None:
-        """The state needs no file of its own: it is made again from snapshot and log."""
+        """The cells need no file of their own: they are made again from snapshot and log."""
+        if self._tuples is not None:
+            self._tuples.keep_only(files_of(state.kept))
 
     def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
         return nullcontext([state])  # which no round changes
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         """The log of a round, but for windows of rows."""
-        found = TakenIn()
+        found, brought = TakenIn(), dict[str, BroughtTuples]()
         if intake.brings_tuples:
             with watch("partials"):
-                found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state)
+                found, brought = self._taken_in(round, intake)
         decide = self._watermarks.ended if intake.ends else self._watermarks.after
         given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
-        given = replace(given, round=round.number)
+        given = replace(given, round=round.number, kept=brought)
         return RoundLog(round.number, round.record.version, given, dict(found.untimed), tuples=found.tuples)
+
+    def _taken_in(self, round: Round, intake: Intake) -> tuple[TakenIn, dict[str, BroughtTuples]]:
+        """What the round takes in, and the files of tuples that it keeps, which are complete when this returns."""
+        if self._tuples is None or not round.plan.stores:
+            return self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state), {}
+        writer = self._tuples.writer(round.number, round.plan)
+        try:
+            found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state, writer)
+            return found, writer.finish()
+        except BaseException:
+            writer.discard()
+            raise
 
     def _with_rows(self, log: RoundLog, round: Round, intake: Intake) -> RoundLog:
         """The log with what windows of rows take in."""

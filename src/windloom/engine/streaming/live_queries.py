@@ -155,4 +155,5 @@ class LiveQueries:
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:
-    return PlanOptions(options["strategy"], options["slicing"], options["technique"], options["intake"])
+    tuples = int(options["tuples"])
+    return PlanOptions(options["strategy"], options["slicing"], options["technique"], options["intake"], tuples)

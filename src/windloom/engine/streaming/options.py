@@ -22,7 +22,8 @@ class StreamOptions:
     """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether
     a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
     the state lives; on executors in `shards` shards, None for as many as there are already, or twice the cores.
-    `sink_seconds` is how long a round waits for a sink that is down.
+    `sink_seconds` is how long a round waits for a sink that is down. `tuple_ticks` is how long tuples are kept besides
+    what row queries need.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class StreamOptions:
     placement: str = "driver"
     shards: int | None = None
     sink_seconds: float = PATIENCE_SECONDS
+    tuple_ticks: int = 0
 
     @classmethod
     def of(
@@ -48,6 +50,7 @@ class StreamOptions:
         placement: str = "driver",
         shards: int | None = None,
         sink_patience: str | timedelta | None = None,
+        keep_tuples: str | timedelta | None = None,
     ) -> StreamOptions:
         trigger = _checked_trigger(trigger)
         if finish and "availableNow" not in trigger:
@@ -74,7 +77,8 @@ class StreamOptions:
         patience = PATIENCE_SECONDS
         if sink_patience is not None:
             patience = _ticks("sink_patience", sink_patience) / TICKS_PER_SECOND
-        return cls(trigger, finish, idle, keep_ticks, untimed, snapshot_rounds, placement, shards, patience)
+        tuples = 0 if keep_tuples is None else _ticks("keep_tuples", keep_tuples)
+        return cls(trigger, finish, idle, keep_ticks, untimed, snapshot_rounds, placement, shards, patience, tuples)
 
     @property
     def ongoing(self) -> Ongoing:

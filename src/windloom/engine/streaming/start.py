@@ -10,9 +10,10 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
-from windloom.durable import Checkpoint, PlanRecord, recover
+from windloom.durable import Checkpoint, PlanRecord, Recovered, recover
 from windloom.durable.sharding import settle_shards
 from windloom.durable.shards.files import ShardFiles
+from windloom.durable.tuples import TupleFolder
 from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
@@ -34,6 +35,7 @@ from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
+from windloom.rounds.rows.kept import files_of
 from windloom.spark.answers.shard_job import SparkShardJobs
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
@@ -84,11 +86,14 @@ def start_stream(
             sinks[name] = open_sink(SinkPlace(spark, place, opened.id))
             undo.callback(sinks[name].close)
         outlets = Outlets.for_sinks(list(sinks.values()), answers)
-        placement = _make_placement(spark, registry, opened, place, shards, options, outlets)
+        tuples = TupleFolder(storage, place, {name: registry.streams[name] for name in frames})
+        placement = _make_placement(spark, registry, opened, place, shards, options, outlets, tuples)
+        recovered = recover(opened, queries.plan_of)
+        tuples.keep_only(_named_files(opened, recovered))
         loop = RoundLoop(
             queries.plan_of,
             opened,
-            recover(opened, queries.plan_of),
+            recovered,
             placement,
             sinks,
             answers,
@@ -116,6 +121,13 @@ def start_stream(
             writer = writer.trigger(**dict(options.trigger))  # type: ignore[call-overload]
         handle.follow(writer.start(), undo.pop_all().close)
         return handle
+
+
+def _named_files(checkpoint: Checkpoint, recovered: Recovered) -> set[str]:
+    """The tuple files that are kept, and those of a round that was interrupted; others are leftovers."""
+    log = checkpoint.read_log(recovered.next_round)
+    brought = () if log is None else log.input.kept.values()
+    return files_of(recovered.state.kept) | {file.name for one in brought for file in one.added}
 
 
 def _remembered(checkpoint: Checkpoint) -> Memory:
@@ -157,13 +169,15 @@ def _make_placement(
     shards: int | None,
     options: StreamOptions,
     outlets: Outlets | None,
+    tuples: TupleFolder,
 ) -> Placement:
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
     skip_untimed = options.untimed == "skip"
     if shards is None:
-        return DriverPlacement(SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks)
-    jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
-    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets)
+        jobs = SparkDriverJobs(spark, registry.streams, skip_untimed, place)
+        return DriverPlacement(jobs, checkpoint, watermarks, tuples)
+    shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
+    return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets)
 
 
 def _plan_record(
@@ -178,7 +192,8 @@ def _plan_record(
     Queries that were added and removed through a handle stay so: only what the program itself changed is taken over.
     """
     declared = {name: query.text for name, query in registry.queries.items()}
-    wanted = {**asdict(plan_options), "history_ticks": str(options.keep_ticks)}
+    chosen = {name: str(value) for name, value in asdict(plan_options).items()}
+    wanted = {**chosen, "history_ticks": str(options.keep_ticks)}
     newest = checkpoint.newest_plan()
     if newest is None:
         record = queries.first(declared, wanted)

@@ -76,7 +76,8 @@ def _kept(keeping: Keeping, signed: Signed, columns: _Columns) -> Kept:
     bits = None if store.predicates is None else [signed.bit_of(one) for one in store.predicates]
     told = None if bits is None or None in bits else tuple(sorted(bit for bit in bits if bit is not None))
     strands = ((name, window, signed.bit_of(predicate)) for name, window, predicate in keeping.strands)
-    return Kept(store.columns, places, told, tuple(strands))
+    conditions = {one.sql: signed.bit_of(one) for _, _, one in keeping.strands if one is not None}
+    return Kept(store.columns, places, told, tuple(strands), tuple(conditions.items()))
 
 
 def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Expression]) -> dict[str, int]:

@@ -14,13 +14,15 @@ from windloom.plan.physical import Plan
 from windloom.rounds.block import Block
 from windloom.rounds.lateness import before_round
 from windloom.rounds.positions import Positions
+from windloom.rounds.rows.kept import Kept
 from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.state import State
 from windloom.rounds.windows.landmark import landmark_streams
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
-from windloom.spark.intake.take import TakenIn, TooLargeError, take_in, without_time
+from windloom.spark.intake.take import TakenIn, TooLargeError, TupleKeeper, take_in, without_time
 from windloom.spark.placement import driver_bytes
 from windloom.spark.rows.job import batch_tuples, count_untimed, row_blocks
+from windloom.spark.rows.stored import stored_tuples
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,16 @@ class SparkDriverJobs:
     spark: SparkSession
     streams: Mapping[str, Stream]
     skip_untimed: bool
+    place: str = ""  # of the checkpoint
 
-    def take_in(self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State) -> TakenIn:
+    def take_in(
+        self,
+        plan: Plan,
+        frames: Mapping[str, DataFrame],
+        batch: DataFrame | None,
+        state: State,
+        keeper: TupleKeeper | None = None,
+    ) -> TakenIn:
         """`batch` is the micro-batch that all frames are parts of, if there is one.
 
         Streams that no query reads have a clock too, because a later query must know which tuples it has missed.
@@ -44,8 +54,15 @@ class SparkDriverJobs:
                 batch.persist()
                 scope.callback(batch.unpersist)
             try:
-                limit = driver_bytes()
-                return take_in(plan, frames, before, timed=streams, skip_untimed=self.skip_untimed, limit=limit)
+                return take_in(
+                    plan,
+                    frames,
+                    before,
+                    timed=streams,
+                    skip_untimed=self.skip_untimed,
+                    limit=driver_bytes(),
+                    keeper=keeper,
+                )
             except TooLargeError as error:
                 raise WindloomError(
                     "a round brings more than the driver can hold",
@@ -59,6 +76,12 @@ class SparkDriverJobs:
     ) -> TakenRows:
         return take_rows(self.spark, plan, frames, state, frontiers)
 
+    def row_blocks(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> Iterator[Block]:
+        """From what the stores hold, what the round has brought included."""
+        yield from row_blocks(plan, asked, stored_tuples(self.spark, self.place, self.streams, kept))
+
 
 @dataclass(frozen=True, slots=True)
 class SparkBatchJobs:
@@ -66,7 +89,14 @@ class SparkBatchJobs:
 
     limit: int | None
 
-    def take_in(self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State) -> TakenIn:
+    def take_in(
+        self,
+        plan: Plan,
+        frames: Mapping[str, DataFrame],
+        batch: DataFrame | None,
+        state: State,
+        keeper: TupleKeeper | None = None,
+    ) -> TakenIn:
         return take_in(plan, frames, {}, timed=landmark_streams(plan), limit=self.limit)
 
     def take_rows(
@@ -75,7 +105,7 @@ class SparkBatchJobs:
         return TakenRows(take_all_rows(plan, frames), Positions())
 
     def row_blocks(
-        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], state: State
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
     ) -> Iterator[Block]:
         streams = {stream.name: stream for stream in plan.streams}
         for name in {strand.stream for one in asked for strand in one.planned.rows.strands}:

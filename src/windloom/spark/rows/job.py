@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windloom.aggregates.arrow import arrow_type
+from windloom.durable.tuples import TICK
 from windloom.model.expression import Expression
 from windloom.model.rows import Strand
 from windloom.model.stream import Stream
@@ -22,7 +23,7 @@ from windloom.spark.intake.collect import collected
 from windloom.spark.intake.native import instant_sql, tick_sql
 from windloom.spark.rows.ends import ByEnds
 from windloom.spark.rows.lifetimes import Lifetimes
-from windloom.spark.rows.strands import TICK, StrandTuples
+from windloom.spark.rows.strands import StrandTuples
 from windloom.spark.unions import unite
 
 #: The column that says which query a row of the job belongs to.

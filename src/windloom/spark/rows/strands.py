@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from windloom.durable.tuples import ROUND, TICK
 from windloom.model.expression import Expression
 from windloom.model.rows import Reports, Rows, Strand
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
 from windloom.rounds.rows.spans import RowSpan, needed_from, needed_until
-
-TICK, ROUND = "__tick", "__round"
 
 
 @dataclass(frozen=True, slots=True)
