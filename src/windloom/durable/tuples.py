@@ -122,7 +122,9 @@ class TupleFolder:
         if data is None:
             raise missing_file(file)
         try:
-            return pq.read_table(pa.BufferReader(data), columns=None if columns is None else list(columns))
+            opened = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+            wanted = None if columns is None else [name for name in columns if name in opened.schema_arrow.names]
+            return opened.read(wanted)
         except (pa.ArrowException, OSError) as error:
             raise damaged_file(file, str(error).splitlines()[0]) from error
 
@@ -230,7 +232,8 @@ class TupleWriter:
     def _finish(self, key: tuple[str, int]) -> None:
         written = self._open.pop(key)
         done = written.finish()
-        assert written.first is not None and written.last is not None
+        assert written.first is not None
+        assert written.last is not None
         file = TupleFile(done.name, written.first, written.last, self._round, self._round, written.rows, done.bytes)
         self._done.setdefault(key[0], []).append(file)
 
@@ -311,4 +314,3 @@ def _chosen(scan: WovenScan, kept: Kept, table: pa.Table) -> NDArray[np.bool_] |
         if mask:
             found |= (table.column(1 + word).to_numpy() & mask) != 0
     return found
-

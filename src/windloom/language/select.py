@@ -49,6 +49,7 @@ def read_query(
     own: Mapping[str, UserDefined] | None = None,
 ) -> Query:
     """Reads the query in these tokens of a longer text."""
+
     def taken_apart(tokens: Sequence[Token]) -> Statement:
         return take_apart(tokens, source, streams, own or {})
 

@@ -177,4 +177,3 @@ class Join:
 
     def __str__(self) -> str:
         return " ⋈ ".join(str(side.source) for side in self.sides)
-

@@ -43,6 +43,8 @@ from windloom.spark.frames import empty_frame
 from windloom.spark.intake.driver_jobs import SparkDriverJobs
 from windloom.spark.intake.ingest import ingest_of
 from windloom.spark.intake.native import tick_sql
+from windloom.spark.rows.session import JobSessions
+from windloom.spark.rows.stored import StoredTuples
 from windloom.spark.sources.storage import absolute_place, storage_at
 
 
@@ -174,7 +176,8 @@ def _make_placement(
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
     skip_untimed = options.untimed == "skip"
     if shards is None:
-        jobs = SparkDriverJobs(spark, registry.streams, skip_untimed, place)
+        stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
+        jobs = SparkDriverJobs(spark, registry.streams, skip_untimed, stored)
         return DriverPlacement(jobs, checkpoint, watermarks, tuples)
     shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
     return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets)

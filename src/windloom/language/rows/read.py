@@ -156,7 +156,9 @@ class _Reading:
         assert one.joined is not None
         hint = "give every stream a window: whether a row has no match depends on one"
         shown = f"a {one.joined.kind.upper()} JOIN"
-        return self.source.error(f"{shown} needs windows, and WITHIN alone makes none", Span.of([one.joined.word]), hint)
+        return self.source.error(
+            f"{shown} needs windows, and WITHIN alone makes none", Span.of([one.joined.word]), hint
+        )
 
 
 def _first(body: Body) -> Selection:

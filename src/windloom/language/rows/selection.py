@@ -119,7 +119,9 @@ class SelectionReader:
 
     def _keep(self, conjuncts: Iterable[Conjunct]) -> None:
         """Conditions on rows: on one strand they are its own, unless it may be absent from a row."""
-        optional = [place for place, one in zip(self._made[1:], self._attached, strict=True) if one.kind is not JoinKind.INNER]
+        optional = [
+            place for place, one in zip(self._made[1:], self._attached, strict=True) if one.kind is not JoinKind.INNER
+        ]
         for conjunct in conjuncts:
             if conjunct.is_true:
                 continue

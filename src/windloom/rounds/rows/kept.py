@@ -18,7 +18,7 @@ from windloom.rounds.rows.spans import last_end_upto
 
 @dataclass(frozen=True, slots=True)
 class TupleFile:
-    """A file of tuples of one stream, whose ticks lie in `first … last` and which came in `first_round … last_round`."""
+    """A file of tuples of one stream: their ticks lie in `first … last`, they came in `first_round … last_round`."""
 
     name: str
     first: int

@@ -21,8 +21,8 @@ from windloom.rounds.windows.landmark import landmark_streams
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
 from windloom.spark.intake.take import TakenIn, TooLargeError, TupleKeeper, take_in, without_time
 from windloom.spark.placement import driver_bytes
-from windloom.spark.rows.job import batch_tuples, count_untimed, row_blocks
-from windloom.spark.rows.stored import stored_tuples
+from windloom.spark.rows.job import batch_views, count_untimed, row_blocks
+from windloom.spark.rows.stored import StoredTuples
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class SparkDriverJobs:
     spark: SparkSession
     streams: Mapping[str, Stream]
     skip_untimed: bool
-    place: str = ""  # of the checkpoint
+    stored: StoredTuples
 
     def take_in(
         self,
@@ -80,7 +80,7 @@ class SparkDriverJobs:
         self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
     ) -> Iterator[Block]:
         """From what the stores hold, what the round has brought included."""
-        yield from row_blocks(plan, asked, stored_tuples(self.spark, self.place, self.streams, kept))
+        yield from row_blocks(plan, asked, self.stored.views(kept, asked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class SparkBatchJobs:
                 untimed = count_untimed(streams[name], frames[name])
                 if untimed:
                     raise without_time(streams[name], untimed)
-        yield from row_blocks(plan, asked, batch_tuples(streams, frames))
+        yield from row_blocks(plan, asked, batch_views(streams, frames))
 
 
 def _jobs(plan: Plan, streams: Sequence[Stream]) -> int:

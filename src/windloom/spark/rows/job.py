@@ -2,90 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windloom.aggregates.arrow import arrow_type
 from windloom.durable.tuples import TICK
-from windloom.model.expression import Expression
 from windloom.model.rows import Strand
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan, Shape
 from windloom.plan.rows import PlannedRows
 from windloom.rounds.block import Block
-from windloom.rounds.rows.spans import AskedRows, RowSpan
+from windloom.rounds.rows.spans import AskedRows
 from windloom.spark.intake.collect import collected
 from windloom.spark.intake.native import instant_sql, tick_sql
-from windloom.spark.rows.ends import ByEnds
-from windloom.spark.rows.lifetimes import Lifetimes
-from windloom.spark.rows.strands import StrandTuples
-from windloom.spark.unions import unite
+from windloom.spark.intake.slots import slot_names
+from windloom.spark.rows.ends import ends_sql
+from windloom.spark.rows.lifetimes import lifetimes_sql
+from windloom.spark.rows.strands import Asking
 
 #: The column that says which query a row of the job belongs to.
-_TAG = "part"
+_TAG = "__query"
 
 
-def batch_tuples(streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> StrandTuples:
+@dataclass(slots=True)
+class TupleViews:
+    """Where the job finds tuples: temporary views of frames, which exist while it is analysed.
+
+    `tuples` gives the tuples of a strand with ticks in `[begin, end)`, with a key by which equal ones are known.
+    """
+
+    spark: SparkSession
+    tuples: Callable[[Strand, int, int], tuple[object, Callable[[], DataFrame]]]
+    has_rounds: bool
+    _made: dict[object, str] = field(default_factory=dict)
+    _scope: ExitStack = field(default_factory=ExitStack)
+
+    def view(self, strand: Strand, begin: int, end: int) -> str:
+        key, make = self.tuples(strand, begin, end)
+        if key not in self._made:
+            name = f"__windloom_{uuid4().hex}"
+            make().createOrReplaceTempView(name)
+            self._scope.callback(self.spark.catalog.dropTempView, name)
+            self._made[key] = name
+        return self._made[key]
+
+    def analysed(self, text: str) -> DataFrame:
+        try:
+            return self.spark.sql(text)
+        finally:
+            self._scope.close()
+            self._made = {}
+
+
+def batch_views(streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> TupleViews:
     """The tuples of a batch run, all of which are there."""
 
-    def frame(strand: Strand, begin: int, end: int) -> DataFrame:
-        own = (Expression.of_column(name).sql for name in strand.columns)
-        found = frames[strand.stream].selectExpr(*own, f"{tick_sql(streams[strand.stream])} AS {TICK}")
-        return found.where(f"{TICK} IS NOT NULL")
+    def tuples(strand: Strand, begin: int, end: int) -> tuple[object, Callable[[], DataFrame]]:
+        stream = streams[strand.stream]
+        return stream.name, lambda: frames[stream.name].selectExpr("*", f"{tick_sql(stream)} AS {TICK}")
 
-    return StrandTuples(frame, has_rounds=False)
+    session = next(iter(frames.values())).sparkSession
+    return TupleViews(session, tuples, has_rounds=False)
 
 
-def rows_frame(planned: PlannedRows, shape: Shape, tuples: StrandTuples, span: RowSpan) -> DataFrame:
-    """`window_start`, `window_end`, and the columns of the query."""
-    rows = planned.rows
+def rows_sql(planned: PlannedRows, shape: Shape, asked: AskedRows, views: TupleViews) -> str:
+    """`window_start`, `window_end`, and the columns of a query as `c0, c1, …`."""
 
     def instant(ticks: str) -> str:
         return instant_sql(ticks, shape.time)
 
-    made = (Lifetimes if rows.has_lifetimes else ByEnds)(rows, tuples, span, instant).frame(planned.orders)
-    names = ["window_start", "window_end", *(name for name, _ in shape.columns)]
-    return made.toDF(*names)
+    rows, span = planned.rows, asked.span
+    asking = Asking(rows, span, views.view, instant, follows=views.has_rounds and span.follows)
+    return (lifetimes_sql if rows.has_lifetimes else ends_sql)(asking, planned.orders)
 
 
-def row_blocks(plan: Plan, asked: Sequence[AskedRows], tuples: StrandTuples) -> Iterator[Block]:
+def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Iterator[Block]:
     """The rows of all queries that report windows, by one job."""
     if not asked:
         return
-    frames = [rows_frame(one.planned, plan.shapes[one.planned.shape], tuples, one.span) for one in asked]
-    names = ", ".join(f"'{one.planned.name}'" for one in asked[:3])
-    what = f"the rows of {names}"
-    if len(frames) == 1:
-        for table in collected(frames[0], what):
-            if table.num_rows:
-                yield _block(plan, asked[0].planned, table)
-        return
-    united, slots = unite(frames, _TAG)
-    for table in collected(united, what):
+    shapes = [plan.shapes[one.planned.shape] for one in asked]
+    columns = [_columns(shape) for shape in shapes]
+    texts = [rows_sql(one.planned, shape, one, views) for one, shape in zip(asked, shapes, strict=True)]
+    slots = [slot_names(kind for _, kind in own) for own in columns]
+    kinds = {
+        slot: kind
+        for own, names in zip(columns, slots, strict=True)
+        for slot, (_, kind) in zip(names, own, strict=True)
+    }
+    parts = [_united(number, *one, kinds) for number, one in enumerate(zip(texts, columns, slots, strict=True))]
+    frame = views.analysed(" UNION ALL ".join(parts))
+    shown = ", ".join(f"'{one.planned.name}'" for one in asked[:3])
+    for table in collected(frame, f"the rows of {shown}"):
         for number, one in enumerate(asked):
-            mine = table.filter(pc.equal(table[_TAG], number)).select(list(slots[number]))
+            mine = table if len(asked) == 1 else table.filter(pc.equal(table[_TAG], number))
             if mine.num_rows:
-                yield _block(plan, one.planned, mine.rename_columns(frames[number].columns))
+                yield _block(one.planned, shapes[number], mine.select(list(slots[number])))
 
 
-def _block(plan: Plan, planned: PlannedRows, table: pa.Table) -> Block:
+def _columns(shape: Shape) -> list[tuple[str, str]]:
+    """Names within the text, and types."""
+    edges = [("window_start", shape.time.name), ("window_end", shape.time.name)]
+    return [*edges, *((f"c{place}", kind.name) for place, (_, kind) in enumerate(shape.columns))]
+
+
+def _united(
+    number: int, text: str, columns: Sequence[tuple[str, str]], slots: Sequence[str], kinds: Mapping[str, str]
+) -> str:
+    """The rows of one query, as wide as those of all: columns share slots by type."""
+    own = {slot: name for slot, (name, _) in zip(slots, columns, strict=True)}
+    selected = [
+        f"{own[slot]} AS {slot}" if slot in own else f"CAST(NULL AS {kinds[slot]}) AS {slot}" for slot in sorted(kinds)
+    ]
+    return f"(SELECT {number} AS {_TAG}, {', '.join(selected)} FROM ({text}))"
+
+
+def _block(planned: PlannedRows, shape: Shape, table: pa.Table) -> Block:
     """Rows in the types of their shape: Spark returns timestamps in the zone of the session."""
-    shape = plan.shapes[planned.shape]
     columns = [("window_start", shape.time), ("window_end", shape.time), *shape.columns]
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns])
-    return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), table.cast(schema))
-
-
-def untimed_sql(stream: Stream) -> str:
-    """Counts the tuples that have no usable time."""
-    return f"count_if({tick_sql(stream)} IS NULL)"
+    named = table.rename_columns([name for name, _ in columns]).cast(schema)
+    return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), named)
 
 
 def count_untimed(stream: Stream, frame: DataFrame) -> int:
-    row = frame.select(F.expr(untimed_sql(stream)).alias("n")).collect()[0]
+    """The tuples that have no usable time."""
+    row = frame.select(F.expr(f"count_if({tick_sql(stream)} IS NULL)").alias("n")).collect()[0]
     return int(row["n"])

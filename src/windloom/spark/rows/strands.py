@@ -1,8 +1,10 @@
-"""The tuples of one strand as a frame, with the ends between which each is in the window of its strand.
+"""One strand as SQL: its tuples, with the ends between which each is in the window of its strand.
 
-Strand i adds the columns `__t{i}` (the tick of the tuple), `__f{i}` and `__l{i}` (the first and the last end at which it
-is in the window), and in a stream `__n{i}`: whether it is new, that is, whether its first end is one that this round
-reports, or the window before was reported without it.
+Strand i adds the columns `__t{i}` (the tick of the tuple), `__f{i}` and `__l{i}` (the first and the last end at which
+it is in the window), and where a window before was reported `__n{i}`: whether it is new, that is, whether its first end
+is one that this round reports, or that window was reported without it.
+
+All that a job does is one text, so that Spark analyses it once.
 """
 
 from __future__ import annotations
@@ -10,23 +12,38 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from windloom.durable.tuples import ROUND, TICK
 from windloom.model.expression import Expression
-from windloom.model.rows import Reports, Rows, Strand
+from windloom.model.rows import Rows, Selection, Strand
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
 from windloom.rounds.rows.spans import RowSpan, needed_from, needed_until
 
 
 @dataclass(frozen=True, slots=True)
-class StrandTuples:
-    """Gives tuples of a strand whose ticks are in `[from, until)`: its columns, `__tick`, and in a stream `__round`."""
+class Asking:
+    """A row query and the span that is asked of it.
 
-    frame: Callable[[Strand, int, int], DataFrame]
-    has_rounds: bool
+    `view` names what holds the tuples of a strand with ticks in `[begin, end)`, and perhaps more: a view with the
+    columns of the stream and `__tick`, in a stream also `__round`. `instant` makes SQL of a window column from SQL of
+    ticks. `follows`: the window before was reported, and `__round` tells who was there.
+    """
+
+    rows: Rows
+    span: RowSpan
+    view: Callable[[Strand, int, int], str]
+    instant: Callable[[str], str]
+    follows: bool
+
+    def edges(self, end: str) -> list[str]:
+        """`window_start` and `window_end` of rows whose window ends at a tick."""
+        start = f"({end} - {self.rows.window.range_ticks}L)"
+        return [f"{self.instant(start)} AS window_start", f"{self.instant(end)} AS window_end"]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of rows within the text."""
+        return [f"c{place}" for place in range(len(self.rows.columns))]
 
 
 def first_sql(window: Window, tick: str) -> str:
@@ -41,52 +58,43 @@ def last_sql(window: Window, tick: str) -> str:
     return f"({tick} - pmod({tick} - {window.end_ticks}L, {window.slide_ticks}L))"
 
 
-def strand_frame(
-    rows: Rows, strand: Strand, number: int, tuples: StrandTuples, span: RowSpan, alias: str | None
-) -> DataFrame:
-    """The tuples of a strand that a span needs, under its alias."""
-    window = strand.window
-    begin, end = needed_from(rows, window, span), needed_until(span)
-    frame = tuples.frame(strand, begin, end)
-    if strand.where is not None:
-        frame = frame.where(f"CAST({strand.where.sql} AS BOOLEAN)")
+def strand_sql(asking: Asking, strand: Strand, number: int, more: tuple[str, ...] = ()) -> str:
+    """The tuples of a strand that a span needs; `more` are further conditions on what is selected."""
+    window, span = strand.window, asking.span
+    begin, end = needed_from(asking.rows, window, span), needed_until(span)
+    conditions = [f"{TICK} IS NOT NULL"]
     # In this form Spark pushes them down to files.
-    if begin != TICK_MIN:
-        frame = frame.where(f"{TICK} >= {begin}L")
-    if end != TICK_MAX:
-        frame = frame.where(f"{TICK} < {end}L")
-    own = [Expression.of_column(name).sql for name in strand.columns]
+    conditions += [] if begin == TICK_MIN else [f"{TICK} >= {begin}L"]
+    conditions += [] if end == TICK_MAX else [f"{TICK} < {end}L"]
+    if strand.where is not None:
+        conditions.append(f"CAST(({strand.where.sql}) AS BOOLEAN)")
     last = last_sql(window, f"({TICK} + {window.range_ticks}L)")
-    added = [f"{TICK} AS __t{number}", f"{first_sql(window, TICK)} AS __f{number}", f"{last} AS __l{number}"]
-    if tuples.has_rounds and span.follows:
-        is_new = f"{TICK} >= {_before(span, window)}L OR {ROUND} > {span.seen}"
-        added.append(f"({is_new}) AS __n{number}")
-    frame = frame.selectExpr(*own, *added)
+    selected = [Expression.of_column(name).sql for name in strand.columns]
+    selected += [f"{TICK} AS __t{number}", f"{first_sql(window, TICK)} AS __f{number}", f"{last} AS __l{number}"]
+    if asking.follows:
+        assert span.first is not None
+        is_new = f"{TICK} >= {span.first - window.slide_ticks}L OR {ROUND} > {span.seen}"
+        selected.append(f"({is_new}) AS __n{number}")
+    text = f"SELECT {', '.join(selected)} FROM {asking.view(strand, begin, end)} WHERE {' AND '.join(conditions)}"
     if window.slide_ticks > window.range_ticks:
-        frame = frame.where(f"__f{number} <= __l{number}")  # others lie in a gap between windows
-    return frame if alias is None else frame.alias(alias)
+        more = (*more, f"__f{number} <= __l{number}")  # others lie in a gap between windows
+    return f"SELECT * FROM ({text}) WHERE {' AND '.join(more)}" if more else text
 
 
-def _before(span: RowSpan, window: Window) -> int:
-    """The end before the first that is reported: tuples behind it have their first end in the span."""
-    assert span.first is not None
-    return span.first - window.slide_ticks
+def aliased(selection: Selection, number: int, text: str) -> str:
+    """A strand under the name by which expressions know it."""
+    alias = selection.strands[number].alias if len(selection.strands) > 1 else f"__s{number}"
+    return f"({text}) AS {Expression.of_column(alias).sql}"
 
 
-def follows(tuples: StrandTuples, span: RowSpan) -> bool:
-    """Whether tuples are told apart by whether they are new."""
-    return tuples.has_rounds and span.follows
+def within_sql(selection: Selection, one: int, other: int) -> list[str]:
+    """How far the tuples of two strands may lie apart."""
+    ticks = selection.attached[max(one, other) - 1].within_ticks
+    if ticks is None:
+        return []
+    return [f"__t{one} < __t{other} + {ticks}L", f"__t{other} < __t{one} + {ticks}L"]
 
 
-def window_columns(rows: Rows, end: str, instant: Callable[[str], str]) -> list[str]:
-    """`window_start` and `window_end` of rows whose window ends at a tick."""
-    start = f"({end} - {rows.window.range_ticks}L)"
-    return [f"{instant(start)} AS window_start", f"{instant(end)} AS window_end"]
-
-
-def reports_entering(rows: Rows) -> bool:
-    return rows.reports is Reports.ENTERING
-
-
-def no_rows(frame: DataFrame) -> DataFrame:
-    return frame.where(F.lit(False))
+def extreme(function: str, operands: list[str]) -> str:
+    """`greatest` or `least` of one or more."""
+    return operands[0] if len(operands) == 1 else f"{function}({', '.join(operands)})"
