@@ -22,12 +22,14 @@ import pyarrow.parquet as pq
 from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
+from support.row_answers import row_blocks
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
 from windloom.durable.faults import watched
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
 from windloom.durable.shards.split import join_cells, split_cells
+from windloom.durable.tuples import TupleFolder, named_files
 from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.executors import ExecutorPlacement, Outlets
@@ -44,11 +46,13 @@ from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
-from windloom.rounds import State
+from windloom.rounds import Block, State
+from windloom.rounds.rows.kept import Kept
+from windloom.rounds.rows.spans import AskedRows
 from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.intake.rows import TakenRows
 from windloom.spark.intake.shards import Told
-from windloom.spark.intake.take import TakenIn
+from windloom.spark.intake.take import TakenIn, TupleKeeper
 
 Row = dict[str, Any]
 Frames = Mapping[str, Sequence[Row]]
@@ -73,10 +77,13 @@ class ManualClock:
 class RowJobs:
     """What Spark does for a round, on the driver and on executors; `runs` counts how often tuples were asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: TupleFolder) -> None:
         self.runs = 0
+        self._folder = folder
 
-    def take_in(self, plan: Plan, frames: Frames, batch: object, state: State) -> TakenIn:
+    def take_in(
+        self, plan: Plan, frames: Frames, batch: object, state: State, keeper: TupleKeeper | None = None
+    ) -> TakenIn:
         self.runs += 1
         taken = taken_of_plan(plan, frames, state)
         tuples = {
@@ -84,11 +91,16 @@ class RowJobs:
             for scan in plan.scans
             if isinstance(scan, WovenScan) and scan.counted_by is None
         }
+        for number, table in tuples.items() if keeper is not None else ():
+            keeper.take(plan.scans[number], table)
         events = {name: len(rows) for name, rows in frames.items()}
         return TakenIn(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples, events)
 
     def take_rows(self, plan: Plan, frames: Frames, state: State, frontiers: Mapping[str, int]) -> TakenRows:
         return TakenRows(*take_rows(plan, frames, state, frontiers))
+
+    def row_blocks(self, plan: Plan, asked: Sequence[AskedRows], frames: Frames, kept: Kept) -> Iterator[Block]:
+        return row_blocks(plan, asked, kept, self._folder)
 
     @contextmanager
     def gathered(self, plan: Plan, frames: Frames, batch: object, state: State, shards: int) -> Iterator[Gathered]:
@@ -110,12 +122,12 @@ class RowJobs:
 class RecordedQueries:
     """Plans of plan records; a query's text is the query itself, so that any process can read it."""
 
-    def __init__(self, streams: Mapping[str, Stream], types: Types, intake: str) -> None:
-        self._streams, self._types, self._intake = streams, types, intake
+    def __init__(self, streams: Mapping[str, Stream], types: Types, intake: str, tuples: int = 0) -> None:
+        self._streams, self._types, self._options = streams, types, PlanOptions(intake=intake, tuples=tuples)
 
     def plan_of(self, record: PlanRecord) -> Plan:
         return _plan(
-            tuple(self._streams.values()), tuple(record.queries.items()), tuple(self._types.items()), self._intake
+            tuple(self._streams.values()), tuple(record.queries.items()), tuple(self._types.items()), self._options
         )
 
 
@@ -124,10 +136,10 @@ def _plan(
     streams: tuple[Stream, ...],
     texts: tuple[tuple[str, str], ...],
     types: tuple[tuple[ExpressionKey, DataType], ...],
-    intake: str,
+    options: PlanOptions,
 ) -> Plan:
     queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
-    return make_plan({one.name: one for one in streams}, queries, dict(types), PlanOptions(intake=intake), Known())
+    return make_plan({one.name: one for one in streams}, queries, dict(types), options, Known())
 
 
 class _Split:
@@ -156,9 +168,12 @@ class MicroBatches:
         sink_patience: float = 60.0,
         intake: str = "auto",
         types: Types = TYPES,
+        tuples: int = 0,
     ) -> None:
         storage = LocalStorage(folder / "checkpoint")
-        self.checkpoint, self.jobs, self.done = Checkpoint.open(storage, streams), RowJobs(), list[RoundProgress]()
+        self.tuples = TupleFolder(storage, str(storage.root), streams)
+        self.checkpoint, self.jobs = Checkpoint.open(storage, streams), RowJobs(self.tuples)
+        self.done = list[RoundProgress]()
         self._history_ticks = history_ticks
         watermarks = Watermarks(streams, clock or ManualClock(), idle_after)
         kept: Sink = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
@@ -169,15 +184,17 @@ class MicroBatches:
         try:
             for name, opener in (openers or {}).items():
                 every[name] = opener(SinkPlace(None, str(storage.root), self.checkpoint.id))
-            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks)
+            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, self.tuples)
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
-            queries = RecordedQueries(streams, types, intake)
+            queries = RecordedQueries(streams, types, intake, tuples)
+            recovered = recover(self.checkpoint, queries.plan_of)
+            self.tuples.keep_only(named_files(self.checkpoint, recovered))
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,
-                recover(self.checkpoint, queries.plan_of),
+                recovered,
                 placed,
                 every,
                 tables,

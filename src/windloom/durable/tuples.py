@@ -25,14 +25,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from windloom.durable.checkpoint import Checkpoint
 from windloom.durable.faults import fault
+from windloom.durable.recovery import Recovered
 from windloom.durable.storage import NewFile, Storage
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.plan.rows import Store
 from windloom.plan.scans import Kept, WovenScan
-from windloom.rounds.rows.kept import BroughtTuples, KeptTuples, TupleFile
+from windloom.rounds.rows.kept import BroughtTuples, KeptTuples, TupleFile, files_of
 from windloom.weave.tuples import SIGNATURE_BITS
 
 FOLDER = "tuples"
@@ -156,6 +158,13 @@ class TupleFolder:
             if file.first // ticks == file.last // ticks:
                 found.setdefault((file.first // ticks, _size_class(file.rows)), []).append(file)
         return [tuple(files[:MERGED_FILES]) for files in found.values() if len(files) >= MERGED_FILES]
+
+
+def named_files(checkpoint: Checkpoint, recovered: Recovered) -> set[str]:
+    """The files that are kept, and those of a round that was interrupted; all others are leftovers."""
+    log = checkpoint.read_log(recovered.next_round)
+    brought = () if log is None else log.input.kept.values()
+    return files_of(recovered.state.kept) | {file.name for one in brought for file in one.added}
 
 
 def _size_class(rows: int) -> int:

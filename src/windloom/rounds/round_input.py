@@ -30,7 +30,7 @@ class RoundInput:
     rows: Positions | None = None
     idle: frozenset[str] = frozenset()
     events: Mapping[str, int] = field(default_factory=dict)
-    round: int = 0
+    round: int = field(default=0, compare=False)
     kept: Mapping[str, BroughtTuples] = field(default_factory=dict)
 
     def taking(self, taken: Taken, events: Mapping[str, int] | None = None) -> RoundInput:

@@ -10,10 +10,10 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
-from windloom.durable import Checkpoint, PlanRecord, Recovered, recover
+from windloom.durable import Checkpoint, PlanRecord, recover
 from windloom.durable.sharding import settle_shards
 from windloom.durable.shards.files import ShardFiles
-from windloom.durable.tuples import TupleFolder
+from windloom.durable.tuples import TupleFolder, named_files
 from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
@@ -35,7 +35,6 @@ from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
-from windloom.rounds.rows.kept import files_of
 from windloom.spark.answers.shard_job import SparkShardJobs
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
@@ -91,7 +90,7 @@ def start_stream(
         tuples = TupleFolder(storage, place, {name: registry.streams[name] for name in frames})
         placement = _make_placement(spark, registry, opened, place, shards, options, outlets, tuples)
         recovered = recover(opened, queries.plan_of)
-        tuples.keep_only(_named_files(opened, recovered))
+        tuples.keep_only(named_files(opened, recovered))
         loop = RoundLoop(
             queries.plan_of,
             opened,
@@ -123,13 +122,6 @@ def start_stream(
             writer = writer.trigger(**dict(options.trigger))  # type: ignore[call-overload]
         handle.follow(writer.start(), undo.pop_all().close)
         return handle
-
-
-def _named_files(checkpoint: Checkpoint, recovered: Recovered) -> set[str]:
-    """The tuple files that are kept, and those of a round that was interrupted; others are leftovers."""
-    log = checkpoint.read_log(recovered.next_round)
-    brought = () if log is None else log.input.kept.values()
-    return files_of(recovered.state.kept) | {file.name for one in brought for file in one.added}
 
 
 def _remembered(checkpoint: Checkpoint) -> Memory:
