@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.durable.arrow_blobs import table_blob, table_of
-from windloom.durable.cells import read_cells, write_cells
+from windloom.durable.cells import read_cells, read_summaries, write_cells, write_summaries
 from windloom.durable.encoding import restored_state
 from windloom.durable.framing import frame_bytes, read_frame
 from windloom.durable.kept import brought_from_json, brought_to_json
@@ -81,6 +81,8 @@ class RoundLog:
         if given.rows is not None:
             rows, of_rows = write_positions(given.rows)
             blobs |= of_rows
+        summaries, of_summaries = write_summaries(given.summaries)
+        blobs |= of_summaries
         body = {
             "round": self.round,
             "plan_version": self.plan_version,
@@ -95,6 +97,7 @@ class RoundLog:
             "untimed": dict(self.untimed),
             "events": dict(given.events),
             "kept": {name: brought_to_json(one) for name, one in given.kept.items()},
+            "summaries": summaries,
             "scanned": {str(number): asdict(one) for number, one in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
         }
@@ -127,4 +130,5 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
         about.get("events", {}),
         about["round"],
         {name: brought_from_json(one) for name, one in about["kept"].items()},
+        read_summaries(about["summaries"], blobs),
     )

@@ -62,6 +62,11 @@ class PlannedRows:
         return not self.rows.columns
 
     @property
+    def is_summarised(self) -> bool:
+        """Whether its aggregates are kept as partials of rows, by first and last end; otherwise Spark answers them."""
+        return self.is_aggregated and self.rows.has_lifetimes and all(one.card.is_native for one in self.components)
+
+    @property
     def columns(self) -> tuple[int, ...]:
         """Which aggregate of the query fills each column of the shape; none of a query that reports rows."""
         if not self.is_aggregated:

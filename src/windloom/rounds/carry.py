@@ -69,10 +69,12 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
             fresh.add(join.name)
     stored = carried_stores(state.kept, new, state.seen)
     answered: dict[str, int] = {}
+    summaries: dict[str, Cells] = {}
     for rows in new.rows:
         if rows.name in running and _same(running[rows.name], rows.query):
             since |= {rows.name: state.since[rows.name]} if rows.name in state.since else {}
             answered |= {rows.name: state.answered[rows.name]} if rows.name in state.answered else {}
+            summaries |= {rows.name: state.summaries[rows.name]} if rows.name in state.summaries else {}
             fresh |= {rows.name} & state.fresh
         else:
             since |= rows_since(rows, stored)
@@ -86,6 +88,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         positions=positions,
         answered=answered,
         kept=stored,
+        summaries=summaries,
     )
 
 

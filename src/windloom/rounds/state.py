@@ -53,6 +53,7 @@ class State:
     their first step they report every complete window from history. `first`: the smallest event tick of each stream,
     of tuples that came before its frontier had passed it. `answered`: the last round in which a row query reported
     windows, of those that have reported any. `kept`: which files hold the tuples of streams that keep them.
+    `summaries`: partials of rows that have entered and not left, by name of the query that aggregates them.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
@@ -66,6 +67,7 @@ class State:
     ahead: Mapping[Inputs, int] = field(default_factory=dict)
     answered: Mapping[str, int] = field(default_factory=dict)
     kept: Mapping[str, KeptTuples] = field(default_factory=dict)
+    summaries: Mapping[str, Cells] = field(default_factory=dict)
 
     def closed_of(self, one: PartialSet) -> int:
         """Every window of its queries that ends at or before this tick has been reported, except by `fresh` queries."""
@@ -78,7 +80,8 @@ class State:
     @property
     def nbytes(self) -> int:
         """The bytes of all cells, and of tuples that wait for their position."""
-        return sum(one.nbytes for one in self.cells.values()) + self.positions.nbytes
+        cells = (*self.cells.values(), *self.summaries.values())
+        return sum(one.nbytes for one in cells) + self.positions.nbytes
 
     def history_of(self, number: int) -> History:
         return self.history.get(number, _COMPLETE)

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from windloom.plan.physical import Plan
 from windloom.rounds.answers import Answers
-from windloom.rounds.cells import Cells, merge_cells
+from windloom.rounds.cells import Cells, merge_all, merge_cells
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.lateness import Lateness, count_late
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.rows.kept import KeptTuples, kept_with, needs_after
-from windloom.rounds.rows.spans import asked_rows
+from windloom.rounds.rows.spans import AskedRows, asked_rows
+from windloom.rounds.rows.summaries import left_after
 from windloom.rounds.state import History, State
 from windloom.rounds.windows.landmark import first_ticks, landmarks_of
 from windloom.rounds.windows.life import Span, Turn
@@ -74,7 +75,10 @@ def step(
             history[one.number] = past
     answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans, state.since)
     since = _since(state, plan, until)
-    answered = {one.planned.name: round_input.round for one in asked_rows(plan, answers.interval, state.answered)}
+    asked = list(asked_rows(plan, answers.interval, state.answered))
+    summaries = _summaries(state, round_input, plan)
+    answers = replace(answers, rows=tuple((one, summaries.get(one.planned.name)) for one in asked))
+    answered = {one.planned.name: round_input.round for one in asked}
     after_round = replace(
         moved,
         cells=kept,
@@ -84,11 +88,41 @@ def step(
         positions=positions,
         answered={**state.answered, **answered},
         kept=_left(state, round_input, plan, moved, until),
+        summaries=_still_standing(summaries, plan, until),
     )
     late = count_late(plan, round_input.taken.behind, state, landmarks)
     groups = {number: one.groups if len(one) else 0 for number, one in cells.items()}
     held = {number: len(one) for number, one in cells.items()}
     return after_round, answers, StepCounts(tuples, taken, late, groups, held)
+
+
+def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[AskedRows]:
+    """The row queries that a round reports windows of, and which: known once its frontiers are."""
+    moved = _moved(state, round_input, plan)
+    after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
+    until = {inputs: moved.closed_over(inputs) for inputs in after}
+    answers = Answers(plan, {}, after, until, _own_after(state, plan))
+    return list(asked_rows(plan, answers.interval, state.answered))
+
+
+def _summaries(state: State, round_input: RoundInput, plan: Plan) -> dict[str, Cells]:
+    """What aggregates over rows are answered from."""
+    found = {}
+    for planned in plan.rows:
+        parts = [one[planned.name] for one in (state.summaries, round_input.summaries) if planned.name in one]
+        if parts:
+            found[planned.name] = merge_all(parts)
+    return found
+
+
+def _still_standing(summaries: Mapping[str, Cells], plan: Plan, until: Mapping[Inputs, int]) -> dict[str, Cells]:
+    found = {}
+    for planned in plan.rows:
+        cells = summaries.get(planned.name)
+        left = None if cells is None else left_after(cells, until[planned.query.inputs])
+        if left is not None:
+            found[planned.name] = left
+    return found
 
 
 def _left(

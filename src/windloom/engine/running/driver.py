@@ -15,11 +15,13 @@ from windloom.durable.tuples import TupleFolder
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.watermark import Watermarks
 from windloom.plan.physical import Plan
-from windloom.rounds import Block, State, step
+from windloom.rounds import Block, RoundInput, State, step
+from windloom.rounds.cells import Cells
 from windloom.rounds.observe import observe
 from windloom.rounds.positions import counted_scans
 from windloom.rounds.rows.kept import BroughtTuples, Kept, files_of, kept_with
-from windloom.rounds.rows.spans import AskedRows, asked_rows
+from windloom.rounds.rows.spans import AskedRows
+from windloom.rounds.step import asked_before
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.rows import TakenRows
 from windloom.spark.intake.take import TakenIn, TupleKeeper
@@ -40,6 +42,10 @@ class DriverJobs(Protocol):
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
     ) -> TakenRows: ...
+
+    def row_summaries(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> Mapping[str, Cells]: ...
 
     def row_blocks(
         self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
@@ -71,8 +77,7 @@ class DriverPlacement:
             state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
         with watch("observe"):
             observed = observe(round.plan, round.state, given, counts)
-        asked = list(asked_rows(round.plan, answers.interval, round.state.answered))
-
+        asked = [one for one, _ in answers.rows if not one.planned.is_summarised]
         kept = kept_with(round.state.kept, given.kept, round.plan)
 
         def blocks() -> Iterable[Block]:
@@ -98,7 +103,16 @@ class DriverPlacement:
         decide = self._watermarks.ended if intake.ends else self._watermarks.after
         given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
         given = replace(given, round=round.number, kept=brought)
+        if any(one.is_summarised for one in round.plan.rows):
+            with watch("rows"):
+                given = replace(given, summaries=self._summaries(given, round, intake))
         return RoundLog(round.number, round.record.version, given, dict(found.untimed), tuples=found.tuples)
+
+    def _summaries(self, given: RoundInput, round: Round, intake: Intake) -> Mapping[str, Cells]:
+        """Partials of the rows that enter in a round, by query that aggregates them."""
+        asked = [one for one in asked_before(round.state, given, round.plan) if one.planned.is_summarised]
+        kept = kept_with(round.state.kept, given.kept, round.plan)
+        return self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}
 
     def _taken_in(self, round: Round, intake: Intake) -> tuple[TakenIn, dict[str, BroughtTuples]]:
         """What the round takes in, and the files of tuples that it keeps, which are complete when this returns."""

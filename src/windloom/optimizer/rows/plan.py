@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from windloom.errors import WindloomError
+from windloom.model.aggregate import COUNT_STAR
 from windloom.model.predicate import Predicate
 from windloom.model.query import Query
 from windloom.model.rows import Strand
@@ -41,7 +42,7 @@ def plan_rows(
         tuple(orders),
         tuple(
             PlannedComponent(one, None if one.argument is None else types[query.key_of(one.argument)])
-            for one in query.components
+            for one in dict.fromkeys([COUNT_STAR, *query.components] if not rows.columns else [])
         ),
         rates,
         pairs,

@@ -12,6 +12,7 @@ from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
 from windloom.rounds.block import Block
+from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import before_round
 from windloom.rounds.positions import Positions
 from windloom.rounds.rows.kept import Kept
@@ -21,7 +22,7 @@ from windloom.rounds.windows.landmark import landmark_streams
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
 from windloom.spark.intake.take import TakenIn, TooLargeError, TupleKeeper, take_in, without_time
 from windloom.spark.placement import driver_bytes
-from windloom.spark.rows.job import batch_views, count_untimed, row_blocks
+from windloom.spark.rows.job import TupleViews, batch_views, count_untimed, row_blocks, row_summaries
 from windloom.spark.rows.stored import StoredTuples
 
 
@@ -76,6 +77,11 @@ class SparkDriverJobs:
     ) -> TakenRows:
         return take_rows(self.spark, plan, frames, state, frontiers)
 
+    def row_summaries(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> dict[str, Cells]:
+        return row_summaries(plan, asked, self.stored.views(kept, asked))
+
     def row_blocks(
         self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
     ) -> Iterator[Block]:
@@ -104,16 +110,24 @@ class SparkBatchJobs:
     ) -> TakenRows:
         return TakenRows(take_all_rows(plan, frames), Positions())
 
+    def row_summaries(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> dict[str, Cells]:
+        return row_summaries(plan, asked, self._views(plan, asked, frames))
+
     def row_blocks(
         self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
     ) -> Iterator[Block]:
+        yield from row_blocks(plan, asked, self._views(plan, asked, frames))
+
+    def _views(self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame]) -> TupleViews:
         streams = {stream.name: stream for stream in plan.streams}
         for name in {strand.stream for one in asked for strand in one.planned.rows.strands}:
             if not any(scan.stream == name for scan in plan.scans):  # which refuse them
                 untimed = count_untimed(streams[name], frames[name])
                 if untimed:
                     raise without_time(streams[name], untimed)
-        yield from row_blocks(plan, asked, batch_views(streams, frames))
+        return batch_views(streams, frames)
 
 
 def _jobs(plan: Plan, streams: Sequence[Stream]) -> int:

@@ -20,10 +20,13 @@ from windloom.model.stream import Stream
 from windloom.plan.physical import Plan, Shape
 from windloom.plan.rows import PlannedRows
 from windloom.rounds.block import Block
+from windloom.rounds.cells import Cells, merge_all
 from windloom.rounds.rows.spans import AskedRows
+from windloom.rounds.rows.summaries import summarised
 from windloom.spark.intake.collect import collected
 from windloom.spark.intake.native import instant_sql, tick_sql
 from windloom.spark.intake.slots import slot_names
+from windloom.spark.rows.aggregates import answers_sql, partials_sql
 from windloom.spark.rows.ends import ends_sql
 from windloom.spark.rows.lifetimes import lifetimes_sql
 from windloom.spark.rows.strands import Asking
@@ -79,9 +82,30 @@ def rows_sql(planned: PlannedRows, shape: Shape, asked: AskedRows, views: TupleV
     def instant(ticks: str) -> str:
         return instant_sql(ticks, shape.time)
 
-    rows, span = planned.rows, asked.span
-    asking = Asking(rows, span, views.view, instant, follows=views.has_rounds and span.follows)
-    return (lifetimes_sql if rows.has_lifetimes else ends_sql)(asking, planned.orders)
+    asking = _asking(asked, views, instant)
+    if planned.is_aggregated:
+        return answers_sql(asking, planned)
+    return (lifetimes_sql if planned.rows.has_lifetimes else ends_sql)(asking, planned.orders)
+
+
+def _asking(asked: AskedRows, views: TupleViews, instant: Callable[[str], str] = str) -> Asking:
+    span = asked.span
+    return Asking(asked.planned.rows, span, views.view, instant, follows=views.has_rounds and span.follows)
+
+
+def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> dict[str, Cells]:
+    """Partials of the rows that enter, by query that aggregates them; one job per query."""
+    found = {}
+    for one in asked:
+        frame = views.analysed(partials_sql(_asking(one, views), one.planned))
+        parts = [
+            summarised(one.planned, plan, table)
+            for table in collected(frame, f"the partials of '{one.planned.name}'")
+            if table.num_rows
+        ]
+        if parts:
+            found[one.planned.name] = merge_all(parts)
+    return found
 
 
 def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Iterator[Block]:
@@ -110,7 +134,7 @@ def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Ite
 def _columns(shape: Shape) -> list[tuple[str, str]]:
     """Names within the text, and types."""
     edges = [("window_start", shape.time.name), ("window_end", shape.time.name)]
-    return [*edges, *((f"c{place}", kind.name) for place, (_, kind) in enumerate(shape.columns))]
+    return [*edges, *((f"c{place}", kind.name) for place, (_, kind) in enumerate(shape.groups + shape.columns))]
 
 
 def _united(
@@ -126,7 +150,7 @@ def _united(
 
 def _block(planned: PlannedRows, shape: Shape, table: pa.Table) -> Block:
     """Rows in the types of their shape: Spark returns timestamps in the zone of the session."""
-    columns = [("window_start", shape.time), ("window_end", shape.time), *shape.columns]
+    columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns])
     named = table.rename_columns([name for name, _ in columns]).cast(schema)
     return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), named)

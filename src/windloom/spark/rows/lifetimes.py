@@ -22,12 +22,21 @@ def lifetimes_sql(asking: Asking, orders: Sequence[Sequence[int]]) -> str:
     return " UNION ALL ".join(f"({_reported(asking, _made(asking, *pair))})" for pair in pairs)
 
 
-def _made(asking: Asking, selection: Selection, order: Sequence[int]) -> str:
+def entering_sql(asking: Asking, selection: Selection, order: Sequence[int], columns: Sequence[str]) -> str:
+    """Rows where they enter, with `__first` (where that is), `__last`, and columns of their own."""
+    end, conditions = _entering(asking)
+    made = _made(asking, selection, order, columns)
+    names = ["__last", *(column.rpartition(" AS ")[2] for column in columns)]
+    found = f"SELECT {end} AS __end, {', '.join(names)} FROM ({made})"
+    return f"SELECT __end AS __first, {', '.join(names)} FROM ({found}) WHERE {' AND '.join(conditions)}"
+
+
+def _made(asking: Asking, selection: Selection, order: Sequence[int], columns: Sequence[str] | None = None) -> str:
     """Rows with `__first`, `__last`, `__is_new` (some tuple is new) and columns."""
-    enters = asking.follows and asking.rows.reports is Reports.ENTERING
-    if enters:
-        return " UNION ALL ".join(f"({made_sql(asking, selection, _probing(order, first))})" for first in order)
-    return made_sql(asking, selection, [(number, _ALL) for number in order])
+    if asking.follows and asking.rows.reports is Reports.ENTERING:
+        parts = (_probing(order, first) for first in order)
+        return " UNION ALL ".join(f"({made_sql(asking, selection, part, columns)})" for part in parts)
+    return made_sql(asking, selection, [(number, _ALL) for number in order], columns)
 
 
 def _probing(order: Sequence[int], first: int) -> list[tuple[int, str]]:
