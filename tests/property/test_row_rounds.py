@@ -44,7 +44,7 @@ def expected(asked: RowRounds, names: tuple[str, ...]) -> Reported:
     return {number: own for number, own in found.items() if own}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(asked=row_rounds(), names=st.lists(st.sampled_from(sorted(QUERIES)), min_size=1, max_size=4, unique=True))
 def test_every_round_reports_what_the_definition_says(asked: RowRounds, names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
-from support.row_answers import row_blocks
+from support.row_answers import row_blocks, row_summaries
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
 from windloom.durable.faults import watched
 from windloom.durable.shards.files import ShardFiles
@@ -47,6 +47,7 @@ from windloom.plan import Plan
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
 from windloom.rounds import Block, State
+from windloom.rounds.cells import Cells
 from windloom.rounds.rows.kept import Kept
 from windloom.rounds.rows.spans import AskedRows
 from windloom.spark.answers.shard_job import Gathered
@@ -98,6 +99,9 @@ class RowJobs:
 
     def take_rows(self, plan: Plan, frames: Frames, state: State, frontiers: Mapping[str, int]) -> TakenRows:
         return TakenRows(*take_rows(plan, frames, state, frontiers))
+
+    def row_summaries(self, plan: Plan, asked: Sequence[AskedRows], frames: Frames, kept: Kept) -> dict[str, Cells]:
+        return row_summaries(plan, asked, kept, self._folder)
 
     def row_blocks(self, plan: Plan, asked: Sequence[AskedRows], frames: Frames, kept: Kept) -> Iterator[Block]:
         return row_blocks(plan, asked, kept, self._folder)
@@ -169,10 +173,12 @@ class MicroBatches:
         intake: str = "auto",
         types: Types = TYPES,
         tuples: int = 0,
+        jobs: Callable[[TupleFolder], Any] = RowJobs,
     ) -> None:
+        """`jobs` are what is done with tuples: in plain Python, or by Spark for frames of Spark."""
         storage = LocalStorage(folder / "checkpoint")
         self.tuples = TupleFolder(storage, str(storage.root), streams)
-        self.checkpoint, self.jobs = Checkpoint.open(storage, streams), RowJobs(self.tuples)
+        self.checkpoint, self.jobs = Checkpoint.open(storage, streams), jobs(self.tuples)
         self.done = list[RoundProgress]()
         self._history_ticks = history_ticks
         watermarks = Watermarks(streams, clock or ManualClock(), idle_after)

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from support.join_looms import registered
 from windloom.model import DataType, Query, Stream
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.testing.rows import StandingRow, changed, joined_tuples, labelled, pair_answer, passing, standing
+from windloom.testing.rows import (
+    StandingRow,
+    answer_aggregated,
+    changed,
+    joined_tuples,
+    labelled,
+    pair_answer,
+    passing,
+    standing,
+)
 
 Row = dict[str, Any]
 Rounds = Sequence[Mapping[str, Sequence[Row]]]
@@ -56,7 +65,17 @@ TEXTS = {
     "several": "SELECT k FROM s [TUMBLE 8 us] UNION SELECT k FROM t [TUMBLE 8 us] EXCEPT SELECT k FROM u [TUMBLE 8 us]",
 }
 
-REGISTRY = registered(TEXTS, STREAMS)
+#: Aggregates over joins that cannot be answered from partials of single streams: no key, a circle, three at once.
+AGGREGATED = {
+    "unequal_count": "SELECT s.k, count(*) AS n, sum(s.i * t.i) AS p, min(t.i) AS low FROM s [RANGE 8 us SLIDE 4 us]"
+    " JOIN t [RANGE 6 us] ON s.i < t.i GROUP BY s.k",
+    "circle_count": "SELECT count(*) AS n, max(u.i) AS high, sum(s.i) AS total FROM s [RANGE 8 us SLIDE 4 us]"
+    " JOIN t [RANGE 8 us] ON s.k = t.k JOIN u [RANGE 4 us] ON u.i = t.i AND u.i <= s.i AND s.i + t.i > u.i",
+    "near_count": "SELECT t.i, count(*) AS n, sum(s.i) FILTER (WHERE s.i > t.i) AS above FROM s [RANGE 8 us SLIDE 4 us]"
+    " JOIN t [RANGE 8 us] WITHIN 3 us ON s.k = t.k GROUP BY t.i",
+}
+
+REGISTRY = registered({**TEXTS, **AGGREGATED}, STREAMS)
 QUERIES: Mapping[str, Query] = REGISTRY.queries
 TYPES = REGISTRY.types()
 
@@ -89,6 +108,9 @@ class RowRounds:
         assert rows is not None
         if rows.within:
             return self._expected_pairs(query)
+        if not rows.columns:
+            every = range(len(self.rounds) + 1)
+            return {n: answer_aggregated(query, self.arrived(n + 1), self._ends(query, n)) for n in every}
         found: dict[int, list[Row]] = {}
         reported: dict[int, list[StandingRow]] = {}
         for number in range(len(self.rounds) + 1):
