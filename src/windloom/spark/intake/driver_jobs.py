@@ -20,9 +20,10 @@ from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.state import State
 from windloom.rounds.windows.landmark import landmark_streams
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
-from windloom.spark.intake.take import TakenIn, TooLargeError, TupleKeeper, take_in, without_time
+from windloom.spark.intake.take import TakenIn, TooLargeError, TupleKeeper, take_in
 from windloom.spark.placement import driver_bytes
-from windloom.spark.rows.job import TupleViews, batch_views, count_untimed, row_blocks, row_summaries
+from windloom.spark.rows.batch import batch_views
+from windloom.spark.rows.job import TupleViews, row_blocks, row_summaries
 from windloom.spark.rows.stored import StoredTuples
 
 
@@ -121,13 +122,7 @@ class SparkBatchJobs:
         yield from row_blocks(plan, asked, self._views(plan, asked, frames))
 
     def _views(self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame]) -> TupleViews:
-        streams = {stream.name: stream for stream in plan.streams}
-        for name in {strand.stream for one in asked for strand in one.planned.rows.strands}:
-            if not any(scan.stream == name for scan in plan.scans):  # which refuse them
-                untimed = count_untimed(streams[name], frames[name])
-                if untimed:
-                    raise without_time(streams[name], untimed)
-        return batch_views(streams, frames)
+        return batch_views({stream.name: stream for stream in plan.streams}, frames, asked)
 
 
 def _jobs(plan: Plan, streams: Sequence[Stream]) -> int:

@@ -11,12 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from windloom.aggregates.arrow import arrow_type
-from windloom.durable.tuples import TICK
 from windloom.model.rows import Strand
-from windloom.model.stream import Stream
 from windloom.plan.physical import Plan, Shape
 from windloom.plan.rows import PlannedRows
 from windloom.rounds.block import Block
@@ -24,7 +21,7 @@ from windloom.rounds.cells import Cells, merge_all
 from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.rows.summaries import summarised
 from windloom.spark.intake.collect import collected
-from windloom.spark.intake.native import instant_sql, tick_sql
+from windloom.spark.intake.native import instant_sql
 from windloom.spark.intake.slots import slot_names
 from windloom.spark.rows.aggregates import answers_sql, partials_sql
 from windloom.spark.rows.ends import ends_sql
@@ -63,17 +60,6 @@ class TupleViews:
         finally:
             self._scope.close()
             self._made = {}
-
-
-def batch_views(streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]) -> TupleViews:
-    """The tuples of a batch run, all of which are there."""
-
-    def tuples(strand: Strand, begin: int, end: int) -> tuple[object, Callable[[], DataFrame]]:
-        stream = streams[strand.stream]
-        return stream.name, lambda: frames[stream.name].selectExpr("*", f"{tick_sql(stream)} AS {TICK}")
-
-    session = next(iter(frames.values())).sparkSession
-    return TupleViews(session, tuples, has_rounds=False)
 
 
 def rows_sql(planned: PlannedRows, shape: Shape, asked: AskedRows, views: TupleViews) -> str:
@@ -154,9 +140,3 @@ def _block(planned: PlannedRows, shape: Shape, table: pa.Table) -> Block:
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns])
     named = table.rename_columns([name for name, _ in columns]).cast(schema)
     return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), named)
-
-
-def count_untimed(stream: Stream, frame: DataFrame) -> int:
-    """The tuples that have no usable time."""
-    row = frame.select(F.expr(f"count_if({tick_sql(stream)} IS NULL)").alias("n")).collect()[0]
-    return int(row["n"])

@@ -83,8 +83,8 @@ class _RowFrames:
                 entering = self.rows.reports is Reports.ENTERING
                 end = F.min(_END) if entering else F.max(_END) + slide
                 # Rows of the same tuples are equal, so any of them will do.
-                values = [F.first(name, ignorenulls=False).alias(name) for name in names]
-                made = made.groupBy(*ids).agg(end.alias(_END), *values)
+                row = F.element_at(F.collect_list(F.struct(*names)), 1).alias("__row")
+                made = made.groupBy(*ids).agg(end.alias(_END), row).select(_END, "__row.*")
             parts.append(made.select(_END, *names))
         found = parts[0]
         for part in parts[1:]:
