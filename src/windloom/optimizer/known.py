@@ -93,7 +93,8 @@ def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
         for identity, one in estimates.sets.items()
         if identity.stream == stream.name and identity.grouping and set(identity.grouping) <= set(strand.columns)
     ]
-    return StrandRate(max(rate, LEAST), max(share, LEAST), max(counted, default=DEFAULT_GROUPS), origin)
+    values = max(counted, default=DEFAULT_GROUPS)
+    return StrandRate(max(rate, LEAST), max(share, LEAST), values, origin, knows_values=bool(counted))
 
 
 def with_statistics(plan: Plan, known: Known) -> Plan:

@@ -19,12 +19,16 @@ from windloom.plan.statistics import ASSUMED, Origin
 
 @dataclass(frozen=True, slots=True)
 class StrandRate:
-    """What is expected of a strand: tuples of its stream per second, the share that it wants, values of its keys."""
+    """What is expected of a strand: tuples of its stream per second, the share that it wants, values of its keys.
+
+    `origin` is that of the rate; `knows_values` says whether values were observed and not assumed.
+    """
 
     stream_rate: float
     share: float = 1.0
     values: float = 1.0
     origin: Origin = ASSUMED
+    knows_values: bool = False
 
     @property
     def rate(self) -> float:
