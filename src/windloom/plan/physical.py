@@ -27,6 +27,7 @@ from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
 from windloom.model.types import TIMESTAMP, DataType
 from windloom.model.windows import Window
 from windloom.plan.identity import SetIdentity
+from windloom.plan.links import LinkEstimate
 from windloom.plan.rows import PlannedRows, Store
 from windloom.plan.scans import Scan
 from windloom.plan.statistics import ASSUMED, GIVEN, Origin, Statistics
@@ -113,6 +114,7 @@ class PlannedJoin:
     components: tuple[PlannedComponent, ...]
     fold: str
     order: tuple[int, ...]
+    observed: tuple[LinkEstimate, ...] = field(default=(), compare=False)  # by link, if rounds have shown them
 
     @property
     def name(self) -> str:

@@ -141,7 +141,8 @@ class WovenScan:
 
     `counted_by`: None where slices are of time, else by what tuples are counted whose positions are sliced.
     `watched` are sets that another scan feeds, those of positions above all, with their bits: which tuples are late is
-    told, once per stream, by one scan whose slices are of time. `kept` is set if the stream has a store.
+    told, once per stream, by one scan whose slices are of time. `log` says what the log of a round keeps of it: tuples,
+    cells, or whichever of the two are smaller. `kept` is set if the stream has a store.
     """
 
     number: int
@@ -152,6 +153,7 @@ class WovenScan:
     counted_by: tuple[Expression, ...] | None = None
     watched: tuple[tuple[int, int | None], ...] = ()
     why: str = field(default="", compare=False)  # it was chosen
+    log: str = "smaller"
     kept: Kept | None = None
 
 

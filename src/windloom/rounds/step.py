@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from windloom.plan.links import LinkRound
 from windloom.plan.physical import Plan
 from windloom.rounds.answers import Answers
 from windloom.rounds.cells import Cells, merge_all, merge_cells
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
+from windloom.rounds.joins.keyed import count_links
 from windloom.rounds.lateness import Lateness, count_late
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.rows.kept import KeptTuples, kept_with, needs_after
@@ -30,6 +32,7 @@ class StepCounts:
     """What one step counted, by number of the set: tuples and partials taken in, and late tuples.
 
     `held` are the cells from which windows were answered, those of earlier rounds included, and `groups` their groups.
+    `links` are of joins, by their place in the plan and the number of the link.
     """
 
     tuples: Mapping[int, int]
@@ -37,6 +40,7 @@ class StepCounts:
     late: Lateness = field(default_factory=Lateness)
     groups: Mapping[int, int] = field(default_factory=dict)
     held: Mapping[int, int] = field(default_factory=dict)
+    links: Mapping[tuple[int, int], LinkRound] = field(default_factory=dict)
 
 
 def step(
@@ -93,7 +97,7 @@ def step(
     late = count_late(plan, round_input.taken.behind, state, landmarks)
     groups = {number: one.groups if len(one) else 0 for number, one in cells.items()}
     held = {number: len(one) for number, one in cells.items()}
-    return after_round, answers, StepCounts(tuples, taken, late, groups, held)
+    return after_round, answers, StepCounts(tuples, taken, late, groups, held, count_links(plan, cells))
 
 
 def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[AskedRows]:

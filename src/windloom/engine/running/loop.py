@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
 from windloom.durable.statistics import write_observed
+from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.answers import MadeAnswers
 from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWait
 from windloom.engine.running.events import events_of
@@ -25,6 +26,7 @@ from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.memory import Memory
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
@@ -77,12 +79,15 @@ class RoundLoop:
         sink_patience: float = PATIENCE_SECONDS,
         listeners: Listeners | None = None,
         memory: Memory | None = None,
+        adapting: Adapting | None = None,
     ) -> None:
         self.lock = threading.RLock()
+        self.changes = threading.Lock()  # held by whoever makes the next plan record
         self._plan_of, self._journal, self._snapshot_rounds = plan_of, journal, snapshot_rounds
         self.placement, self._sinks, self._tables = placement, sinks, tables
         self._listeners = listeners or Listeners()
         self.memory = memory or Memory()
+        self.adapting = adapting
         self.delivery = Delivery(sinks, self.lock, sink_patience, self._listeners.waiting)
         self.state = recovered.state
         # Before the first round there is no plan to carry a state over from.
@@ -122,6 +127,8 @@ class RoundLoop:
         if plan is not self.plan and number > 0:
             # What a new query's past is made from may be gone when the round is replayed: it is kept before it counts.
             self._keep_past(number - 1, record, plan, state)
+        if self.adapting is not None:
+            self.adapting.begin(record, plan)
         round = Round(number, record, plan, state, self.plan, self.state)
         outcome = self.placement.run(round, intake, watch)
         self._listeners.stepped(outcome)
@@ -132,9 +139,16 @@ class RoundLoop:
         with watch("commit"):
             progress = self._progress(round, batch, outcome, answers.finished, watch.seconds)
             progress = replace(progress, sinks=given)
-            self._journal.commit(number, {**progress.as_dict(), "observed": write_observed(outcome.observed)})
+            kept = {"observed": write_observed(outcome.observed)}
+            if self.adapting is not None:
+                progress = self.adapting.told(progress)
+                kept["adapted"] = self.adapting.kept()
+            self._journal.commit(number, {**progress.as_dict(), **kept})
         self.state, self.record, self.plan = outcome.state, record, plan
         self.memory.add(outcome.observed)
+        if self.adapting is not None:
+            with watch("adapt"):
+                self.adapting.done(outcome.observed, watch.seconds, outcome.state_bytes)
         self.placement.committed(number, self.state)
         if self._snapshot_rounds is not None and (number + 1) % self._snapshot_rounds == 0:
             with watch("snapshot"):
@@ -215,12 +229,22 @@ class RoundLoop:
             late_queries={name: _told(one) for name, one in sorted(counts.late.queries.items())},
             frontiers=frontiers,
             lags=lags,
+            tuples={name: one.tuples for name, one in outcome.observed.streams.items()},
+            cells=_cells(round.plan, outcome.observed),
             placement=self.placement.description,
         )
 
 
 def _told(late: Late) -> dict[str, int]:
     return {"partly": late.partly, "dropped": late.dropped}
+
+
+def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
+    held = dict.fromkeys((stream.name for stream in plan.streams), 0)
+    for one in plan.sets:
+        if one.identity in observed.sets:
+            held[one.stream] += observed.sets[one.identity].held
+    return held
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:

@@ -66,7 +66,7 @@ def woven_scan(
         counted_by,
         tuple((one.number, signed.bit(one)) for one in watched),
         why,
-        kept,
+        kept=kept,
     )
 
 
