@@ -27,7 +27,7 @@ Row = dict[str, Any]
 #: One of every way to make rows and to report them.
 IN_ROUNDS = (
     "sliding", "entering", "leaving", "with_gaps", "new_values", "joined", "pairs", "gone_pairs", "near_all", "circle",
-    "left", "unmatched", "except_all", "intersect", "unequal_count", "near_count",
+    "left", "unmatched", "nowhere", "except_all", "intersect", "unequal_count", "near_count",
 )  # fmt: skip
 
 

@@ -56,6 +56,9 @@ TEXTS = {
     " ON s.k = t.k",
     "matched": "SELECT s.i FROM s [RANGE 8 us SLIDE 4 us] LEFT SEMI JOIN t [RANGE 8 us] ON s.k = t.k",
     "unmatched": "SELECT ISTREAM s.i, s.k FROM s [RANGE 8 us SLIDE 4 us] LEFT ANTI JOIN t [RANGE 8 us] ON s.k = t.k",
+    "there": "SELECT i FROM s [TUMBLE 6 us] WHERE i > 0 AND EXISTS (SELECT 1 FROM t [TUMBLE 6 us] WHERE t.i < s.i)",
+    "nowhere": "SELECT ISTREAM s.i, s.k FROM s [RANGE 8 us SLIDE 4 us] WHERE NOT EXISTS (SELECT 1 FROM t [RANGE 8 us]"
+    " JOIN u [RANGE 8 us] ON t.i = u.i WHERE t.k = s.k)",
     "union": "SELECT k, i FROM s [TUMBLE 4 us] UNION ALL SELECT k, i FROM t [TUMBLE 4 us] WHERE i < 4",
     "entering_union": "SELECT ISTREAM k FROM s [RANGE 8 us SLIDE 4 us] UNION ALL SELECT k FROM t [TUMBLE 4 us]",
     "except": "SELECT k FROM s [RANGE 8 us SLIDE 4 us] EXCEPT SELECT k FROM t [RANGE 8 us]",

@@ -183,10 +183,11 @@ def _alias_length(tokens: Sequence[Token], index: int, source: Source) -> int:
 
 
 def _is_within(tokens: Sequence[Token], index: int) -> bool:
-    """Does `WITHIN 30 minutes` begin here? Without a duration it is an alias."""
+    """Does `WITHIN 30 minutes` begin here? If neither a duration nor a condition follows, it is an alias."""
     if index + 1 >= len(tokens) or not is_word(tokens[index], "WITHIN"):
         return False
-    return tokens[index + 1].token_type in (TokenType.NUMBER, TokenType.STRING, TokenType.DASH)
+    following = (TokenType.NUMBER, TokenType.STRING, TokenType.DASH, TokenType.ON, TokenType.USING)
+    return tokens[index + 1].token_type in following
 
 
 def _with_distance(one: FromSource, tokens: Sequence[Token], index: int, source: Source) -> tuple[FromSource, int]:

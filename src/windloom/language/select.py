@@ -13,7 +13,7 @@ from windloom.language.outputs import read_answer
 from windloom.language.predicates import analyse
 from windloom.language.rows.heads import Select, read_written
 from windloom.language.rows.read import asks_rows, read_aggregated_rows, read_rows
-from windloom.language.rows.windows import refuse_distances
+from windloom.language.rows.windows import has_distances
 from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement, take_apart
 from windloom.language.syntax import too_deep
@@ -88,6 +88,8 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
     This is the one place that decides: what cannot be taken apart into sides (a circle of conditions, a condition on
     three streams, no key, an aggregate that no fold answers) is joined tuple by tuple.
     """
+    if has_distances(statement):  # how far two tuples lie apart cannot be told from partials
+        return read_aggregated_rows(name, statement, text)
     try:
         return _read_fold(name, statement, text)
     except QueryError as refused:
@@ -99,7 +101,6 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
 
 def _read_fold(name: str, statement: Statement, text: str) -> Query:
     """A join from partials; its conditions belong to sides and links of the join."""
-    refuse_distances(statement)
     reading = read_join(statement)
     groups = read_groups(reading.statement)
     answer = read_answer(reading.statement, None, groups)

@@ -144,8 +144,12 @@ class _Reading:
         if first.distinct is not None:
             hint = "give every stream a window: DISTINCT is about the rows of one window"
             raise self.source.error("DISTINCT needs windows, and WITHIN alone makes none", first.distinct, hint)
-        for one in self._of(first).clause.sources[1:]:
+        clause = self._of(first).clause
+        for one in clause.named[1:]:
             self._check_kind(one)
+        for exists in clause.exists:
+            hint = "give every stream a window: whether a row has a match depends on one"
+            raise self.source.error("EXISTS needs windows, and WITHIN alone makes none", exists.word, hint)
 
     def _check_kind(self, one: FromSource) -> None:
         assert one.joined is not None

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from windloom.language.exists import Exists
 from windloom.language.from_sources import FromSource, Joined
 from windloom.language.joins.clusters import using_conjuncts
 from windloom.language.joins.conditions import Conjunct, equality_of, read_conjuncts
 from windloom.language.joins.names import JoinNames
 from windloom.language.literals import fold_literals
 from windloom.language.predicates import analyse
-from windloom.language.rows.windows import distance_ticks
+from windloom.language.rows.windows import distance, distance_ticks
 from windloom.language.scopes import WINDOW_COLUMNS, Names, RowScope
 from windloom.language.statement import Item, Statement
 from windloom.language.syntax import parse_condition
 from windloom.language.terms import Term, all_of
+from windloom.language.tokens import Span
 from windloom.model import Expression, JoinKind, Selection, Strand, Window, WindowedStream
 from windloom.model.rows import Attached, Condition, Looked, RowColumn
 
@@ -62,11 +64,13 @@ class SelectionReader:
         self.names = statement.names
         if isinstance(self.names, JoinNames):
             self.names = self.names.seeing([0])
-            for place, one in enumerate(self._sources[1:], 1):
+            for place, one in enumerate(self._sources[1 : len(statement.clause.named)], 1):
                 self._add(place, one)
         where = statement.tree.args.get("where")
         if where is not None:
             self._require(where.this)
+        for exists in statement.clause.exists:
+            self._add_exists(exists)
 
     def _named(self) -> list[tuple[Names, str | None]]:
         names = self._statement.names
@@ -91,7 +95,7 @@ class SelectionReader:
             self.names = names.seeing(before)
             return
         self._made.append(place)
-        within = distance_ticks(one, self._statement.source)
+        within = distance_ticks(joined, self._statement.source)
         if joined.kind is JoinKind.LEFT:
             self._attached.append(Attached(joined.kind, self._across(conjuncts, frozenset((place,))), within))
             return
@@ -109,6 +113,25 @@ class SelectionReader:
 
     def _look_for(self, kind: JoinKind, places: Sequence[int], conjuncts: Iterable[Conjunct]) -> None:
         self._looked.append(Looked(kind, tuple(places), self._across(conjuncts, frozenset(places))))
+
+    def _add_exists(self, exists: Exists) -> None:
+        """`[NOT] EXISTS (SELECT …)`, in which a name means a column of its own streams first."""
+        names, statement = self.names, self._statement
+        assert isinstance(names, JoinNames)
+        inner = [self._sources.index(one) for one in exists.sources]
+        conjuncts: list[Conjunct] = []
+        for count, one in enumerate(exists.sources, 1):
+            if distance(one):
+                hint = "join it in FROM instead"
+                raise statement.source.error("WITHIN cannot stand in EXISTS", Span.of(distance(one)), hint)
+            self.names = names.seeing([*names.visible, *inner[:count]], inner[:count])
+            conjuncts += [] if one.joined is None else self._condition(inner[count - 1], one.joined)
+        if exists.where:
+            node = parse_condition(fold_literals(exists.where, statement.source), statement.source)
+            assert isinstance(self.names, JoinNames)
+            conjuncts += read_conjuncts(node, self.names, "WHERE", statement)
+        self.names = names
+        self._look_for(exists.kind, inner, conjuncts)
 
     def _require(self, node: exp.Expr) -> None:
         if isinstance(self.names, JoinNames):
@@ -257,7 +280,7 @@ def _in_order(statement: Statement) -> tuple[FromSource, ...]:
     """The sources in the order of their names: that of FROM, but for a RIGHT join, which is a LEFT one turned round."""
     sources = statement.clause.sides if statement.is_join else statement.clause.sources
     rights = [one for one in sources if one.joined is not None and one.joined.is_right]
-    if rights and len(sources) > 2:
+    if rights and len(statement.clause.named) > 2:
         assert rights[0].joined is not None
         hint = "begin with the stream whose rows are all kept, and write LEFT JOIN"
         raise statement.source.error("a RIGHT JOIN of rows joins two streams", rights[0].joined.word, hint)

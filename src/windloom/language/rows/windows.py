@@ -8,7 +8,7 @@ from sqlglot import Token
 
 from windloom.errors import WindloomError
 from windloom.language.bracket import Duration
-from windloom.language.from_sources import FromSource
+from windloom.language.from_sources import FromSource, Joined
 from windloom.language.joins.windows import read_windows
 from windloom.language.row_bracket import is_row_bracket
 from windloom.language.session_bracket import is_session_bracket
@@ -43,8 +43,9 @@ def distance(one: FromSource) -> tuple[Token, ...]:
     return () if one.joined is None else one.joined.within
 
 
-def distance_ticks(one: FromSource, source: Source) -> int | None:
-    tokens = distance(one)
+def distance_ticks(joined: Joined | None, source: Source) -> int | None:
+    """How far apart the tuples of a pair may lie; None if nothing is said."""
+    tokens = () if joined is None else joined.within
     if not tokens:
         return None
     written = Duration(source.text[tokens[0].start : tokens[-1].end + 1].strip("'\""), Span.of(tokens))
@@ -61,7 +62,7 @@ def _intervals(sources: Sequence[FromSource], source: Source) -> list[Window]:
     """Windows that end at every tick; each is as long as its stream is looked at by any other."""
     reach = [0] * len(sources)
     for place, one in enumerate(sources[1:], 1):
-        ticks = distance_ticks(one, source)
+        ticks = distance_ticks(one.joined, source)
         if ticks is None:
             message = f"'{one.name}' is joined without a bound: its tuples would have to be kept for ever"
             raise source.error(message, one.stream, _BOUND)
@@ -83,9 +84,6 @@ def _check(one: FromSource, source: Source) -> None:
         raise source.error(why, one.bracket_span, "use windows of time, [RANGE 1 hour SLIDE 5 minutes]")
 
 
-def refuse_distances(statement: Statement) -> None:
-    """Of a join from partials: how far two tuples lie apart cannot be told from partials."""
-    for one in statement.clause.sources:
-        if distance(one):
-            hint = "leave it out"
-            raise statement.source.error("WITHIN is about pairs of tuples", Span.of(distance(one)), hint)
+def has_distances(statement: Statement) -> bool:
+    """Whether WITHIN stands anywhere."""
+    return any(distance(one) for one in statement.clause.sources)
