@@ -20,7 +20,7 @@ from windloom.rounds.rows.kept import Kept
 from windloom.rounds.rows.spans import AskedRows, RowSpan, first_end_after, last_end_upto
 from windloom.rounds.rows.summaries import summarised
 from windloom.testing.joins import Joined
-from windloom.testing.rows import changed, joined_tuples, labelled, pair_answer, passing, standing
+from windloom.testing.rows import changed, ends_of, joined_tuples, labelled, pair_answer, passing, standing
 from windloom.testing.scalars import scalar
 
 Row = dict[str, Any]
@@ -96,28 +96,19 @@ def rows_in_span(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan
     """What a query reports of the windows of a span."""
     if rows.within:
         return _pairs(rows, streams, span)
-    slide = rows.window.slide_ticks
-    before = []
+    slide, before, last = rows.window.slide_ticks, [], None
     if span.follows:
         assert span.first is not None
         seen = {name: [row for row in own if row[ROUND] <= span.seen] for name, own in streams.items()}
-        before = standing(rows, seen, span.first - slide, TICK)
+        last = span.first - slide
+        before = standing(rows, seen, last, TICK)
     found = []
-    for end in _ends(rows, streams, span):
-        now = standing(rows, streams, end, TICK)
-        found += labelled(rows, changed(rows, now, before), end)
-        before = now
+    for end in ends_of(rows, streams, TICK):
+        if (span.first is None or end >= span.first) and (span.last is None or end <= span.last):
+            now = standing(rows, streams, end, TICK)
+            found += labelled(rows, changed(rows, now, before if last == end - slide else []), end)
+            before, last = now, end
     return found
-
-
-def _ends(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> range:
-    slide, residue = rows.window.slide_ticks, rows.window.end_ticks
-    ticks = [row[TICK] for own in streams.values() for row in own]
-    if not ticks:
-        return range(0)
-    lowest, highest = min(ticks), max(ticks) + rows.window.range_ticks + 2 * slide
-    first = lowest - (lowest - residue) % slide if span.first is None else span.first
-    return range(first, highest if span.last is None else min(highest, span.last + 1), slide)
 
 
 def _pairs(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> list[Row]:

@@ -218,8 +218,8 @@ class Rows:
         return self.selections[0].relation
 
     def windows_over(self, stream: str) -> tuple[Window, ...]:
-        """The windows through which it reads one stream; none if it does not."""
-        return tuple(strand.window for strand in self.strands if strand.stream == stream)
+        """The windows through which it reads one stream; none if it does not, or if it asks for no windows at all."""
+        return () if self.within else tuple(one.window for one in self.strands if one.stream == stream)
 
     @property
     def evaluated(self) -> Iterator[tuple[str, Expression]]:

@@ -6,13 +6,14 @@ in which order its strands are joined. Rows are made by a Spark job of the round
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from windloom.aggregates.planned import PlannedComponent
 from windloom.model.predicate import Predicate, implies
 from windloom.model.query import Query
 from windloom.model.rows import Rows, Strand
+from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.types import DataType
 from windloom.plan.statistics import ASSUMED, Origin
 
@@ -106,6 +107,61 @@ class Store:
         if self.predicates is None:
             return True
         return wanted is not None and any(implies(wanted, one) for one in self.predicates)
+
+
+#: Bytes that a value of a type takes in a file, before it is compressed; of others, as much as a text.
+_WIDTHS = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "float": 4, "date": 4, "void": 0}
+_WIDE = {"bigint": 8, "double": 8, "timestamp": 8, "timestamp_ntz": 8}
+_TEXT_WIDTH = 16
+#: The share of that which is left in a file: neighbouring tuples have much in common.
+_COMPRESSED = 0.6
+
+
+def tuple_bytes(types: Iterable[DataType]) -> float:
+    """The bytes that a tuple with columns of these types is expected to take in a file.
+
+    >>> round(tuple_bytes([DataType.parse("bigint"), DataType.parse("string")]))
+    19
+    """
+    widths = (_WIDTHS.get(kind.name, _WIDE.get(kind.name, _TEXT_WIDTH)) for kind in types)
+    return _COMPRESSED * (8 + sum(widths))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSize:
+    """How long, how many and how much a store is expected to hold; `origin` is that of the rate of its stream."""
+
+    ticks: int
+    tuples: float
+    bytes: float
+    origin: Origin
+
+
+def kept_ticks(store: Store, rows: Iterable[PlannedRows]) -> int:
+    """How far behind the watermark a store goes: as long as it is asked to, and as row queries need."""
+    needed = [
+        strand.window.range_ticks + strand.window.slide_ticks
+        for planned in rows
+        for strand in strands_over(planned.rows, store.stream)
+    ]
+    return max([store.keep_ticks, *needed])
+
+
+def store_size(store: Store, rows: Iterable[PlannedRows], stream_rate: float, origin: Origin) -> StoreSize:
+    """What a store holds when it is full."""
+    rows = list(rows)
+    share = 1.0
+    if store.predicates is not None:
+        shares = {
+            strand.condition: rate.share
+            for planned in rows
+            for strand, rate in zip(planned.rows.strands, planned.rates, strict=True)
+            if strand.stream == store.stream
+        }
+        share = min(1.0, sum(shares.values()))
+    ticks = kept_ticks(store, rows)
+    tuples = stream_rate * share * ticks / TICKS_PER_SECOND
+    return StoreSize(ticks, tuples, tuples * tuple_bytes(store.types), origin)
 
 
 def strands_over(rows: Rows, stream: str) -> tuple[Strand, ...]:

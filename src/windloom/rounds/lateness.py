@@ -56,6 +56,8 @@ def before_round(plan: Plan, state: State) -> dict[str, Before]:
         for stream in planned.rows.streams:
             known = found.get(stream, Before(frontier=state.closed_over((stream,))))
             found[stream] = replace(known, closed=max(known.closed, state.closed_over(planned.query.inputs)))
+    for store in plan.stores:  # whose tuples nobody may ask for yet
+        found.setdefault(store.stream, Before(frontier=state.closed_over((store.stream,))))
     return found
 
 

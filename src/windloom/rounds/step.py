@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from windloom.plan.links import LinkRound
 from windloom.plan.physical import Plan
 from windloom.rounds.answers import Answers
+from windloom.rounds.carry import rows_since
 from windloom.rounds.cells import Cells, merge_all, merge_cells
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.joins.keyed import count_links
@@ -52,6 +53,7 @@ def step(
     may cover them, and for `history_ticks` behind where their set is closed.
     """
     positions = state.positions if round_input.rows is None else round_input.rows
+    state = without_lost(state, round_input, plan)
     moved = _moved(state, round_input, plan)
     after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
     until = {inputs: moved.closed_over(inputs) for inputs in after}
@@ -79,7 +81,7 @@ def step(
             history[one.number] = past
     answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans, state.since)
     since = _since(state, plan, until)
-    asked = list(asked_rows(plan, answers.interval, state.answered))
+    asked = list(asked_rows(plan, answers.interval, after, state.answered))
     summaries = _summaries(state, round_input, plan)
     answers = replace(answers, rows=tuple((one, summaries.get(one.planned.name)) for one in asked))
     answered = {one.planned.name: round_input.round for one in asked}
@@ -102,11 +104,28 @@ def step(
 
 def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[AskedRows]:
     """The row queries that a round reports windows of, and which: known once its frontiers are."""
+    state = without_lost(state, round_input, plan)
     moved = _moved(state, round_input, plan)
     after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
     until = {inputs: moved.closed_over(inputs) for inputs in after}
     answers = Answers(plan, {}, after, until, _own_after(state, plan))
-    return list(asked_rows(plan, answers.interval, state.answered))
+    return list(asked_rows(plan, answers.interval, after, state.answered))
+
+
+def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
+    """The state when kept tuples are gone: row queries do not report the windows that would need them."""
+    if not any(one.lost for one in round_input.kept.values()):
+        return state
+    kept = kept_with(state.kept, round_input.kept, plan)
+    since = dict(state.since)
+    summaries = dict(state.summaries)
+    for planned in plan.rows:
+        streams = set(planned.rows.streams)
+        if any(one.lost and name in streams for name, one in round_input.kept.items()):
+            for name, tick in rows_since(planned, kept).items():
+                since[name] = max(tick, since.get(name, tick))
+            summaries.pop(planned.name, None)  # rows that enter are made again, from what is there
+    return replace(state, since=since, summaries=summaries)
 
 
 def _summaries(state: State, round_input: RoundInput, plan: Plan) -> dict[str, Cells]:

@@ -63,7 +63,7 @@ class DriverPlacement:
         self._jobs, self._journal, self._watermarks, self._tuples = jobs, journal, watermarks, tuples
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
-        log = self._journal.read_log(round.number)
+        log = self._amended(self._journal.read_log(round.number))
         if log is None:
             log = self._take(round, intake, watch)
             if any(counted_scans(round.plan)):
@@ -86,10 +86,22 @@ class DriverPlacement:
 
         return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks)
 
+    def _amended(self, log: RoundLog | None) -> RoundLog | None:
+        """The log of a round that was interrupted, and of which tuple files have been lost since."""
+        if log is None or self._tuples is None or not self._tuples.lost:
+            return log
+        kept = dict(log.input.kept)
+        for stream, lost in self._tuples.lost.items():
+            kept[stream] = replace(kept.get(stream, BroughtTuples()), lost=lost)
+        log = replace(log, input=replace(log.input, kept=kept))
+        self._journal.write_log(log)
+        return log
+
     def committed(self, round: int, state: State) -> None:
         """The cells need no file of their own: they are made again from snapshot and log."""
         if self._tuples is not None:
             self._tuples.keep_only(files_of(state.kept))
+            self._tuples.lost = {}
 
     def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
         return nullcontext([state])  # which no round changes
@@ -121,7 +133,8 @@ class DriverPlacement:
         writer = self._tuples.writer(round.number, round.plan)
         try:
             found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state, writer)
-            return found, writer.finish()
+            written = writer.finish()
+            return found, self._tuples.brought(written, round.state.kept, round.plan, round.number)
         except BaseException:
             writer.discard()
             raise

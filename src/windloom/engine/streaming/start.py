@@ -16,6 +16,7 @@ from windloom.durable.adapted import read_adapted
 from windloom.durable.sharding import settle_shards
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.tuples import TupleFolder, named_files
+from windloom.durable.tuples.room import planned_room, refuse_without_room
 from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
@@ -97,6 +98,10 @@ def start_stream(
         placement = _make_placement(spark, registry, opened, place, shards, options, outlets, tuples)
         recovered = recover(opened, queries.plan_of)
         tuples.keep_only(named_files(opened, recovered))
+        tuples.look_for_lost(recovered.state.kept)
+        newest = opened.newest_plan()
+        if newest is not None:
+            refuse_without_room(planned_room(queries.plan_of(newest), recovered.state.kept), storage)
         loop = RoundLoop(
             queries.plan_of,
             opened,
