@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
+from support.row_answers import row_blocks, row_summaries
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
 from windloom.durable.adapted import read_adapted
 from windloom.durable.faults import watched
@@ -30,6 +31,7 @@ from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
 from windloom.durable.shards.split import join_cells, split_cells
+from windloom.durable.tuples import TupleFolder, named_files
 from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
@@ -56,11 +58,14 @@ from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
-from windloom.rounds import State
+from windloom.rounds import Block, State
+from windloom.rounds.cells import Cells
+from windloom.rounds.rows.kept import Kept
+from windloom.rounds.rows.spans import AskedRows
 from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.intake.rows import TakenRows
 from windloom.spark.intake.shards import Told
-from windloom.spark.intake.take import TakenIn
+from windloom.spark.intake.take import TakenIn, TupleKeeper
 
 Row = dict[str, Any]
 Frames = Mapping[str, Sequence[Row]]
@@ -85,10 +90,13 @@ class ManualClock:
 class RowJobs:
     """What Spark does for a round, on the driver and on executors; `runs` counts how often tuples were asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: TupleFolder) -> None:
         self.runs = 0
+        self._folder = folder
 
-    def take_in(self, plan: Plan, frames: Frames, batch: object, state: State) -> TakenIn:
+    def take_in(
+        self, plan: Plan, frames: Frames, batch: object, state: State, keeper: TupleKeeper | None = None
+    ) -> TakenIn:
         self.runs += 1
         taken = taken_of_plan(plan, frames, state)
         tuples = {
@@ -96,11 +104,19 @@ class RowJobs:
             for scan in plan.scans
             if isinstance(scan, WovenScan) and scan.counted_by is None
         }
+        for number, table in tuples.items() if keeper is not None else ():
+            keeper.take(plan.scans[number], table)
         events = {name: len(rows) for name, rows in frames.items()}
         return TakenIn(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples, events)
 
     def take_rows(self, plan: Plan, frames: Frames, state: State, frontiers: Mapping[str, int]) -> TakenRows:
         return TakenRows(*take_rows(plan, frames, state, frontiers))
+
+    def row_summaries(self, plan: Plan, asked: Sequence[AskedRows], frames: Frames, kept: Kept) -> dict[str, Cells]:
+        return row_summaries(plan, asked, kept, self._folder)
+
+    def row_blocks(self, plan: Plan, asked: Sequence[AskedRows], frames: Frames, kept: Kept) -> Iterator[Block]:
+        return row_blocks(plan, asked, kept, self._folder)
 
     @contextmanager
     def gathered(self, plan: Plan, frames: Frames, batch: object, state: State, shards: int) -> Iterator[Gathered]:
@@ -122,8 +138,11 @@ class RowJobs:
 class RecordedQueries:
     """Plans of plan records; a query's text is the query itself, so that any process can read it."""
 
-    def __init__(self, streams: Mapping[str, Stream], types: Types, intake: str, joins: str = "auto") -> None:
-        self._streams, self._types, self._options = streams, types, PlanOptions(intake=intake, joins=joins)
+    def __init__(
+        self, streams: Mapping[str, Stream], types: Types, intake: str, joins: str = "auto", tuples: int = 0
+    ) -> None:
+        self._streams, self._types = streams, types
+        self._options = PlanOptions(intake=intake, joins=joins, tuples=tuples)
 
     def plan_of(self, record: PlanRecord) -> Plan:
         return _plan(
@@ -190,9 +209,14 @@ class MicroBatches:
         types: Types = TYPES,
         adapt: ChartOptions | None = None,
         objective: Objective | None = None,
+        tuples: int = 0,
+        jobs: Callable[[TupleFolder], Any] = RowJobs,
     ) -> None:
+        """`jobs` are what is done with tuples: in plain Python, or by Spark for frames of Spark."""
         storage = LocalStorage(folder / "checkpoint")
-        self.checkpoint, self.jobs, self.done = Checkpoint.open(storage, streams), RowJobs(), list[RoundProgress]()
+        self.tuples = TupleFolder(storage, str(storage.root), streams)
+        self.checkpoint, self.jobs = Checkpoint.open(storage, streams), jobs(self.tuples)
+        self.done = list[RoundProgress]()
         self._history_ticks = history_ticks
         watermarks = Watermarks(streams, clock or ManualClock(), idle_after)
         kept: Sink = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
@@ -203,11 +227,11 @@ class MicroBatches:
         try:
             for name, opener in (openers or {}).items():
                 every[name] = opener(SinkPlace(None, str(storage.root), self.checkpoint.id))
-            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks)
+            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, self.tuples)
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
-            queries = self._queries = RecordedQueries(streams, types, intake, joins)
+            queries = self._queries = RecordedQueries(streams, types, intake, joins, tuples)
             adapting = None
             memory = Memory()
             if adapt is not None:
@@ -218,10 +242,12 @@ class MicroBatches:
                     memory, Estimates(), adapt, objective or Objective(), AtOnce(), *read_adapted(commits)
                 )
                 adapting = Adapting(adapter, queries.subjects, self._switch)
+            recovered = recover(self.checkpoint, queries.plan_of)
+            self.tuples.keep_only(named_files(self.checkpoint, recovered))
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,
-                recover(self.checkpoint, queries.plan_of),
+                recovered,
                 placed,
                 every,
                 tables,

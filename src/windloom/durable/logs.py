@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.durable.arrow_blobs import table_blob, table_of
-from windloom.durable.cells import read_cells, write_cells
+from windloom.durable.cells import read_cells, read_summaries, write_cells, write_summaries
 from windloom.durable.encoding import restored_state
 from windloom.durable.framing import frame_bytes, read_frame
+from windloom.durable.kept import brought_from_json, brought_to_json
 from windloom.durable.positions import read_positions, write_positions
 from windloom.durable.shards.notes import ShardNote
 from windloom.plan.physical import Plan
@@ -86,6 +87,8 @@ class RoundLog:
         if given.rows is not None:
             rows, of_rows = write_positions(given.rows)
             blobs |= of_rows
+        summaries, of_summaries = write_summaries(given.summaries)
+        blobs |= of_summaries
         body = {
             "round": self.round,
             "plan_version": self.plan_version,
@@ -99,6 +102,8 @@ class RoundLog:
             "idle": sorted(given.idle),
             "untimed": dict(self.untimed),
             "events": dict(given.events),
+            "kept": {name: brought_to_json(one) for name, one in given.kept.items()},
+            "summaries": summaries,
             "scanned": {str(number): asdict(one) for number, one in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
         }
@@ -121,4 +126,15 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
     idle = frozenset(about["idle"])
     scanned = {int(number): Scanned(**one) for number, one in about.get("scanned", {}).items()}
     taken = Taken(cells, behind, scanned)
-    return RoundInput(taken, about["frontiers"], about["seen"], about["first"], rows, idle, about.get("events", {}))
+    return RoundInput(
+        taken,
+        about["frontiers"],
+        about["seen"],
+        about["first"],
+        rows,
+        idle,
+        about.get("events", {}),
+        about["round"],
+        {name: brought_from_json(one) for name, one in about["kept"].items()},
+        read_summaries(about["summaries"], blobs),
+    )

@@ -340,6 +340,7 @@ class Loom:
         history: DataFrame | Mapping[str, DataFrame] | None = None,
         handover: str | datetime | None = None,
         keep: str | timedelta | None = None,
+        keep_tuples: str | timedelta | None = None,
         idle_after: str | timedelta | None = None,
         finish: bool = False,
         untimed: str = "stop",
@@ -363,7 +364,8 @@ class Loom:
         lost. `waiting` is called when a round waits, at every attempt, and with None when it goes on.
 
         `history` is a batch DataFrame that is answered before the stream; with `handover`, an instant, it counts up to
-        there and the stream from there on. `keep` says how long past input is kept for questions and later queries.
+        there and the stream from there on. `keep` says how long past input is kept for questions and later queries,
+        as partials; `keep_tuples` the same of the tuples themselves, from which any question can be answered.
         `idle_after`: a stream that is silent for this long does not hold back queries that also read others. `finish`
         answers the windows that are still open when a stream with trigger availableNow has ended. `untimed="skip"`
         leaves out and counts tuples without a time.
@@ -379,6 +381,7 @@ class Loom:
             finish=finish,
             idle_after=idle_after,
             keep=keep,
+            keep_tuples=keep_tuples,
             untimed=untimed,
             snapshot_rounds=snapshot_rounds,
             placement=placement,
@@ -390,7 +393,7 @@ class Loom:
         return start_stream(
             self.spark,
             self._registry,
-            PlanOptions(strategy, slicing, technique, intake, joins, fold),
+            PlanOptions(strategy, slicing, technique, intake, joins, fold, options.tuple_ticks),
             options,
             sink=sink,
             path=path,

@@ -51,7 +51,7 @@ from windloom.explain.strip import draw_strip
 from windloom.explain.window_lines import TimeAxis, draw_window
 from windloom.model.figures import count, number
 from windloom.plan.bits import early_sides, plan_name
-from windloom.plan.physical import Member, Plan, PlannedJoin, Tree
+from windloom.plan.physical import Asking, Member, Plan, Tree
 
 _STYLE = ".wl-q:hover .wl-hit{fill-opacity:.07}.wl-q:hover .wl-thread{stroke-opacity:1;stroke-width:2.5}"
 
@@ -83,7 +83,7 @@ class _Picture:
         height = draw_legend(self.canvas, self.plan, self.layout)
         return self.canvas.document(self.layout.width, height, title, style=_STYLE)
 
-    def _header(self, queries: Sequence[Member | PlannedJoin]) -> str:
+    def _header(self, queries: Sequence[Asking]) -> str:
         plan, canvas = self.plan, self.canvas
         trees = list(plan.trees)
         title = (

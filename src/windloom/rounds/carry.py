@@ -8,8 +8,10 @@ from dataclasses import replace
 from windloom.aggregates import neutral
 from windloom.model.query import Query
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedJoin
+from windloom.plan.rows import PlannedRows
 from windloom.rounds.backfill import Past
 from windloom.rounds.cells import Cells, coarsen
+from windloom.rounds.rows.kept import Kept, carried_stores, strand_since
 from windloom.rounds.state import Cut, History, State
 from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeSet
@@ -65,7 +67,36 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         else:
             since |= joined_since(new, join, exact)
             fresh.add(join.name)
-    return replace(state, cells=cells, since=since, fresh=frozenset(fresh), history=history, positions=positions)
+    stored = carried_stores(state.kept, new, state.seen)
+    answered: dict[str, int] = {}
+    summaries: dict[str, Cells] = {}
+    for rows in new.rows:
+        if rows.name in running and _same(running[rows.name], rows.query):
+            since |= {rows.name: state.since[rows.name]} if rows.name in state.since else {}
+            answered |= {rows.name: state.answered[rows.name]} if rows.name in state.answered else {}
+            summaries |= {rows.name: state.summaries[rows.name]} if rows.name in state.summaries else {}
+            fresh |= {rows.name} & state.fresh
+        else:
+            since |= rows_since(rows, stored)
+            fresh.add(rows.name)
+    return replace(
+        state,
+        cells=cells,
+        since=since,
+        fresh=frozenset(fresh),
+        history=history,
+        positions=positions,
+        answered=answered,
+        kept=stored,
+        summaries=summaries,
+    )
+
+
+def rows_since(rows: PlannedRows, kept: Kept) -> dict[str, int]:
+    """From which window on a new row query is exact: from where on all its strands find all their tuples."""
+    found = [(strand.window, strand_since(kept, strand)) for strand in rows.rows.strands]
+    after = [life_of(window).after_since(window, tick) for window, tick in found if tick is not None]
+    return {rows.name: max(after) - rows.query.window.range_ticks + 1} if after else {}
 
 
 def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None]) -> dict[str, int]:

@@ -91,9 +91,13 @@ def _behind(scan: WovenScan, tuples: Tuples, before: Before) -> Behind | None:
     late = np.flatnonzero(tuples.tick.integers < before.closed)
     if not len(late):
         return None
-    starts = tuples.slices.starts[tuples.slices.of_tuple[late]]
-    for tick in before.since:
-        # It stays in its slice, and so in the same windows.
-        starts = np.where(tuples.tick.integers[late] >= tick, np.maximum(starts, tick), starts)
+    if scan.kept is not None:
+        # Row queries may have windows that begin and end anywhere; late tuples are few.
+        starts = tuples.tick.integers[late]
+    else:
+        starts = tuples.slices.starts[tuples.slices.of_tuple[late]]
+        for tick in before.since:
+            # It stays in its slice, and so in the same windows.
+            starts = np.where(tuples.tick.integers[late] >= tick, np.maximum(starts, tick), starts)
     words = [tuples.word(number)[late] for number in range(scan.signature.words)]
     return count_behind(starts, words, np.ones(len(late), np.int64))

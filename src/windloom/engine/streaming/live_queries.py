@@ -191,4 +191,5 @@ class LiveQueries:
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:
-    return PlanOptions(**{one.name: options[one.name] for one in fields(PlanOptions)})
+    names = [field.name for field in fields(PlanOptions) if field.name != "tuples"]
+    return PlanOptions(**{name: options[name] for name in names}, tuples=int(options["tuples"]))

@@ -25,7 +25,8 @@ class StreamOptions:
     a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
     the state lives; on executors in `shards` shards, None for as many as there are already, or twice the cores.
     `sink_seconds` is how long a round waits for a sink that is down. Plans are chosen for the `objective`, and follow
-    what rounds show with charts as `adapt` says; None: they stay as they are until queries change.
+    what rounds show with charts as `adapt` says; None: they stay as they are until queries change. `tuple_ticks` is how
+    long tuples are kept besides what row queries need.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class StreamOptions:
     sink_seconds: float = PATIENCE_SECONDS
     adapt: ChartOptions | None = field(default_factory=ChartOptions)
     objective: Objective = field(default_factory=Objective)
+    tuple_ticks: int = 0
 
     @classmethod
     def of(
@@ -55,6 +57,7 @@ class StreamOptions:
         sink_patience: str | timedelta | None = None,
         adapt: bool | Mapping[str, object] = True,
         objective: str | Mapping[str, float] = "latency",
+        keep_tuples: str | timedelta | None = None,
     ) -> StreamOptions:
         trigger = _checked_trigger(trigger)
         if finish and "availableNow" not in trigger:
@@ -93,6 +96,7 @@ class StreamOptions:
             patience,
             _charts(adapt),
             Objective.of(objective),
+            0 if keep_tuples is None else _ticks("keep_tuples", keep_tuples),
         )
 
     @property

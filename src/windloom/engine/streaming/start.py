@@ -15,6 +15,8 @@ from windloom.durable import Checkpoint, recover
 from windloom.durable.adapted import read_adapted
 from windloom.durable.sharding import settle_shards
 from windloom.durable.shards.files import ShardFiles
+from windloom.durable.tuples import TupleFolder, named_files
+from windloom.durable.tuples.room import planned_room, refuse_without_room
 from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
@@ -47,6 +49,8 @@ from windloom.spark.frames import empty_frame
 from windloom.spark.intake.driver_jobs import SparkDriverJobs
 from windloom.spark.intake.ingest import ingest_of
 from windloom.spark.intake.native import tick_sql
+from windloom.spark.rows.session import JobSessions
+from windloom.spark.rows.stored import StoredTuples
 from windloom.spark.sources.storage import absolute_place, storage_at
 
 
@@ -92,11 +96,18 @@ def start_stream(
             sinks[name] = open_sink(SinkPlace(spark, place, opened.id))
             undo.callback(sinks[name].close)
         outlets = Outlets.for_sinks(list(sinks.values()), answers)
-        placement = _make_placement(spark, registry, opened, place, shards, options, outlets)
+        tuples = TupleFolder(storage, place, {name: registry.streams[name] for name in frames})
+        placement = _make_placement(spark, registry, opened, place, shards, options, outlets, tuples)
+        recovered = recover(opened, queries.plan_of)
+        tuples.keep_only(named_files(opened, recovered))
+        tuples.look_for_lost(recovered.state.kept)
+        newest = opened.newest_plan()
+        if newest is not None:
+            refuse_without_room(planned_room(queries.plan_of(newest), recovered.state.kept), storage)
         loop = RoundLoop(
             queries.plan_of,
             opened,
-            recover(opened, queries.plan_of),
+            recovered,
             placement,
             sinks,
             answers,
@@ -197,13 +208,16 @@ def _make_placement(
     shards: int | None,
     options: StreamOptions,
     outlets: Outlets | None,
+    tuples: TupleFolder,
 ) -> Placement:
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
     skip_untimed = options.untimed == "skip"
     if shards is None:
-        return DriverPlacement(SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks)
-    jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
-    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets)
+        stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
+        jobs = SparkDriverJobs(spark, registry.streams, skip_untimed, stored)
+        return DriverPlacement(jobs, checkpoint, watermarks, tuples)
+    shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
+    return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets)
 
 
 def _record_plan(
@@ -218,7 +232,8 @@ def _record_plan(
     Queries that were added and removed through a handle stay so: only what the program itself changed is taken over.
     """
     declared = {name: query.text for name, query in registry.queries.items()}
-    wanted = {**asdict(plan_options), "history_ticks": str(options.keep_ticks)}
+    chosen = {name: str(value) for name, value in asdict(plan_options).items()}
+    wanted = {**chosen, "history_ticks": str(options.keep_ticks)}
     newest = checkpoint.newest_plan()
     if newest is None:
         record = queries.first(declared, wanted)

@@ -16,9 +16,10 @@ from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.intake.cost import native_cost, scanned_rate, woven_cost
 from windloom.optimizer.intake.native import native_scan
 from windloom.optimizer.intake.signature import is_fed
-from windloom.optimizer.intake.woven import woven_scan
+from windloom.optimizer.intake.woven import keeping_of, woven_scan
 from windloom.plan.choices import Choices
 from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.rows import PlannedRows, Store
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 
 #: How tuples become cells: chosen by predicted cost, by compiled kernels, or by Spark's own aggregation.
@@ -41,8 +42,10 @@ def choose_scans(
     constants: Constants,
     given: Choices | None = None,
     early: Mapping[int, bool] | None = None,
+    rows: Sequence[PlannedRows] = (),
+    stores: Sequence[Store] = (),
 ) -> tuple[Scan, ...]:
-    """The scans that feed all sets that can have tuples.
+    """The scans that feed all sets that can have tuples, and all stores.
 
     `early` says of some sets, by number, whether Spark aggregates them, whatever `way` says. `given` are recorded
     choices, which replace the choice: by stream, and by the text of sets that are not taken in as their stream is.
@@ -56,13 +59,20 @@ def choose_scans(
             if one.counted_by is not None:
                 counted.setdefault(one.counted_by, []).append(one)
         watched = [one for members in counted.values() for one in members]
-        if timed or watched:
+        store = next((one for one in stores if one.stream == stream.name), None)
+        if store is not None or timed or watched:
             recorded = None if given is None else given.option("intake", stream.name, "woven")
-            fixed = {one.number: early[one.number] for one in timed if early and one.number in early}
-            if given is not None:
-                told = given.options_of("intake")
-                fixed = {one.number: told[one.text] == "native" for one in timed if one.text in told}
-            scans = _timed(len(found), stream, timed, watched, way, fixed, constants, recorded)
+            if store is not None:
+                _check_kept(stream, way)
+                scans: list[Scan] = [
+                    woven_scan(len(found), timed, watched, "its tuples are kept", keeping_of(store, rows))
+                ]
+            else:
+                fixed = {one.number: early[one.number] for one in timed if early and one.number in early}
+                if given is not None:
+                    told = given.options_of("intake")
+                    fixed = {one.number: told[one.text] == "native" for one in timed if one.text in told}
+                scans = _timed(len(found), stream, timed, watched, way, fixed, constants, recorded)
             if given is not None:
                 log = given.options_of("log").get(stream.name)
                 scans = [replace(one, log=log or one.log) if isinstance(one, WovenScan) else one for one in scans]
@@ -72,6 +82,15 @@ def choose_scans(
                 woven_scan(len(found), members, why=f"{members[0].window.plural} need the positions of tuples")
             )
     return tuple(found)
+
+
+def _check_kept(stream: Stream, way: str) -> None:
+    if way == "native":
+        raise WindloomError(
+            f"stream '{stream.name}' cannot be taken in natively",
+            "its tuples are kept, for row queries or because keep_tuples asks for it",
+            "leave intake out, or use intake='woven'",
+        )
 
 
 def intakes_of(plan: Plan) -> dict[str, str]:
@@ -89,6 +108,8 @@ def intakes_of(plan: Plan) -> dict[str, str]:
 
 def intake_obstacle(plan: Plan, stream: str) -> str | None:
     """Why the tuples of a stream cannot be taken in natively; None if they can."""
+    if plan.store(stream) is not None:
+        return "its tuples are kept"
     own = [one for one in plan.sets if one.stream == stream and is_fed(one)]
     timed = [one for one in own if one.counted_by is None]
     return _obstacle(timed, [one for one in own if one.counted_by is not None])
