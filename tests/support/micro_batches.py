@@ -90,7 +90,7 @@ class ManualClock:
 class RowJobs:
     """What Spark does for a round, on the driver and on executors; `runs` counts how often tuples were asked for."""
 
-    def __init__(self, folder: TupleFolder) -> None:
+    def __init__(self, folder: TupleFolder | None = None) -> None:
         self.runs = 0
         self._folder = folder
 
