@@ -88,7 +88,11 @@ def explain(
     check_plan_options(strategy, slicing, technique, intake)
     loom = open_loom(catalog, streams, cores, memory, conf)
     if checkpoint is not None:
-        loom.learn(checkpoint)
+        damaged = loom.learn(checkpoint)
+        if damaged:
+            from windloom.explain import damaged_text
+
+            click.echo(f"… {damaged_text(damaged)}", err=True)
     options = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
     if chart:
         if query is not None or sharing or cost != "seconds" or added is not None:

@@ -77,3 +77,4 @@ class AdaptView:
     rest: float
     recent: tuple[RoundView, ...] = ()
     failure: str = ""
+    damaged: tuple[str, ...] = ()  # files of the checkpoint that hold statistics and could not be read

@@ -205,10 +205,11 @@ class Adapter:
     # ---- tasks of the worker ----------------------------------------------------------------------------------------
 
     def _draw(self, one: Followed) -> None:
-        one.chart = draw_chart(one.subject, self._estimates(), self.objective, self.options)
+        one.chart = draw_chart(one.subject, self._estimates(), self.objective, self.options, self._worker.pause)
 
     def _fill(self, chart: Chart, region: Region, present: Choices) -> None:
-        chart.fill(region, self.correction)
+        chart.fill(region, self.correction, self._worker.pause)
+        self._worker.pause()
         chart.add(region, present)
         for near in chart.neighbours(region):
             if near not in chart.regions:
@@ -216,7 +217,7 @@ class Adapter:
                 self._worker.submit(("fill", chart.subject.name, near), task, Urgency.AHEAD)
 
     def _fill_ahead(self, chart: Chart, region: Region) -> None:
-        chart.fill(region, self.correction)
+        chart.fill(region, self.correction, self._worker.pause)
 
     def _estimates(self) -> Estimates:
         return self.memory.estimates().before(self._learned)
@@ -335,7 +336,7 @@ class Adapter:
         key = (id(chart), own, tuple(None if value is None else round(10 * log(value)) for value in values))
         if key not in self._bests:
             estimates = estimates_of(seen).before(self._estimates())
-            found = candidates_at(subject, estimates, self.objective, self.correction)
+            found = candidates_at(subject, estimates, self.objective, self.correction, self._worker.pause)
             if all(one.choices != own for one in found):
                 found = (*found, Candidate(own, subject.cost(subject.plan(estimates, own))))
             self._bests[key] = found

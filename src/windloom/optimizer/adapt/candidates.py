@@ -20,6 +20,8 @@ from windloom.plan.physical import Plan
 
 #: What turns a model's prediction into one for this loom: see `correction.py`.
 Corrected = Callable[[RoundCost, Choices], RoundCost]
+#: Called between two steps of planning, so that a thread beside the rounds does not hold them up.
+Pause = Callable[[], None]
 #: A better candidate is varied again, at most so many times.
 _MOST_STEPS = 4
 #: Another candidate replaces the optimizer's own if its utility is less by this share.
@@ -31,6 +33,10 @@ def as_predicted(cost: RoundCost, choices: Choices) -> RoundCost:
     return cost
 
 
+def no_pause() -> None:
+    """For whoever waits for the result."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """What a plan chooses, and what the model predicts of it at some point."""
@@ -40,16 +46,22 @@ class Candidate:
 
 
 def candidates_at(
-    subject: Subject, estimates: Estimates, objective: Objective, corrected: Corrected = as_predicted
+    subject: Subject,
+    estimates: Estimates,
+    objective: Objective,
+    corrected: Corrected = as_predicted,
+    pause: Pause = no_pause,
 ) -> tuple[Candidate, ...]:
     """The best plan for some estimates, and those that it was compared with, by utility."""
     plan = subject.plan(estimates)
+    pause()
     best = Candidate(choices_of(plan), subject.cost(plan))
     found = {best.choices: best}
     for _ in range(_MOST_STEPS):
         for choices in _variants(plan, best.choices):
             other = subject.plan(estimates, choices)
             made = choices_of(other)  # an option may bring others with it
+            pause()
             if made not in found:
                 found[made] = Candidate(made, subject.cost(other))
         first = ranked(list(found.values()), objective, corrected, best.choices)[0]

@@ -18,7 +18,15 @@ from itertools import product
 from math import exp, floor, log
 
 from windloom.errors import WindloomError, near_names
-from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predicted, candidates_at, ranked
+from windloom.optimizer.adapt.candidates import (
+    Candidate,
+    Corrected,
+    Pause,
+    as_predicted,
+    candidates_at,
+    no_pause,
+    ranked,
+)
 from windloom.optimizer.adapt.figures import Figure, Kind, with_figures
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.subject import Subject
@@ -159,12 +167,14 @@ class Chart:
     def estimates_at(self, values: Mapping[Figure, float]) -> Estimates:
         return with_figures(self.base, self.subject, values)
 
-    def fill(self, region: Region, corrected: Corrected = as_predicted) -> tuple[Candidate, ...]:
+    def fill(
+        self, region: Region, corrected: Corrected = as_predicted, pause: Pause = no_pause
+    ) -> tuple[Candidate, ...]:
         """The candidates of a region, best first; found now if they are not there yet."""
         found = self.regions.get(region)
         if found is None:
             estimates = self.estimates_at(self.centroid(region))
-            found = self.regions[region] = candidates_at(self.subject, estimates, self.objective, corrected)
+            found = self.regions[region] = candidates_at(self.subject, estimates, self.objective, corrected, pause)
         return found
 
     def add(self, region: Region, choices: Choices) -> Candidate:

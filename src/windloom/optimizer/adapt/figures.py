@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -22,6 +23,9 @@ from windloom.plan.identity import SetIdentity
 from windloom.plan.memory import Memory
 from windloom.plan.observed import RoundObserved
 from windloom.plan.statistics import DEFAULT_GROUPS, DEFAULT_ROUND_SECONDS, DEFAULT_SELECTIVITY
+
+#: At most so many groupings, and so many predicates, of a subject have figures.
+MOST_ALIKE = 8
 
 
 class Kind(StrEnum):
@@ -61,14 +65,19 @@ class Figure:
 
 
 def figures_of(subject: Subject) -> list[Figure]:
-    """All figures that the plans of a subject depend on, and that may change."""
-    found: dict[Figure, None] = dict.fromkeys(stream_figures(subject))
+    """The figures that the plans of a subject depend on, and that may change.
+
+    Of many groupings, or predicates, those that most sets have.
+    """
+    groupings: Counter[Figure] = Counter()
+    predicates: Counter[Figure] = Counter()
     for identity in subject.identities:
         if identity.grouping:
-            found[Figure(Kind.GROUPS, identity.stream, identity.grouping)] = None
+            groupings[Figure(Kind.GROUPS, identity.stream, identity.grouping)] += 1
         if identity.predicate:
-            found[Figure(Kind.SHARE, identity.stream, (identity.predicate,))] = None
-    return list(found)
+            predicates[Figure(Kind.SHARE, identity.stream, (identity.predicate,))] += 1
+    common = (one for found in (groupings, predicates) for one, _ in found.most_common(MOST_ALIKE))
+    return [*stream_figures(subject), *common]
 
 
 def stream_figures(subject: Subject) -> list[Figure]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import log
 
 from windloom.model.figures import number
-from windloom.optimizer.adapt.candidates import candidates_at
+from windloom.optimizer.adapt.candidates import Pause, candidates_at, no_pause
 from windloom.optimizer.adapt.chart import Chart, ChartOptions, Dimension, axis_around
 from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, values_of, with_figures
 from windloom.optimizer.adapt.objective import Objective
@@ -53,15 +53,20 @@ class Sensitivity:
         return text
 
 
-def sensitivities(subject: Subject, estimates: Estimates, objective: Objective) -> list[Sensitivity]:
+def sensitivities(
+    subject: Subject, estimates: Estimates, objective: Objective, pause: Pause = no_pause
+) -> list[Sensitivity]:
     """Of all figures of a subject, the most important first."""
-    found = candidates_at(subject, estimates, objective)
+    found = candidates_at(subject, estimates, objective, pause=pause)
     best, *others = (subject.plan(estimates, one.choices) for one in found[:2])
-    values = values_of(figures_of(subject), subject, estimates)
-    each = [_sensitivity(subject, estimates, best, None, figure, value) for figure, value in values.items()]
+    values, each = values_of(figures_of(subject), subject, estimates), []
+    for figure, value in values.items():
+        pause()
+        each.append(_sensitivity(subject, estimates, best, None, figure, value))
     each.sort(key=_order)
     for other in others:  # compared where it may matter
         for place, one in enumerate(each[:COMPARED]):
+            pause()
             each[place] = _sensitivity(subject, estimates, best, other, one.figure, one.value)
     return sorted(each, key=_order)
 
@@ -98,10 +103,10 @@ def draw_chart(
     estimates: Estimates,
     objective: Objective,
     options: ChartOptions,
-    found: list[Sensitivity] | None = None,
+    pause: Pause = no_pause,
 ) -> Chart:
     """An empty chart around some estimates; its dimensions are the figures that costs are most sensitive to."""
-    found = sensitivities(subject, estimates, objective) if found is None else found
+    found = sensitivities(subject, estimates, objective, pause)
     kept = [one for one in found[: options.dimensions] if one.total >= LEAST_SENSITIVITY] or found[:1]
     dimensions = tuple(
         Dimension(one.figure, axis_around(one.figure, one.value, options), one.total, one.reason) for one in kept
