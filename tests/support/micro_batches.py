@@ -45,9 +45,9 @@ from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import DataType, ExpressionKey, Query, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.basin import Basin, basins_of
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.subject import Subject, subjects_of
 from windloom.optimizer.adapt.work import AtOnce
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan import Plan
@@ -134,10 +134,10 @@ class RecordedQueries:
             record.given,
         )
 
-    def subjects(self, record: PlanRecord) -> list[Subject]:
+    def basins(self, record: PlanRecord) -> list[Basin]:
         queries = [pickle.loads(base64.b64decode(text)) for text in record.queries.values()]
         known = Known(shipped_constants(), ongoing=record.ongoing)
-        return subjects_of(self._streams, queries, self._types, PlanOptions(intake=self._intake), known)
+        return basins_of(self._streams, queries, self._types, PlanOptions(intake=self._intake), known)
 
 
 @lru_cache(maxsize=64)
@@ -216,7 +216,7 @@ class MicroBatches:
                 adapter = Adapter(
                     memory, Estimates(), adapt, objective or Objective(), AtOnce(), *read_adapted(commits)
                 )
-                adapting = Adapting(adapter, queries.subjects, self._switch)
+                adapting = Adapting(adapter, queries.basins, self._switch)
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,

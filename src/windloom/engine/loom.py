@@ -32,9 +32,9 @@ from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
+from windloom.optimizer.adapt.basin import basins_of
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.subject import subjects_of
 from windloom.plan.costs import SharingReport
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory, estimates_of
@@ -262,9 +262,9 @@ class Loom:
         """
         options = PlanOptions(strategy, slicing, technique, intake)
         known = Known(ongoing=self._ongoing or Ongoing())
-        subjects = subjects_of(self.streams, self.queries.values(), self._registry.types(), options, known)
+        basins = basins_of(self.streams, self.queries.values(), self._registry.types(), options, known)
         charts = draw_charts(
-            subjects,
+            basins,
             self._estimates,
             self._rounds,
             ChartOptions(parts, dimensions, partition),

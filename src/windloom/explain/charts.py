@@ -68,7 +68,7 @@ def _line(constant: float, factor: float) -> str:
 
 
 def chart_lines(chart: ChartView) -> Iterator[str]:
-    yield shorten(f"Chart of {one_line(chart.subject)}: {_size(chart)}", WIDTH)
+    yield shorten(f"Chart of {one_line(chart.basin)}: {_size(chart)}", WIDTH)
     for name, axis in zip(("across", "down", *("held",) * len(chart.axes)), chart.axes, strict=False):
         yield from fact(name, axis_text(axis))
     if chart.regions:

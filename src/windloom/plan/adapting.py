@@ -42,7 +42,7 @@ class ChartView:
     region that the next round is in, best first; `present` is the plan in force.
     """
 
-    subject: str
+    basin: str
     axes: tuple[AxisView, ...]
     plans: Mapping[str, str]
     regions: Mapping[tuple[int, int], str] = field(default_factory=dict)
