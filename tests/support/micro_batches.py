@@ -47,9 +47,9 @@ from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import DataType, ExpressionKey, Query, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.basin import Basin, basins_of
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.subject import Subject, subjects_of
 from windloom.optimizer.adapt.work import AtOnce
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan import Plan
@@ -153,10 +153,10 @@ class RecordedQueries:
             record.given,
         )
 
-    def subjects(self, record: PlanRecord) -> list[Subject]:
+    def basins(self, record: PlanRecord) -> list[Basin]:
         queries = [pickle.loads(base64.b64decode(text)) for text in record.queries.values()]
         known = Known(shipped_constants(), ongoing=record.ongoing)
-        return subjects_of(self._streams, queries, self._types, self._options, known)
+        return basins_of(self._streams, queries, self._types, self._options, known)
 
 
 @lru_cache(maxsize=64)
@@ -241,7 +241,7 @@ class MicroBatches:
                 adapter = Adapter(
                     memory, Estimates(), adapt, objective or Objective(), AtOnce(), *read_adapted(commits)
                 )
-                adapting = Adapting(adapter, queries.subjects, self._switch)
+                adapting = Adapting(adapter, queries.basins, self._switch)
             recovered = recover(self.checkpoint, queries.plan_of)
             self.tuples.keep_only(named_files(self.checkpoint, recovered))
             self.loop = RoundLoop(

@@ -90,7 +90,11 @@ def explain(
     check_plan_options(strategy, slicing, technique, intake, joins, fold)
     loom = open_loom(catalog, streams, cores, memory, conf)
     if checkpoint is not None:
-        loom.learn(checkpoint)
+        damaged = loom.learn(checkpoint)
+        if damaged:
+            from windloom.explain import damaged_text
+
+            click.echo(f"… {damaged_text(damaged)}", err=True)
     options = {
         "strategy": strategy,
         "slicing": slicing,

@@ -27,14 +27,14 @@ from windloom.engine.streaming.start import start_stream
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable
 from windloom.errors import WindloomError
-from windloom.explain import explain_json, explain_svg, explain_text, sharing_json, sharing_text
+from windloom.explain import damaged_text, explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
+from windloom.optimizer.adapt.basin import basins_of
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.subject import subjects_of
 from windloom.plan.costs import SharingReport
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory, estimates_of
@@ -270,9 +270,9 @@ class Loom:
         """
         options = PlanOptions(strategy, slicing, technique, intake)
         known = Known(ongoing=self._ongoing or Ongoing())
-        subjects = subjects_of(self.streams, self.queries.values(), self._registry.types(), options, known)
+        basins = basins_of(self.streams, self.queries.values(), self._registry.types(), options, known)
         charts = draw_charts(
-            subjects,
+            basins,
             self._estimates,
             self._rounds,
             ChartOptions(parts, dimensions, partition),
@@ -406,21 +406,29 @@ class Loom:
             waiting=waiting,
         )
 
-    def learn(self, checkpoint: str | Path) -> None:
+    def learn(self, checkpoint: str | Path) -> list[str]:
         """Make plans with what the rounds of a stream have observed, as its checkpoint holds it.
 
         The stream may be running. Nothing runs here; `explain` then shows the plan that rounds like the last ones get.
+        Returns the names of files that were left out because they are damaged.
         """
         place = absolute_place(checkpoint)
         storage = storage_at(self.spark, place) if is_remote(place) else LocalStorage(Path(place))
         held = Checkpoint.read_only(storage, place)
         memory, newest = Memory(), held.newest_plan()
         self._rounds = held.recent_observed(LEAST_COMMITS)
+        if held.damaged and not self._rounds:
+            raise WindloomError(
+                f"nothing can be learned from '{checkpoint}'",
+                damaged_text(list(held.damaged)),
+                "plan without it, or let the stream run a round",
+            )
         for seen in self._rounds:
             memory.add(seen)
         self._estimates = memory.estimates(trends=True).before(self._estimates)
         self._ongoing = None if newest is None else newest.ongoing
         self._plans.clear()
+        return list(held.damaged)
 
     def what_if(
         self,

@@ -124,4 +124,4 @@ def test_queries_that_change_get_charts_of_their_own(tmp_path: Path) -> None:
         after = life.loop.adapting.adapter.followed[0].chart
         assert after is not None
         assert after is not chart
-        assert [query.name for query in after.subject.queries] == ["a"]
+        assert [query.name for query in after.basin.queries] == ["a"]

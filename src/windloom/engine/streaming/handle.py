@@ -199,7 +199,7 @@ class Handle(AnswerViews):
 
     def _adapt_view(self, adapter: Adapter, *, drawn: bool = False) -> AdaptView:
         done = [RoundView(one.round, one.predicted, one.total_seconds) for one in self._recent]
-        return adapt_view(adapter, done, drawn=drawn)
+        return replace(adapt_view(adapter, done, drawn=drawn), damaged=tuple(self._checkpoint.damaged))
 
     def exception(self) -> BaseException | None:
         """Why the stream failed, or None."""

@@ -11,9 +11,9 @@ from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.optimizer import Known, PlanOptions, choices_of, make_plan
+from windloom.optimizer.adapt.basin import Basin, basins_of
 from windloom.optimizer.adapt.candidates import candidates_at
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.subject import Subject, subjects_of
 from windloom.optimizer.live_trees import LiveTrees
 from windloom.plan.choices import Choices
 from windloom.plan.physical import Plan
@@ -88,11 +88,11 @@ class LiveQueries:
         self.plan_of(found)
         return found
 
-    def subjects(self, record: PlanRecord) -> list[Subject]:
+    def basins(self, record: PlanRecord) -> list[Basin]:
         """What the queries of a record are planned as, each by itself."""
         bound = [self.bind(name, text) for name, text in record.queries.items()]
         known = Known(ongoing=record.ongoing)
-        return subjects_of(
+        return basins_of(
             self._registry.streams, bound, self._registry.known_types, _plan_options(record.options), known
         )
 
@@ -139,7 +139,7 @@ class LiveQueries:
         """What the objective prefers to the fastest plan, for the queries that are bound."""
         streams, types = self._registry.streams, self._registry.known_types
         found = Choices()
-        for one in subjects_of(streams, self._bound.values(), types, _plan_options(options), known):
+        for one in basins_of(streams, self._bound.values(), types, _plan_options(options), known):
             found |= candidates_at(one, known.estimates, self._objective)[0].choices
         return found
 

@@ -162,7 +162,7 @@ def _adapting(
     adapted, measured = read_adapted(checkpoint.recent_progress(memory.rounds))
     adapter = Adapter(memory, learned, options.adapt, options.objective, Beside(), adapted, measured)
     undo.callback(adapter.close)
-    return Adapting(adapter, queries.subjects)
+    return Adapting(adapter, queries.basins)
 
 
 def _switch(loop: RoundLoop, checkpoint: Checkpoint, queries: LiveQueries, choices: Choices) -> None:

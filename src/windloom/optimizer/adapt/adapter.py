@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import log
 
+from windloom.optimizer.adapt.basin import Basin
 from windloom.optimizer.adapt.candidates import Candidate, candidates_at
 from windloom.optimizer.adapt.chart import Chart, ChartOptions, Region
 from windloom.optimizer.adapt.correction import Correction, MeasuredRound, intake_of
@@ -21,7 +22,6 @@ from windloom.optimizer.adapt.forecast import Forecast
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
 from windloom.optimizer.adapt.sensitivity import draw_chart
-from windloom.optimizer.adapt.subject import Subject
 from windloom.optimizer.adapt.switches import choices_of, recompiling
 from windloom.optimizer.adapt.switching import CLEARLY, Prices, Stays, pays
 from windloom.optimizer.adapt.work import Urgency, Worker
@@ -72,9 +72,9 @@ class Adapted:
 
 @dataclass(eq=False)
 class Followed:
-    """A subject, its chart once that is drawn, and where it is in it."""
+    """A basin, its chart once that is drawn, and where it is in it."""
 
-    subject: Subject
+    basin: Basin
     chart: Chart | None = None
     region: Region | None = None
 
@@ -109,14 +109,14 @@ class Adapter:
 
     # ---- rounds -----------------------------------------------------------------------------------------------------
 
-    def begin(self, version: int, plan: Plan, subjects: Callable[[], list[Subject]]) -> None:
-        """A round begins with a plan; `subjects` are asked for if its queries are others than before."""
+    def begin(self, version: int, plan: Plan, basins: Callable[[], list[Basin]]) -> None:
+        """A round begins with a plan; `basins` are asked for if its queries are others than before."""
         if version == self._version:
             return
         before, known = self._choices, self._plan
         self._version, self._plan, self._choices = version, plan, choices_of(plan)
         if known is None or _asked(known) != _asked(plan):
-            self.followed = self._taken_over(subjects())
+            self.followed = self._taken_over(basins())
             self.forecast, self._compiles = None, False
             self._bests.clear()
         elif before != self._choices:
@@ -163,10 +163,10 @@ class Adapter:
     # ---- looking up -------------------------------------------------------------------------------------------------
 
     def _look_up(self, one: Followed) -> tuple[Choices, bool]:
-        """The choices for a subject, and whether it has moved."""
-        present, chart = one.subject.own(self._choices), one.chart
+        """The choices for a basin, and whether it has moved."""
+        present, chart = one.basin.own(self._choices), one.chart
         if chart is None:
-            self._worker.submit(("draw", one.subject.name), partial(self._draw, one), Urgency.NEEDED)
+            self._worker.submit(("draw", one.basin.name), partial(self._draw, one), Urgency.NEEDED)
             return present, False
         values = self.values(one, chart)
         region = chart.region(values)
@@ -174,7 +174,7 @@ class Adapter:
         one.region = region
         if not self._has(chart, region, present):
             task = partial(self._fill, chart, region, present)
-            self._worker.submit(("fill", one.subject.name, region), task, Urgency.NEEDED)
+            self._worker.submit(("fill", one.basin.name, region), task, Urgency.NEEDED)
             if not self._has(chart, region, present):
                 return present, moved
         return self._preferred(chart, region, present), moved
@@ -183,8 +183,8 @@ class Adapter:
         """The point at which the next round is expected."""
         found = []
         for figure in chart.figures:
-            value = remembered(figure, one.subject, self.memory)
-            found.append(value_of(figure, one.subject, chart.base) if value is None else value)
+            value = remembered(figure, one.basin, self.memory)
+            found.append(value_of(figure, one.basin, chart.base) if value is None else value)
         return found
 
     @staticmethod
@@ -205,37 +205,38 @@ class Adapter:
     # ---- tasks of the worker ----------------------------------------------------------------------------------------
 
     def _draw(self, one: Followed) -> None:
-        one.chart = draw_chart(one.subject, self._estimates(), self.objective, self.options)
+        one.chart = draw_chart(one.basin, self._estimates(), self.objective, self.options, self._worker.pause)
 
     def _fill(self, chart: Chart, region: Region, present: Choices) -> None:
-        chart.fill(region, self.correction)
+        chart.fill(region, self.correction, self._worker.pause)
+        self._worker.pause()
         chart.add(region, present)
         for near in chart.neighbours(region):
             if near not in chart.regions:
                 task = partial(self._fill_ahead, chart, near)
-                self._worker.submit(("fill", chart.subject.name, near), task, Urgency.AHEAD)
+                self._worker.submit(("fill", chart.basin.name, near), task, Urgency.AHEAD)
 
     def _fill_ahead(self, chart: Chart, region: Region) -> None:
-        chart.fill(region, self.correction)
+        chart.fill(region, self.correction, self._worker.pause)
 
     def _estimates(self) -> Estimates:
         return self.memory.estimates().before(self._learned)
 
     # ---- what rounds take -------------------------------------------------------------------------------------------
 
-    def _point(self, value: Callable[[Figure, Subject], float | None]) -> dict[Figure, float]:
+    def _point(self, value: Callable[[Figure, Basin], float | None]) -> dict[Figure, float]:
         """The figures that forecasts depend on: those of charts, and what comes of every stream."""
         found: dict[Figure, float] = {}
         for one in self.followed:
             figures = [] if one.chart is None else one.chart.figures
-            for figure in dict.fromkeys([*figures, *stream_figures(one.subject)]):
-                number = value(figure, one.subject)
+            for figure in dict.fromkeys([*figures, *stream_figures(one.basin)]):
+                number = value(figure, one.basin)
                 if number is not None:
                     found[figure] = number
         return found
 
-    def _expected(self, figure: Figure, subject: Subject) -> float | None:
-        return remembered(figure, subject, self.memory)
+    def _expected(self, figure: Figure, basin: Basin) -> float | None:
+        return remembered(figure, basin, self.memory)
 
     def _expect(self) -> float | None:
         """The seconds that the next round is expected to take, with the plan in force."""
@@ -290,20 +291,20 @@ class Adapter:
 
     def _model_of(self, plan: Plan, seen: RoundObserved) -> RoundCost:
         """What the model says of a round: near the forecast from that, else anew."""
-        forecast, point = self.forecast, self._point(lambda figure, subject: shown(figure, subject, seen))
+        forecast, point = self.forecast, self._point(lambda figure, basin: shown(figure, basin, seen))
         if forecast is not None and forecast.plan is plan and forecast.is_near(point):
             return forecast.at(point)
         return self._cost(plan, estimates_of(seen).before(self._estimates()))
 
     def _cost(self, plan: Plan, estimates: Estimates) -> RoundCost:
-        known = self.followed[0].subject.known
+        known = self.followed[0].basin.known
         return round_cost(with_statistics(plan, known.with_estimates(estimates)), known.in_force())
 
     # ---- afterwards -------------------------------------------------------------------------------------------------
 
     def _judge(self, seen: RoundObserved) -> None:
         """Was the plan of the round the best one for what the round really was?"""
-        streams = [name for one in self.followed for name in one.subject.streams]
+        streams = [name for one in self.followed for name in one.basin.streams]
         if not all(seen.streams[name].tuples for name in streams) or any(one.chart is None for one in self.followed):
             return
         task = partial(self._judged, self._choices, seen)
@@ -314,7 +315,7 @@ class Adapter:
         for one in self.followed:
             if one.chart is None:
                 return
-            own = one.subject.own(choices)
+            own = one.basin.own(choices)
             best = self._best_for(one.chart, own, seen)
             now = next(each for each in best if each.choices == own)
             mine, least = (self.correction(each.cost, each.choices) for each in (now, best[0]))
@@ -330,21 +331,21 @@ class Adapter:
 
         Rounds whose figures (those that the chart has dimensions of) are within about five percent are taken as alike.
         """
-        subject = chart.subject
-        values = [shown(figure, subject, seen) for figure in chart.figures]
+        basin = chart.basin
+        values = [shown(figure, basin, seen) for figure in chart.figures]
         key = (id(chart), own, tuple(None if value is None else round(10 * log(value)) for value in values))
         if key not in self._bests:
             estimates = estimates_of(seen).before(self._estimates())
-            found = candidates_at(subject, estimates, self.objective, self.correction)
+            found = candidates_at(basin, estimates, self.objective, self.correction, self._worker.pause)
             if all(one.choices != own for one in found):
-                found = (*found, Candidate(own, subject.cost(subject.plan(estimates, own))))
+                found = (*found, Candidate(own, basin.cost(basin.plan(estimates, own))))
             self._bests[key] = found
         return self._bests[key]
 
-    def _taken_over(self, subjects: list[Subject]) -> list[Followed]:
-        """Charts of subjects whose queries are the same as before are kept."""
-        known = {(tuple(one.subject.streams), one.subject.queries): one for one in self.followed}
-        return [known.get((tuple(one.streams), one.queries)) or Followed(one) for one in subjects]
+    def _taken_over(self, basins: list[Basin]) -> list[Followed]:
+        """Charts of basins whose queries are the same as before are kept."""
+        known = {(tuple(one.basin.streams), one.basin.queries): one for one in self.followed}
+        return [known.get((tuple(one.streams), one.queries)) or Followed(one) for one in basins]
 
 
 def _asked(plan: Plan) -> dict[str, object]:
@@ -353,8 +354,6 @@ def _asked(plan: Plan) -> dict[str, object]:
 
 def _is_stale(chart: Chart, estimates: Estimates) -> bool:
     """Does a figure that is no dimension differ from what the chart was drawn with?"""
-    others = [figure for figure in figures_of(chart.subject) if figure not in chart.figures]
-    pairs = (
-        (value_of(figure, chart.subject, estimates), value_of(figure, chart.subject, chart.base)) for figure in others
-    )
+    others = [figure for figure in figures_of(chart.basin) if figure not in chart.figures]
+    pairs = ((value_of(figure, chart.basin, estimates), value_of(figure, chart.basin, chart.base)) for figure in others)
     return any(abs(log(now / before)) > log(STALE) for now, before in pairs)
