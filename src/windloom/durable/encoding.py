@@ -71,7 +71,7 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "first": dict(state.first),
         "since": dict(state.since),
         "fresh": sorted(state.fresh),
-        "answered": dict(state.answered),
+        "reported": dict(state.reported),
         "kept": {name: kept_to_json(one) for name, one in state.kept.items()},
         "summaries": summaries,
         "history": {str(number): _told(one) for number, one in sorted(state.history.items())},
@@ -90,7 +90,7 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
         about["first"],
         read_positions(about["positions"], blobs),
         {tuple(inputs): tick for inputs, tick in about["ahead"]},
-        about["answered"],
+        about["reported"],
         {name: kept_from_json(one) for name, one in about["kept"].items()},
         read_summaries(about["summaries"], blobs),
     )

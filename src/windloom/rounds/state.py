@@ -51,7 +51,7 @@ class State:
     `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
     after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
     their first step they report every complete window from history. `first`: the smallest event tick of each stream,
-    of tuples that came before its frontier had passed it. `answered`: the last round in which a row query reported
+    of tuples that came before its frontier had passed it. `reported`: the last round in which a row query reported
     windows, of those that have reported any. `kept`: which files hold the tuples of streams that keep them.
     `summaries`: partials of rows that have entered and not left, by name of the query that aggregates them.
     """
@@ -65,7 +65,7 @@ class State:
     first: Mapping[str, int] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
     ahead: Mapping[Inputs, int] = field(default_factory=dict)
-    answered: Mapping[str, int] = field(default_factory=dict)
+    reported: Mapping[str, int] = field(default_factory=dict)
     kept: Mapping[str, KeptTuples] = field(default_factory=dict)
     summaries: Mapping[str, Cells] = field(default_factory=dict)
 

@@ -81,10 +81,10 @@ def step(
             history[one.number] = past
     answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans, state.since)
     since = _since(state, plan, until)
-    asked = list(asked_rows(plan, answers.interval, after, state.answered))
+    asked = list(asked_rows(plan, answers.interval, after, state.reported))
     summaries = _summaries(state, round_input, plan)
     answers = replace(answers, rows=tuple((one, summaries.get(one.planned.name)) for one in asked))
-    answered = {one.planned.name: round_input.round for one in asked}
+    reported = {one.planned.name: round_input.round for one in asked}
     after_round = replace(
         moved,
         cells=kept,
@@ -92,7 +92,7 @@ def step(
         fresh=frozenset(),
         history=history,
         positions=positions,
-        answered={**state.answered, **answered},
+        reported={**state.reported, **reported},
         kept=_left(state, round_input, plan, moved, until),
         summaries=_still_standing(summaries, plan, until),
     )
@@ -109,7 +109,7 @@ def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[Aske
     after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
     until = {inputs: moved.closed_over(inputs) for inputs in after}
     answers = Answers(plan, {}, after, until, _own_after(state, plan))
-    return list(asked_rows(plan, answers.interval, after, state.answered))
+    return list(asked_rows(plan, answers.interval, after, state.reported))
 
 
 def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:

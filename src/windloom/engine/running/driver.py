@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import Protocol
@@ -103,8 +103,12 @@ class DriverPlacement:
             self._tuples.keep_only(files_of(state.kept))
             self._tuples.lost = {}
 
-    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
-        return nullcontext([state])  # which no round changes
+    @contextmanager
+    def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
+        with ExitStack() as scope:
+            if self._tuples is not None:
+                scope.enter_context(self._tuples.pinned(files_of(state.kept)))
+            yield [state]  # which no round changes
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         """The log of a round, but for windows of rows."""

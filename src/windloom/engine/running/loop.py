@@ -22,6 +22,7 @@ from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWai
 from windloom.engine.running.events import events_of
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
+from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.time import TICKS_PER_SECOND
@@ -33,6 +34,7 @@ from windloom.rounds.backfill import LoggedRound, woven_again
 from windloom.rounds.carry import carry
 from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import Late
+from windloom.rounds.rows.questions import history_from, set_since
 from windloom.rounds.state import History
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.ingest import Ingest
@@ -79,6 +81,7 @@ class RoundLoop:
         sink_patience: float = PATIENCE_SECONDS,
         listeners: Listeners | None = None,
         memory: Memory | None = None,
+        history: TupleHistory | None = None,
         adapting: Adapting | None = None,
     ) -> None:
         self.lock = threading.RLock()
@@ -90,6 +93,10 @@ class RoundLoop:
         self.adapting = adapting
         self.delivery = Delivery(sinks, self.lock, sink_patience, self._listeners.waiting)
         self.state = recovered.state
+        self.history = history
+        #: The state that was last carried over: from which one to which plan, and whether it was remade from tuples.
+        self._carried: tuple[Plan, State, State] | None = None
+        self._is_remade = False
         # Before the first round there is no plan to carry a state over from.
         self.record, self.plan = recovered.plan_record, recovered.plan
 
@@ -176,9 +183,31 @@ class RoundLoop:
         """The present state as a plan needs it; called while the lock is held."""
         if self.plan is None or plan is self.plan:
             return self.state
-        return carry(self.state, self.plan, plan, self.past)
+        if self._carried is None or self._carried[0] is not plan or self._carried[1] is not self.state:
+            self._is_remade = False
+            self._carried = (plan, self.state, carry(self.state, self.plan, plan, self.past))
+        return self._carried[2]
+
+    def complete_from(self, plan: Plan, name: str) -> int | None:
+        """The first window that a query of another plan would report; nothing is remade for it."""
+        if self.plan is None:
+            return None
+        return carry(self.state, self.plan, plan, self._known_past).since.get(name)
+
+    def _known_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
+        since = None if self.history is None else set_since(one, self.state.kept)
+        return self.logged_past(one) if since is None else (None, history_from(since))
 
     def past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
+        """What the kept or logged tuples of past rounds make of a set; called while the lock is held."""
+        found = None
+        if self.history is not None and self.plan is not None:
+            found = self.history.past(self.plan, one, self.state)
+        found = found or self.logged_past(one)
+        self._is_remade |= found is not None
+        return found
+
+    def logged_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         """What the logged tuples of past rounds make of a set; called while the lock is held."""
         return woven_again(one, self._logged_rounds())
 
@@ -198,7 +227,7 @@ class RoundLoop:
     def _keep_past(self, round: int, record: PlanRecord, plan: Plan, state: State) -> None:
         known = None if self.plan is None else self.plan.by_identity
         is_new = (one for one in plan.sets if known is not None and one.identity not in known)
-        if any(one.number in state.cells for one in is_new):
+        if self._is_remade or any(one.number in state.cells for one in is_new):
             self._journal.snapshot(round, state, record.version)
 
     def _progress(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from windloom.engine.running.delivery import RoundStoppedError, SinkWait
 from windloom.engine.running.loop import RoundLoop
 from windloom.engine.running.placement import refuse_unsharded
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
+from windloom.engine.running.tuple_history import not_kept
 from windloom.engine.sinks.sink import Sink, read_back
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.engine.streaming.live_queries import LiveQueries
@@ -34,7 +35,7 @@ from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.known import with_statistics
 from windloom.plan.adapting import AdaptView, RoundView
 from windloom.plan.physical import PartialSet, Plan
-from windloom.rounds import Block
+from windloom.rounds import Block, State
 from windloom.rounds.ask import ask, united
 from windloom.rounds.cells import Cells
 from windloom.rounds.state import History
@@ -237,28 +238,51 @@ class Handle(AnswerViews):
         return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
 
     def ask(self, text: str) -> Answer:
-        """Answer a query once, over the partials that are kept; nothing is registered, and no round waits for it."""
+        """Answer a query once, over what is kept; nothing is registered, and no round waits for it.
+
+        Kept tuples answer any query over the time for which they are kept, kept partials those that ask for the same.
+        """
         loop = self._loop
         query = self._queries.bind("ask", text)
         alone = self._queries.plan_alone(query, self._newest.options)
-        blocks: list[Block] = []
         with loop.kept() as (plan, parts):
             if plan is None:
                 raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
             # A side of a join may be divided among parts; other questions are answered part by part.
             asked = [united(parts, plan, alone)] if query.join is not None else parts
-            for state in asked:  # all of them say the same of the past
-                answers, since = ask(state, plan, alone, self._past)
-                blocks += answers.blocks()
+            blocks, since, closed = self._asked(asked, plan, alone)
         pieces = [table for _, table in self._tables.pieces(alone, blocks)]
         shape = alone.shapes[0]
         table = pa.concat_tables(pieces) if pieces else self._tables.empty(shape)
-        closed = instant(state.closed_over(query.inputs))
-        return Answer(table.drop_columns("query"), closed, None if since is None else instant(since))
+        return Answer(table.drop_columns("query"), instant(closed), None if since is None else instant(since))
+
+    def _asked(self, states: Iterable[State], plan: Plan, alone: Plan) -> tuple[Iterable[Block], int | None, int]:
+        """From cells, or from tuples where these reach further back; all states say the same of the past."""
+        answers, since, refused, state = [], None, None, State()
+        for state in states:
+            if alone.rows:
+                break
+            try:
+                found, since = ask(state, plan, alone, self._past)
+            except WindloomError as error:
+                refused = error
+                break
+            answers.append(found)
+        (asked,) = alone.queries
+        closed, history = state.closed_over(asked.query.inputs), self._loop.history
+        if history is not None and (alone.rows or refused is not None or since is not None):
+            remade = history.answer(alone, state, None if refused is not None else since)
+            if remade is not None:
+                return *remade, closed
+        if alone.rows:
+            raise not_kept("ask")
+        if refused is not None:
+            raise refused
+        return [block for one in answers for block in one.blocks()], since, closed
 
     def _past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         with self._loop.lock:
-            return self._loop.past(one)
+            return self._loop.logged_past(one)
 
     def what_if(self, text: str) -> WhatIf:
         """What a query would cost in addition to the running ones, and from which window on it would be complete.
@@ -272,7 +296,7 @@ class Handle(AnswerViews):
                 refuse_unsharded([self._queries.bind(name, text)])
             before, after = self.plan, self._queries.plan_with(self._newest, name, text)
             with loop.lock:
-                since = loop.carried(after).since.get(name)
+                since = loop.complete_from(after, name)
         query = after.query(name).query
         found = compare_plans(before, after, query, load_constants())
         return replace(found, complete_from=None if since is None else _told(query, since))

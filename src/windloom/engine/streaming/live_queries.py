@@ -111,7 +111,7 @@ class LiveQueries:
 
     def plan_alone(self, query: Query, options: Mapping[str, str]) -> Plan:
         """A plan of one query that is not among the others, for a question that is asked once."""
-        types, chosen = self._registry.known_types, _plan_options(options)
+        types, chosen = self._registry.known_types, replace(_plan_options(options), tuples=None)
         return make_plan(self._registry.streams, [query], types, chosen, self.known())
 
     def _recorded(

@@ -27,6 +27,7 @@ from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
+from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.registry import SinkChoice, choose_sinks
 from windloom.engine.sinks.sink import Sink, SinkPlace
@@ -49,6 +50,7 @@ from windloom.spark.frames import empty_frame
 from windloom.spark.intake.driver_jobs import SparkDriverJobs
 from windloom.spark.intake.ingest import ingest_of
 from windloom.spark.intake.native import tick_sql
+from windloom.spark.rows.history import SparkHistory
 from windloom.spark.rows.session import JobSessions
 from windloom.spark.rows.stored import StoredTuples
 from windloom.spark.sources.storage import absolute_place, storage_at
@@ -97,7 +99,8 @@ def start_stream(
             undo.callback(sinks[name].close)
         outlets = Outlets.for_sinks(list(sinks.values()), answers)
         tuples = TupleFolder(storage, place, {name: registry.streams[name] for name in frames})
-        placement = _make_placement(spark, registry, opened, place, shards, options, outlets, tuples)
+        stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
+        placement = _make_placement(spark, registry, opened, place, shards, options, outlets, stored)
         recovered = recover(opened, queries.plan_of)
         tuples.keep_only(named_files(opened, recovered))
         tuples.look_for_lost(recovered.state.kept)
@@ -113,6 +116,7 @@ def start_stream(
             answers,
             snapshot_rounds=options.snapshot_rounds,
             memory=memory,
+            history=TupleHistory(SparkHistory(stored), tuples),
             adapting=_adapting(opened, queries, memory, learned, options, undo),
             sink_patience=options.sink_seconds,
             listeners=Listeners(
@@ -208,14 +212,13 @@ def _make_placement(
     shards: int | None,
     options: StreamOptions,
     outlets: Outlets | None,
-    tuples: TupleFolder,
+    stored: StoredTuples,
 ) -> Placement:
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
     skip_untimed = options.untimed == "skip"
     if shards is None:
-        stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
         jobs = SparkDriverJobs(spark, registry.streams, skip_untimed, stored)
-        return DriverPlacement(jobs, checkpoint, watermarks, tuples)
+        return DriverPlacement(jobs, checkpoint, watermarks, stored.folder)
     shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
     return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets)
 

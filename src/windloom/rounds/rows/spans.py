@@ -69,19 +69,19 @@ def asked_rows(
     plan: Plan,
     interval: Callable[[PlannedRows], tuple[int, int]],
     closed: Mapping[tuple[str, ...], int],
-    answered: Mapping[str, int],
+    reported: Mapping[str, int],
 ) -> Iterator[AskedRows]:
     """The row queries of which a round reports windows.
 
     `interval` gives the ends `(after, until]` of a query, `closed` says by inputs of queries up to where windows were
-    closed before the round, and `answered` is the last round in which a query reported windows.
+    closed before the round, and `reported` is the last round in which a query reported windows.
     """
     for planned in plan.rows:
         after, until = interval(planned)
         # Where windows are left out, because they are not complete, the one before was not reported.
         is_next = after <= closed[planned.query.inputs]
         span = row_span(
-            planned.query.window, after, until, answered.get(planned.name, NO_ROUND) if is_next else NO_ROUND
+            planned.query.window, after, until, reported.get(planned.name, NO_ROUND) if is_next else NO_ROUND
         )
         if span is not None:
             yield AskedRows(planned, span)
