@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlglot import Token
 
 from windloom.errors import QueryError
+from windloom.language.emit import cut_emit, with_emission
 from windloom.language.group_by import read_group_by, read_groups
 from windloom.language.joins.read import read_join
 from windloom.language.outputs import read_answer
@@ -54,12 +55,14 @@ def read_query(
         return take_apart(tokens, source, streams, own or {})
 
     try:
-        written = read_written(tokens, source)
+        body, clause = cut_emit(tokens, source)
+        written = read_written(body, source)
         if isinstance(written, Select) and written.is_plain:
             statement = taken_apart(written.tokens)
             if not asks_rows(statement):
-                return (_read_join if statement.is_join else _read)(name, statement, text)
-        return read_rows(name, written, taken_apart, source, text)
+                read = _read_join if statement.is_join else _read
+                return with_emission(read(name, statement, text), clause, source)
+        return with_emission(read_rows(name, written, taken_apart, source, text), clause, source)
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from windloom.model.aggregate import Aggregate, Component
+from windloom.model.emission import Emission
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join
 from windloom.model.predicate import Predicate
@@ -60,6 +61,7 @@ class Query:
     predicate: Predicate | None = None  # what is known of `where`
     keeps: tuple[Component, ...] = ()  # of a side: what the fold needs
     closes_with: tuple[str, ...] = ()  # of a side: all streams of its join
+    emission: Emission = field(default_factory=Emission)
 
     @property
     def window(self) -> Window:

@@ -62,7 +62,7 @@ class AnswerTables:
 
     def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
         """By number of the shape, the table of rows that may be finished without Spark; None for others."""
-        return tuple(self.name(shape) if self._finishing.may_be_here(shape) else None for shape in plan.shapes)
+        return tuple(self.name(shape) if self._finishing.may_be_apart(shape) else None for shape in plan.shapes)
 
     def empty(self, shape: Shape) -> pa.Table:
         return self._finishing.empty(shape, with_query=True)

@@ -1,0 +1,86 @@
+"""The clause EMIT at the end of a query: `EMIT FINAL`, `CHANGES`, `EMPTY` or `EARLY EVERY 10 seconds`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import Token, TokenType
+
+from windloom.language.bracket import Duration
+from windloom.language.tokens import CLOSE, OPEN, Source, Span, is_name, is_word
+from windloom.model.emission import ADDED_COLUMNS, Emission, Emits
+from windloom.model.query import Query
+
+_FORMS = "write EMIT FINAL, EMIT CHANGES, EMIT EMPTY or EMIT EARLY EVERY 10 seconds"
+#: Tokens before a word EMIT that is a name.
+_NAMING = ("AS", "FROM", "BY", "SELECT", "AND", "OR", "NOT", "JOIN", "HAVING", "WHERE", "ON", "DISTINCT")
+
+
+@dataclass(frozen=True, slots=True)
+class EmitClause:
+    """What EMIT says, and where."""
+
+    emission: Emission
+    at: Span
+
+
+def cut_emit(tokens: Sequence[Token], source: Source) -> tuple[Sequence[Token], EmitClause | None]:
+    """The query without its last clause, and that clause, if it has one."""
+    stop = len(tokens)
+    while stop and tokens[stop - 1].token_type is TokenType.SEMICOLON:
+        stop -= 1
+    depth = 0
+    for place in range(stop - 1, 0, -1):
+        depth += (tokens[place].token_type in CLOSE) - (tokens[place].token_type in OPEN)
+        if depth == 0 and is_word(tokens[place], "EMIT") and _is_clause(tokens[place - 1], tokens[place + 1 : stop]):
+            return tokens[:place], _read(tokens[place:stop], source)
+    return tokens, None
+
+
+def _is_clause(before: Token, after: Sequence[Token]) -> bool:
+    if not after or is_word(before, *_NAMING) or before.token_type in (TokenType.COMMA, TokenType.DOT):
+        return False
+    return is_word(after[0], *(kind.upper() for kind in Emits)) or (len(after) == 1 and is_name(after[0]))
+
+
+def _read(tokens: Sequence[Token], source: Source) -> EmitClause:
+    word, rest = tokens[1], tokens[2:]
+    kind = next((one for one in Emits if is_word(word, one.upper())), None)
+    if kind is None:
+        raise source.error(f"EMIT {word.text.upper()} is not known", word, _FORMS)
+    at = Span.of(tokens)
+    if kind is not Emits.EARLY:
+        if rest:
+            raise source.error(f"unexpected '{source.raw(rest[0])}' after EMIT {kind.upper()}", rest[0], _FORMS)
+        return EmitClause(Emission(kind), at)
+    if len(rest) < 2 or not is_word(rest[0], "EVERY"):
+        raise source.error("EMIT EARLY needs to know how often", word, "write EMIT EARLY EVERY 10 seconds")
+    span = Span.of(rest[1:])
+    ticks = Duration(source.text[span.start : span.end], span).ticks(source)
+    if ticks <= 0:
+        raise source.error("provisional rows need a positive time between them", span, "EMIT EARLY EVERY 10 seconds")
+    return EmitClause(Emission(kind, ticks), at)
+
+
+def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Query:
+    """The query with its clause, which not every query can have."""
+    if clause is None or clause.emission.kind is Emits.FINAL:
+        return query
+    kind = clause.emission.kind
+    named = f"EMIT {kind.upper()}"
+    if query.rows is not None and not query.aggregates:
+        hint = "write SELECT ISTREAM … for rows that enter, SELECT DSTREAM … for rows that leave"
+        raise source.error(f"{named} is about aggregates, and this query reports rows", clause.at, hint)
+    if (obstacle := query.window.emission_obstacle(kind)) is not None:
+        hint = "use windows of time, [RANGE 1 hour SLIDE 1 minute], or leave EMIT out"
+        raise source.error(f"{named} is not for {query.window.plural}", clause.at, hint, fact=obstacle)
+    if kind is Emits.EARLY and query.rows is not None:
+        hint = "leave EMIT out, or join by equal columns, without WITHIN"
+        fact = "rows that are joined tuple by tuple are made when a window closes"
+        raise source.error(f"{named} is not for this join", clause.at, hint, fact=fact)
+    added = ADDED_COLUMNS.get(kind)
+    names = [*(one.name for one in query.group_by), *(one.name for one in query.outputs)]
+    if added is not None and added[0] in (name.lower() for name in names):
+        raise source.error(f"{named} adds a column '{added[0]}'", clause.at, "give yours another name with AS")
+    return replace(query, emission=clause.emission)
