@@ -14,7 +14,7 @@ from windloom.engine.notebook import AnswerViews, facts_table
 from windloom.engine.running.emission import reported
 from windloom.engine.sinks.finishing import PORTION_ROWS, PORTION_SHAPES, Finishing, plain
 from windloom.errors import WindloomError, near_names
-from windloom.model.emission import ADDED_COLUMNS
+from windloom.model.emission import ADDED_COLUMNS, Emits
 from windloom.model.query import Query
 from windloom.plan.expressions import why_spark
 from windloom.plan.observed import RoundObserved
@@ -215,6 +215,8 @@ class ExecutorResults(Results):
 
     def __getitem__(self, name: str) -> DataFrame:
         shape = self._shape(name)
+        if self.plan.shapes[shape].emits is not Emits.FINAL:
+            return self._wide.reported(self.plan, self.plan.query(name))
         number = self._wide.queries.index(name)
         rows = self._wide.shape_frame(self.plan, shape).where(f"query = {number}").drop("query")
         return finish(rows, self.plan.shapes[shape])

@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from windloom.engine.sinks.finishing import plain
 from windloom.engine.sinks.tables import AnswerTables
+from windloom.errors import WindloomError
 from windloom.model.emission import Emits
+from windloom.model.query import Query
 from windloom.plan.physical import Plan, Planned, Shape
 from windloom.rounds import Block, State
 from windloom.rounds.emission import Emitted, Pace, changes, paces_of
@@ -108,3 +110,13 @@ def reported(rows: pa.Table, planned: Planned, state: State) -> pa.Table:
     named = rows.add_column(0, "query", pa.repeat(pa.scalar(planned.name), rows.num_rows))
     found, _ = changes(None, plain(named), len(planned.query.group_by), paces_of([planned], state))
     return found.drop_columns("query")
+
+
+def refuse_emission(query: Query) -> None:
+    """A question is answered once: nothing is reported before it, and nothing after it."""
+    if query.emission.kind is not Emits.FINAL:
+        raise WindloomError(
+            f"a question cannot have {query.emission}",
+            "it is answered once, with every window that is closed",
+            "leave EMIT out, or add the query to the stream",
+        )

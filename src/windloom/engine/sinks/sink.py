@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
 from windloom.durable.shards.pieces import Piece, PieceFolder
 from windloom.errors import WindloomError
+from windloom.model.emission import Emits
+from windloom.model.query import Query
 from windloom.rounds import Block
 from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import SparkSession
@@ -17,10 +19,18 @@ from windloom.spark.api import SparkSession
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """A table of answers: its columns with their Spark types; its queries, each with its grouping columns."""
+    """A table of answers: its columns with their Spark types; its queries, each with its grouping columns.
+
+    `asked` are the same queries as they were asked, for a sink that must know how their rows come and go.
+    """
 
     columns: Mapping[str, str]
     queries: Mapping[str, tuple[str, ...]]
+    asked: Mapping[str, Query] = field(default_factory=dict)
+
+    def with_changes(self) -> list[str]:
+        """The queries whose rows say what has changed: a row may be a deletion."""
+        return [name for name, query in self.asked.items() if query.emission.kind is Emits.CHANGES]
 
 
 class RoundAnswers(Protocol):

@@ -12,6 +12,7 @@ import pyarrow as pa
 from windloom.durable.shards.pieces import with_query
 from windloom.engine.sinks.finishing import Finishing
 from windloom.engine.sinks.sink import TableInfo
+from windloom.model.query import Query
 from windloom.plan.physical import Plan, Shape
 from windloom.rounds import Block
 from windloom.spark.api import DataFrame, SparkSession
@@ -49,15 +50,15 @@ class AnswerTables:
 
     def infos(self, plan: Plan) -> dict[str, TableInfo]:
         """Every table that a plan may fill, by name."""
-        queries: dict[Shape, dict[str, tuple[str, ...]]] = {}
+        queries: dict[Shape, dict[str, Query]] = {}
         for planned in plan.queries:
-            groups = tuple(one.name for one in planned.query.group_by)
-            queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = groups
+            queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = planned.query
         found: dict[str, TableInfo] = {}
         for shape, own in queries.items():
             name = self.name(shape)
-            known = found[name].queries if name in found else {}
-            found[name] = TableInfo(self.columns(shape), {**known, **own})
+            asked = {**found[name].asked, **own} if name in found else own
+            groups = {one: tuple(group.name for group in query.group_by) for one, query in asked.items()}
+            found[name] = TableInfo(self.columns(shape), groups, asked)
         return found
 
     def without_spark(self, plan: Plan) -> tuple[str | None, ...]:

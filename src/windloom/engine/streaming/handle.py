@@ -16,6 +16,7 @@ from windloom.engine.costs import cost_view
 from windloom.engine.notebook import AnswerViews, facts_table, rows_table
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
 from windloom.engine.running.delivery import RoundStoppedError, SinkWait
+from windloom.engine.running.emission import refuse_emission
 from windloom.engine.running.loop import RoundLoop
 from windloom.engine.running.placement import refuse_unsharded
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
@@ -244,6 +245,7 @@ class Handle(AnswerViews):
         """
         loop = self._loop
         query = self._queries.bind("ask", text)
+        refuse_emission(query)
         alone = self._queries.plan_alone(query, self._newest.options)
         with loop.kept() as (plan, parts):
             if plan is None:

@@ -1,0 +1,73 @@
+"""The clause EMIT at the end of a query."""
+
+from __future__ import annotations
+
+import pytest
+
+from windloom.errors import QueryError
+from windloom.language import parse_query
+from windloom.model import DataType, Emission, Emits, Query, Stream
+
+KINDS = {"ts": "timestamp", "k": "string", "x": "int", "emit": "int"}
+STREAMS = {"s": Stream("s", {name: DataType.parse(kind) for name, kind in KINDS.items()}, time="ts")}
+TEXT = "SELECT k, count(*) AS n FROM s [RANGE 1 hour SLIDE 1 minute] GROUP BY k"
+
+
+def read(text: str) -> Query:
+    return parse_query("q", text, STREAMS)
+
+
+@pytest.mark.parametrize(
+    ("clause", "emission"),
+    [
+        ("", Emission()),
+        ("EMIT FINAL", Emission()),
+        ("emit changes;", Emission(Emits.CHANGES)),
+        ("HAVING count(*) > 1 EMIT EMPTY", Emission(Emits.EMPTY)),
+        ("EMIT EARLY EVERY 10 seconds", Emission(Emits.EARLY, 10_000_000)),
+    ],
+)
+def test_a_query_says_at_its_end_when_it_reports_rows(clause: str, emission: Emission) -> None:
+    query = read(f"{TEXT} {clause}")
+    assert query.emission == emission
+    assert query.group_by == read(TEXT).group_by
+
+
+def test_emit_stays_a_name_where_no_clause_can_stand() -> None:
+    query = read("SELECT emit, max(emit) AS empty FROM s [TUMBLE 1 hour] AS emit WHERE emit > 1 GROUP BY emit")
+    assert query.emission == Emission()
+    assert [one.name for one in query.group_by] == ["emit"]
+
+
+def test_the_clause_shows_as_it_is_written() -> None:
+    assert str(read(f"{TEXT} EMIT EARLY EVERY 90 seconds").emission) == "EMIT EARLY EVERY 90 seconds"
+    assert str(read(f"{TEXT} EMIT CHANGES").emission) == "EMIT CHANGES"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        (f"{TEXT} EMIT OFTEN", "EMIT OFTEN is not known", "EMIT CHANGES"),
+        (f"{TEXT} EMIT EARLY", "EMIT EARLY needs to know how often", "EVERY 10 seconds"),
+        (f"{TEXT} EMIT EARLY EVERY 0 seconds", "provisional rows need a positive time", "10 seconds"),
+        (f"{TEXT} EMIT CHANGES EMPTY", "unexpected 'EMPTY' after EMIT CHANGES", "EMIT EMPTY"),
+        (
+            "SELECT k FROM s [TUMBLE 1 hour] EMIT CHANGES",
+            "is about aggregates, and this query reports",
+            "SELECT ISTREAM",
+        ),
+        ("SELECT count(*) FROM s [SESSION GAP 1 minute] EMIT CHANGES", "not for session windows", "windows of time"),
+        ("SELECT count(*) FROM s [ROWS 10 SLIDE 5] EMIT EMPTY", "not for windows of rows", "windows of time"),
+        (
+            "SELECT count(*) FROM s [LANDMARK SLIDE 1 hour] EMIT EMPTY",
+            "not for windows from a landmark",
+            "leave EMIT out",
+        ),
+        ("SELECT count(*) AS change FROM s [TUMBLE 1 hour] EMIT CHANGES", "adds a column 'change'", "another name"),
+    ],
+)
+def test_what_cannot_be_emitted_is_refused_with_what_to_do(text: str, message: str, hint: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        read(text)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
