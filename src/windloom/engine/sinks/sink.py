@@ -21,11 +21,15 @@ from windloom.spark.api import SparkSession
 class TableInfo:
     """A table of answers: its columns with their Spark types; its queries, each with its grouping columns.
 
-    `asked` are the same queries as they were asked, for a sink that must know how their rows come and go.
+    `rows` are those of them that report rows, of which equal ones may be there several times. All rows of a window come
+    in one round, but for `pairs`: these are interval joins, whose rows have no window. `asked` are all
+    queries as they were asked, for a sink that must know how their rows come and go.
     """
 
     columns: Mapping[str, str]
     queries: Mapping[str, tuple[str, ...]]
+    rows: frozenset[str] = frozenset()
+    pairs: frozenset[str] = frozenset()
     asked: Mapping[str, Query] = field(default_factory=dict)
 
     def with_changes(self) -> list[str]:

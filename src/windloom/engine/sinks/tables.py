@@ -53,12 +53,14 @@ class AnswerTables:
         queries: dict[Shape, dict[str, Query]] = {}
         for planned in plan.queries:
             queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = planned.query
+        of_rows = {planned.name: planned.rows for planned in plan.rows if not planned.is_aggregated}
         found: dict[str, TableInfo] = {}
         for shape, own in queries.items():
             name = self.name(shape)
             asked = {**found[name].asked, **own} if name in found else own
             groups = {one: tuple(group.name for group in query.group_by) for one, query in asked.items()}
-            found[name] = TableInfo(self.columns(shape), groups, asked)
+            pairs = frozenset(query for query, rows in of_rows.items() if rows.within and query in asked)
+            found[name] = TableInfo(self.columns(shape), groups, frozenset(of_rows.keys() & groups), pairs, asked)
         return found
 
     def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
