@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -122,3 +124,38 @@ def test_what_was_reported_is_forgotten_with_the_last_query_that_needs_it(tmp_pa
         life.round({"s": rows})
         assert not life.checkpoint.read_emitted().standing
         assert len(list((tmp_path / "checkpoint" / "emitted").iterdir())) == 1
+
+
+ROWS = (
+    "SELECT k, i FROM s [RANGE 8 us SLIDE 4 us] WHERE i > 1",
+    "SELECT k FROM s [RANGE 8 us SLIDE 4 us] UNION ALL SELECT k FROM s [RANGE 4 us SLIDE 4 us]",
+    "SELECT l.k, r.i FROM s [RANGE 8 us SLIDE 4 us] AS l JOIN s [RANGE 4 us SLIDE 4 us] AS r ON l.i = r.i",
+    "SELECT k FROM s [TUMBLE 5 us] EXCEPT ALL SELECT k FROM s [TUMBLE 5 us] WHERE i > 2",
+    "SELECT DISTINCT k FROM s [RANGE 9 us SLIDE 3 us]",
+    "SELECT k, i FROM s [RANGE 9 us SLIDE 3 us] WHERE NOT EXISTS"
+    " (SELECT 1 FROM s [RANGE 3 us SLIDE 3 us] AS r WHERE r.i > s.i)",
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=SEEDS, text=st.sampled_from(ROWS), crash=st.integers(0, 200))
+def test_rows_that_come_and_go_leave_the_rows_of_every_window(seed: int, text: str, crash: int) -> None:
+    rng = random.Random(seed)
+    rounds = draw_rounds(rng, rng.randrange(1, 7))
+    queries = {"q": asked(text, "EMIT CHANGES", "q"), "all": asked(text, "", "all")}
+    with tempfile.TemporaryDirectory() as name:
+        with suppress(CrashError), crash_after(crash):
+            run(Path(name), rounds, [queries] * len(rounds), "driver")
+        run(Path(name), rounds, [queries] * len(rounds), "driver")
+        every, found = rows_of(Path(name), "all"), rows_of(Path(name), "q")
+    columns = [one.name for one in queries["q"].rows.columns]
+    for end in {row["window_end"] for row in every}:
+        standing = bag([{one: row[one] for one in columns} for row in every if row["window_end"] == end])
+        held: Counter[str] = Counter()
+        for row in found:
+            values = bag([{one: row[one] for one in columns}])
+            if "valid_until" in row:
+                held += values if row["window_end"] <= end < row["valid_until"] else Counter()
+            elif row["window_end"] <= end:
+                held.update(values) if row["change"] == "insert" else held.subtract(values)
+        assert +held == standing, (end, text)

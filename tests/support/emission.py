@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from support.catalogs import STREAM
+from support.catalogs import COLUMNS, STREAM, TYPES
 from support.micro_batches import MicroBatches, answers_in, pieces_of
 from windloom.language import parse_query
-from windloom.model import Query
+from windloom.model import DataType, ExpressionKey, Query
 from windloom.testing.emission import Row
 
 STREAMS = {"s": replace(STREAM, delay_ticks=4)}
@@ -70,12 +70,20 @@ def run(
     **given: Any,
 ) -> None:
     """From where the checkpoint is to the end of the stream; `queries` run in the round of their place."""
-    with pieces_of(2), MicroBatches(folder, STREAMS, placement=placement, **given) as life:
+    types = {**TYPES, **{key: kind for own in queries for query in own.values() for key, kind in _types(query)}}
+    with pieces_of(2), MicroBatches(folder, STREAMS, placement=placement, types=types, **given) as life:
         while life.loop.next_round < len(rounds):
             life.change(queries[life.loop.next_round])
             life.round({"s": rounds[life.loop.next_round]})
         if life.loop.next_round == len(rounds):
             life.finish()
+
+
+def _types(query: Query) -> Iterator[tuple[ExpressionKey, DataType]]:
+    """Of columns that a join qualifies."""
+    for relation, expression in query.evaluated:
+        column = expression.sql.rpartition(".")[2]
+        yield ExpressionKey(relation, expression.sql), COLUMNS.get(column, DataType.parse("boolean"))
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:

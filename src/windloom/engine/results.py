@@ -159,7 +159,7 @@ class DriverResults(Results):
         return finish(arrow_frame(self._spark, plain(self._table(name)), ddl_of(shape)), shape)
 
     def arrow(self, name: str) -> pa.Table:
-        return reported(self._finished(name), self.plan.query(name), self._state)
+        return reported(self._finished(name), self.plan.query(name), self.plan.shapes[self._shape(name)], self._state)
 
     def _finished(self, name: str) -> pa.Table:
         answer = self._here(name)

@@ -11,6 +11,7 @@ from windloom.explain.labels import answer_text, component_name, grouping, techn
 from windloom.explain.lines import fact, listing, one_line, wrapped
 from windloom.explain.one_join import one_join_lines
 from windloom.explain.partners import Sharing, apart, sharing
+from windloom.explain.patterns import pattern_facts
 from windloom.explain.scans import fed_text
 from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
 from windloom.explain.statistics import origin_text
@@ -31,6 +32,10 @@ def one_query_text(plan: Plan, name: str, costs: CostView) -> str:
     if join is not None:
         head = [*wrapped(f"Query {one_line(name)}", "", "  "), "", *_text_lines(join.query.text), ""]
         return "\n".join([*head, *one_join_lines(plan, join, costs)]) + "\n"
+    rows = next((each for each in plan.rows if each.name == name), None)
+    if rows is not None:
+        head = [*wrapped(f"Query {one_line(name)}", "", "  "), "", *_text_lines(rows.query.text), "", "Rows"]
+        return "\n".join([*head, *_row_facts(rows.query)]) + "\n"
     try:
         partial_set, tree, planned = plan.find(name)
     except KeyError:
@@ -49,6 +54,14 @@ def _text_lines(text: str) -> Iterator[str]:
     for line in text.expandtabs(4).strip().splitlines():
         indent = "  " + " " * (len(line) - len(line.lstrip()))
         yield from wrapped(one_line(line), indent, indent + "  ")
+
+
+def _row_facts(query: Query) -> Iterator[str]:
+    """Of a query that reads rows: how they are made is the optimizer's to say, stream by stream."""
+    assert query.rows is not None
+    yield from fact("of", one_line(str(query.rows)))
+    for label, text in pattern_facts(query):
+        yield from fact(label, text)
 
 
 def _path(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member) -> Iterator[str]:
@@ -89,6 +102,8 @@ def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[str]:
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
     watermark = f"the watermark of {one_line(stream)} ({latest})"
     yield from fact("reported", f"once {watermark} passes {window.passed_text}")
+    for label, text in pattern_facts(planned.query):
+        yield from fact(label, text)
 
 
 def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, shared: Sharing) -> Iterator[str]:

@@ -23,6 +23,7 @@ from windloom.explain.labels import (
 from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
 from windloom.explain.one_query import one_query_text
 from windloom.explain.partners import Sharing, asked, shares_text, sharing
+from windloom.explain.patterns import pattern_lines
 from windloom.explain.scans import fed_text, scan_lines
 from windloom.explain.slices import Measure, about, cut_text, measure_of, repeats
 from windloom.explain.statistics import origin_text, statistics_texts
@@ -48,7 +49,7 @@ def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, quer
     shared = sharing(plan)
     for partial_set in plan.sets:
         lines += ["", *_set_lines(plan, partial_set, costs, shared, all_queries)]
-    lines += join_lines(plan, costs, all_queries)
+    lines += [*join_lines(plan, costs, all_queries), *pattern_lines(plan)]
     return "\n".join(lines) + "\n"
 
 

@@ -33,6 +33,7 @@
                       matrix_with[] of joins, order[] of links, cost {fold} | null, executors, answer, having, shape}
       sides[]          {alias, stream, window, where, group_by[], components[], set, tree, query, early, shared_with};
                         among the queries of that tree, the side has this name and no shape
+    results          {query: {emits, pattern: "monotonic" | "weakest" | "weak" | "strict", reason, sinks}}
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null,
                       evaluated_by: windloom | spark | null, why_spark | null}
 
@@ -53,6 +54,7 @@ from windloom.explain.graph_lines import graph_json
 from windloom.explain.joins import joins_json
 from windloom.explain.labels import output_text, property_names, spelled_out, tree_name, windows_over
 from windloom.explain.partners import Sharing, asked, sharing
+from windloom.explain.patterns import pattern_json
 from windloom.explain.scans import scans_json
 from windloom.explain.slices import mean_slice_ticks, measure_of, slice_id_text
 from windloom.explain.statistics import origin_json, statistics_json
@@ -94,6 +96,7 @@ def explain_json(plan: Plan, costs: CostView) -> Json:
         "scans": scans_json(plan),
         "sets": [_set(plan, partial_set, costs, shared) for partial_set in plan.sets],
         "joins": joins_json(plan, costs),
+        "results": {planned.name: pattern_json(planned.query) for planned in plan.queries},
         "shapes": [_shape(shape) for shape in plan.shapes],
     }
 

@@ -9,8 +9,9 @@ from sqlglot import Token, TokenType
 
 from windloom.language.bracket import Duration
 from windloom.language.tokens import CLOSE, OPEN, Source, Span, is_name, is_word
-from windloom.model.emission import ADDED_COLUMNS, Emission, Emits
+from windloom.model.emission import ADDED_COLUMNS, VALID_UNTIL, Emission, Emits
 from windloom.model.query import Query
+from windloom.model.rows import Reports, Rows
 
 _FORMS = "write EMIT FINAL, EMIT CHANGES, EMIT EMPTY or EMIT EARLY EVERY 10 seconds"
 #: Tokens before a word EMIT that is a name.
@@ -69,9 +70,8 @@ def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Qu
         return query
     kind = clause.emission.kind
     named = f"EMIT {kind.upper()}"
-    if query.rows is not None and not query.aggregates:
-        hint = "write SELECT ISTREAM … for rows that enter, SELECT DSTREAM … for rows that leave"
-        raise source.error(f"{named} is about aggregates, and this query reports rows", clause.at, hint)
+    if query.rows is not None and query.rows.columns:
+        return _with_row_changes(query, query.rows, clause, source)
     if (obstacle := query.window.emission_obstacle(kind)) is not None:
         hint = "use windows of time, [RANGE 1 hour SLIDE 1 minute], or leave EMIT out"
         raise source.error(f"{named} is not for {query.window.plural}", clause.at, hint, fact=obstacle)
@@ -79,8 +79,32 @@ def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Qu
         hint = "leave EMIT out, or join by equal columns, without WITHIN"
         fact = "rows that are joined tuple by tuple are made when a window closes"
         raise source.error(f"{named} is not for this join", clause.at, hint, fact=fact)
-    added = ADDED_COLUMNS.get(kind)
-    names = [*(one.name for one in query.group_by), *(one.name for one in query.outputs)]
-    if added is not None and added[0] in (name.lower() for name in names):
-        raise source.error(f"{named} adds a column '{added[0]}'", clause.at, "give yours another name with AS")
+    if kind in ADDED_COLUMNS:
+        names = [*(one.name for one in query.group_by), *(one.name for one in query.outputs)]
+        _check_added(ADDED_COLUMNS[kind][0], names, clause, source)
     return replace(query, emission=clause.emission)
+
+
+def _with_row_changes(query: Query, rows: Rows, clause: EmitClause, source: Source) -> Query:
+    """Rows that come and go: where it is known beforehand when they go, they tell so, and are reported once."""
+    if clause.emission.kind is not Emits.CHANGES:
+        hint = "write EMIT CHANGES for rows that come and go, or leave EMIT out"
+        named = f"EMIT {clause.emission.kind.upper()}"
+        raise source.error(f"{named} is about aggregates, and this query reports rows", clause.at, hint)
+    if rows.within:  # pairs never go
+        return replace(query, emission=clause.emission)
+    if rows.reports is not Reports.STANDING:
+        word = "ISTREAM" if rows.reports is Reports.ENTERING else "DSTREAM"
+        hint = f"leave {word} out: EMIT CHANGES reports what enters, and when it leaves"
+        raise source.error(f"EMIT CHANGES cannot stand with {word}", clause.at, hint)
+    added = VALID_UNTIL if rows.has_lifetimes else ADDED_COLUMNS[Emits.CHANGES][0]
+    _check_added(added, [one.name for one in rows.columns], clause, source)
+    if rows.has_lifetimes:
+        rows = replace(rows, reports=Reports.ENTERING, tells_end=True)
+    return replace(query, source=rows, emission=clause.emission)
+
+
+def _check_added(added: str, names: Sequence[str], clause: EmitClause, source: Source) -> None:
+    if added in (name.lower() for name in names):
+        kind = clause.emission.kind.upper()
+        raise source.error(f"EMIT {kind} adds a column '{added}'", clause.at, "give yours another name with AS")

@@ -19,6 +19,8 @@ class Emits(StrEnum):
 
 #: The column that a way of emitting adds to the rows of a query, with its Spark type.
 ADDED_COLUMNS = {Emits.CHANGES: ("change", "string"), Emits.EARLY: ("provisional", "boolean")}
+#: The column of rows that tell, when they enter, when they will leave: the end of the first window without them.
+VALID_UNTIL = "valid_until"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import pytest
 
 from windloom.errors import QueryError
 from windloom.language import parse_query
-from windloom.model import DataType, Emission, Emits, Query, Stream
+from windloom.model import DataType, Emission, Emits, Query, Reports, Stream
 
 KINDS = {"ts": "timestamp", "k": "string", "x": "int", "emit": "int"}
 STREAMS = {"s": Stream("s", {name: DataType.parse(kind) for name, kind in KINDS.items()}, time="ts")}
@@ -52,9 +52,14 @@ def test_the_clause_shows_as_it_is_written() -> None:
         (f"{TEXT} EMIT EARLY EVERY 0 seconds", "provisional rows need a positive time", "10 seconds"),
         (f"{TEXT} EMIT CHANGES EMPTY", "unexpected 'EMPTY' after EMIT CHANGES", "EMIT EMPTY"),
         (
-            "SELECT k FROM s [TUMBLE 1 hour] EMIT CHANGES",
+            "SELECT k FROM s [TUMBLE 1 hour] EMIT EMPTY",
             "is about aggregates, and this query reports",
-            "SELECT ISTREAM",
+            "EMIT CHANGES",
+        ),
+        (
+            "SELECT ISTREAM k FROM s [TUMBLE 1 hour] EMIT CHANGES",
+            "cannot stand with ISTREAM",
+            "leave ISTREAM out",
         ),
         ("SELECT count(*) FROM s [SESSION GAP 1 minute] EMIT CHANGES", "not for session windows", "windows of time"),
         ("SELECT count(*) FROM s [ROWS 10 SLIDE 5] EMIT EMPTY", "not for windows of rows", "windows of time"),
@@ -71,3 +76,16 @@ def test_what_cannot_be_emitted_is_refused_with_what_to_do(text: str, message: s
         read(text)
     assert message in caught.value.message
     assert hint in caught.value.hint
+
+
+def test_rows_that_come_and_go_tell_their_end_where_it_is_known() -> None:
+    rows = read("SELECT k, x FROM s [RANGE 1 hour SLIDE 1 minute] WHERE x > 1 EMIT CHANGES").rows
+    assert rows is not None
+    assert rows.reports is Reports.ENTERING
+    assert rows.tells_end
+    text = "SELECT k FROM s [TUMBLE 1 hour] EXCEPT SELECT k FROM s [TUMBLE 1 hour] WHERE x > 1 EMIT CHANGES"
+    query = read(text)
+    assert query.emission.kind is Emits.CHANGES
+    assert query.rows is not None
+    assert query.rows.reports is Reports.STANDING
+    assert not query.rows.tells_end

@@ -34,7 +34,7 @@ class RoundEmission:
         """Queries that emit in this way, by number of their shape."""
         found: dict[int, list[Planned]] = {}
         for planned in self._plan.queries:
-            if planned.query.emission.kind is kind:
+            if self._plan.shapes[planned.shape].emits is kind:
                 found.setdefault(planned.shape, []).append(planned)
         return found
 
@@ -103,12 +103,12 @@ def _groups_key(shape: Shape) -> str:
     return ", ".join(f"{name} {kind.name}" for name, kind in (("", shape.time), *shape.groups))
 
 
-def reported(rows: pa.Table, planned: Planned, state: State) -> pa.Table:
+def reported(rows: pa.Table, planned: Planned, shape: Shape, state: State) -> pa.Table:
     """What a batch run reports of a query, from the finished rows of all its windows, without the column `query`."""
-    if planned.query.emission.kind is not Emits.CHANGES:
+    if shape.emits is not Emits.CHANGES:
         return rows
     named = rows.add_column(0, "query", pa.repeat(pa.scalar(planned.name), rows.num_rows))
-    found, _ = changes(None, plain(named), len(planned.query.group_by), paces_of([planned], state))
+    found, _ = changes(None, plain(named), len(shape.groups), paces_of([planned], state))
     return found.drop_columns("query")
 
 

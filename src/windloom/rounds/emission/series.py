@@ -65,8 +65,11 @@ class Series:
     def of(cls, rows: pa.Table, groups: int, paces: Mapping[str, Pace]) -> Series:
         queries = as_array(rows[0])
         keys = [queries, *(as_array(rows.column(LEADING + i)) for i in range(groups))]
-        series, _ = number_groups(keys, rows.num_rows)
         starts, ends = (as_array(rows.column(place)).cast(pa.int64()).to_numpy() for place in (1, 2))
+        if rows.num_columns == LEADING + groups:
+            # Rows without values may be in a window several times: the first goes on with the first, and so on.
+            keys.append(pa.array(_occurrences([*keys, pa.array(ends)], rows.num_rows)))
+        series, _ = number_groups(keys, rows.num_rows)
         order = np.lexsort((ends, series))
         encoded = queries.dictionary_encode()
         own = [paces[name] for name in encoded.dictionary.to_pylist()]
@@ -86,6 +89,18 @@ class Series:
             np.array([one.grows for one in own], np.bool_)[codes],
             follows,
         )
+
+
+def _occurrences(keys: list[pa.Array], rows: int) -> NDArray[np.int64]:
+    """How many rows before each one have the same keys."""
+    numbers, _ = number_groups(keys, rows)
+    order = np.argsort(numbers, kind="stable")
+    sorted_numbers = numbers[order]
+    firsts = np.flatnonzero(np.append(True, sorted_numbers[1:] != sorted_numbers[:-1])[:rows])
+    counts = np.diff(np.append(firsts, rows))
+    found = np.empty(rows, np.int64)
+    found[order] = np.arange(rows) - np.repeat(firsts, counts)
+    return found
 
 
 def with_earlier(earlier: pa.Table | None, rows: pa.Table) -> pa.Table:
