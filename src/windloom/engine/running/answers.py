@@ -74,6 +74,13 @@ class MadeAnswers:
             self._kept = list(self._rows())
         return chain(self._kept, read)
 
+    def until(self, query: str) -> int:
+        return self._emission.until(self._plan.query(query))
+
+    def schema(self, query: str) -> pa.Schema:
+        shape = self._plan.shapes[self._plan.query(query).shape]
+        return self._tables.empty(shape).drop_columns("query").schema
+
     def emitted(self) -> Emitted:
         """What queries have reported when the round is done, also if no sink has asked for rows."""
         if not self._emission.is_complete:

@@ -56,6 +56,10 @@ class RoundEmission:
         asked = (planned for held in (self._changing, self._filled) for own in held.values() for planned in own)
         return paces_of(asked, self._state)
 
+    def until(self, planned: Planned) -> int:
+        """The tick up to which all windows of a query have been reported."""
+        return paces_of([planned], self._state)[planned.name].until
+
     def blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """The blocks of the step, and then rows of windows without tuples, for queries that report them."""
         seen: dict[int, list[pa.Table]] = {}

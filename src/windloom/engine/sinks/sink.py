@@ -62,6 +62,14 @@ class RoundAnswers(Protocol):
         """The same as the step made them, without HAVING and expressions over aggregates; instead of `rows`."""
         ...
 
+    def until(self, query: str) -> int:
+        """The tick up to which all windows of a query have been reported; none begins after the last tuple."""
+        ...
+
+    def schema(self, query: str) -> pa.Schema:
+        """The columns of a query's rows, without `query`."""
+        ...
+
     @property
     def wide(self) -> WideAnswers | None:
         """All answers of a batch run whose step ran on executors: then there are neither rows nor blocks."""
