@@ -49,6 +49,7 @@ def workloads() -> dict[str, Callable[[int], Outcome]]:
     # Imported here: the parent only starts processes, and --help needs no Spark.
     from bench.adapt import ADAPT_WORKLOADS
     from bench.cold import COLD_WORKLOADS
+    from bench.present import PRESENT_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
     from bench.service import SERVICE_WORKLOADS
     from bench.streams import STREAM_WORKLOADS
@@ -59,6 +60,7 @@ def workloads() -> dict[str, Callable[[int], Outcome]]:
         **BATCH_WORKLOADS,
         **ADAPT_WORKLOADS,
         **SCAN_WORKLOADS,
+        **PRESENT_WORKLOADS,
         **STREAM_WORKLOADS,
         **UNLIKE_WORKLOADS,
         **COLD_WORKLOADS,

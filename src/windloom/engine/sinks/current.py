@@ -33,7 +33,7 @@ _PROVISIONAL = ADDED_COLUMNS[Emits.EARLY][0]
 class CurrentSink(Sink):
     target: ClassVar[str | None] = "path"
 
-    def __init__(self, root: Path, checkpoint: str, *, expiries: int = 8, files: int = 4, buckets: int = 16) -> None:
+    def __init__(self, root: Path, checkpoint: str, *, expiries: int = 16, files: int = 8, buckets: int = 16) -> None:
         """Ends are divided into `expiries` buckets of at most `files` files each, groups that change into `buckets`."""
         self._root, self._expiries, self._files, self._buckets = root, expiries, files, buckets
         self._tables: dict[str, Versions] = {}
@@ -61,8 +61,8 @@ class CurrentSink(Sink):
         place: SinkPlace,
         *,
         path: str | Path,
-        expiries: int | str = 8,
-        files: int | str = 4,
+        expiries: int | str = 16,
+        files: int | str = 8,
         buckets: int | str = 16,
     ) -> Self:
         where = absolute_place(path)
@@ -148,7 +148,7 @@ class CurrentSink(Sink):
         elif query.rows is not None and query.rows.within:
             ends = EndsOf(None)
         grid = Expiring(longest, window.slide_ticks, self._expiries, self._files)
-        return grid.update(table, round, rows, ends(rows), ends, last_end(query, until))
+        return grid.update(table, round, rows, ends, last_end(query, until))
 
 
 def last_end(query: Query, until: int) -> int:

@@ -1,10 +1,8 @@
 """What a round does to the table of a query's present result: files that stay, and files that are new.
 
-Rows whose end is known are kept by that end: a bucket holds rows that end within the same stretch of time, and a file
-of it rows of one or several rounds. So a round writes only what is new, deletes whole files, and reads again only the
-bucket that ends now. Files of a bucket are put together when there are too many; files of different buckets never are,
-so that what is compacted still dies whole. Rows whose end only tuples to come decide are kept by the hash of their
-group, and a round writes the buckets anew in which something changes.
+Rows whose end is known are kept by that end and by the round in which they came, so that a round writes what is new,
+deletes whole files, and writes one bucket of ends anew. Rows whose end only tuples to come decide are kept by the hash
+of their group, and a round writes the buckets anew in which something changes.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ from windloom.rounds.groups import number_groups
 
 #: The end of rows that do not tell it.
 NO_END = 2**61
-#: Buckets have numbers below this one, and those of ends far apart may share one.
-_BUCKETS = 1 << 30
+#: The number of no bucket: of rows that are not divided among buckets yet.
+_YOUNG = 2**62
 _ORIGIN = 2**61  # ticks before the epoch are negative, and numbers in names of files are not
 
 
@@ -57,7 +55,11 @@ class Update:
 class Expiring:
     """Rows that tell their end, in so many buckets, with at most so many files each.
 
-    `longest` is the longest time for which a row stands, `slide` the time between two ends.
+    A bucket holds rows that end within one stretch of time. Rows of new rounds are *young*: they are in one file per
+    round, whatever their ends, until the first of these is near. Then all that is young is divided among the buckets
+    at once. So the grid is of ends by the rounds in which rows came, and a round touches one of its rows and columns:
+    the bucket that ends next, and what is young. `longest` is the longest time for which a row stands, `slide` the time
+    between two ends.
     """
 
     longest: int
@@ -71,42 +73,66 @@ class Expiring:
         ends = -(-self.longest // self.slide)
         return -(-ends // self.buckets) * self.slide
 
-    def update(
-        self, table: Versions, round: int, rows: pa.Table, ends: NDArray[np.int64], ends_of: EndsOf, now: int
-    ) -> Update:
+    def update(self, table: Versions, round: int, rows: pa.Table, ends_of: EndsOf, now: int) -> Update:
         """`now` is the end of the last window: rows that end at it or before it are not there any more."""
-        found = Update(round)
+        found, near = Update(round), self._buckets(np.array([now + self.slide]))[0]
+        divided, young = [], [rows]
         for file in table.files():
-            if file.first - _ORIGIN > now:
+            if file.last - _ORIGIN <= now:
+                continue
+            if file.bucket == near:
+                divided.append(table.read(file))
+            elif file.bucket != _YOUNG or self._buckets(np.array([file.first - _ORIGIN]))[0] > near:
                 found.kept.append(file)
-            elif file.last - _ORIGIN > now:
-                held = table.read(file)
-                self._put(found, file.bucket, held, ends_of(held), now)
-        buckets = ends // self.width % _BUCKETS
-        for bucket in np.unique(buckets[ends > now]).tolist():
-            self._put(found, bucket, rows.filter(pa.array(buckets == bucket)), ends[buckets == bucket], now)
+            else:
+                young.append(table.read(file))
+        if len(young) > 1:  # some that came earlier ends soon: all of it is divided
+            waiting = [file for file in found.kept if file.bucket == _YOUNG]
+            young += [table.read(file) for file in waiting]
+            found.kept = [file for file in found.kept if file.bucket != _YOUNG]
+            divided += young
+            young = []
+        self._divide(found, [*divided, *young], ends_of, now, int(near), keeps_young=bool(young))
         self._compact(table, found)
         return found
 
-    def _put(self, found: Update, bucket: int, rows: pa.Table, ends: NDArray[np.int64], now: int) -> None:
-        stands = ends > now
-        if stands.any():
-            found.add(bucket, rows.filter(pa.array(stands)), int(ends[stands].min()), int(ends[stands].max()))
+    def _divide(
+        self, found: Update, tables: list[pa.Table], ends_of: EndsOf, now: int, near: int, *, keeps_young: bool
+    ) -> None:
+        """Rows by bucket; those that are young stay together, but for the ones that end in the next bucket."""
+        rows = pa.concat_tables(tables).combine_chunks() if tables else None
+        if rows is None or not rows.num_rows:
+            return
+        ends = ends_of(rows)
+        buckets = self._buckets(ends)
+        if keeps_young:
+            buckets = np.where(buckets > near, _YOUNG, buckets)
+        standing = np.flatnonzero(ends > now)
+        order = standing[np.argsort(buckets[standing], kind="stable")]
+        rows, ends, buckets = rows.take(pa.array(order)), ends[order], buckets[order]
+        edges = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1])) if len(buckets) else np.empty(0, np.int64)
+        for begin, stop in zip(edges, [*edges[1:], len(buckets)], strict=True):
+            own = ends[begin:stop]
+            found.add(int(buckets[begin]), rows.slice(begin, stop - begin), int(own.min()), int(own.max()))
+
+    def _buckets(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = (ends + _ORIGIN) // self.width
+        return found
 
     def _compact(self, table: Versions, found: Update) -> None:
-        """Of a bucket with too many files, all but the largest become one."""
+        """Of a bucket with too many files, the small ones become one."""
         by_bucket: dict[int, list[TableFile]] = {}
         for file in (*found.kept, *found.fresh):
             by_bucket.setdefault(file.bucket, []).append(file)
         for bucket, files in by_bucket.items():
             if len(files) > self.files:
-                held = {file: found.fresh[file] if file in found.fresh else table.read(file) for file in files}
-                small = sorted(files, key=lambda file: held[file].num_rows)[:-1]
+                sizes = {file: 0 if file in found.fresh else table.size(file) for file in files}
+                small = sorted(files, key=lambda file: sizes[file])[: len(files) - self.files // 2]
+                held = [found.fresh[file] if file in found.fresh else table.read(file) for file in small]
                 found.kept = [file for file in found.kept if file not in small]
                 found.fresh = {file: rows for file, rows in found.fresh.items() if file not in small}
                 first, last = min(file.first for file in small), max(file.last for file in small)
-                merged = pa.concat_tables([held[file] for file in small])
-                found.add(bucket, merged, first - _ORIGIN, last - _ORIGIN)
+                found.add(bucket, pa.concat_tables(held), first - _ORIGIN, last - _ORIGIN)
 
 
 class EndsOf:

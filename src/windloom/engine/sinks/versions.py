@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,8 @@ FOLDER = ".current"
 _IDENTITY = ".query"
 #: Versions before the newest that are kept.
 _OLDER = 2
+#: Files that are written at the same time.
+_WRITERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +95,19 @@ class Versions:
     def read(self, file: TableFile) -> pa.Table:
         return pq.ParquetFile(self._place(self.newest) / file.name).read()
 
+    def size(self, file: TableFile) -> int:
+        return (self._place(self.newest) / file.name).stat().st_size
+
     def show(self, round: int, kept: Iterable[TableFile], fresh: Mapping[TableFile, pa.Table]) -> int:
         """Makes the version of a round and shows it; the bytes that it wrote."""
         before, place = self._place(self.newest), self._place(round)
         shutil.rmtree(place, ignore_errors=True)  # left by a crash
         place.mkdir(parents=True)
-        written = 0
         for file in kept:
             os.link(before / file.name, place / file.name)
-        for file, rows in fresh.items():
-            pq.write_table(rows, place / file.name, compression="zstd")
-            _sync(place / file.name)
-            written += (place / file.name).stat().st_size
+        # Several at once: most of the time the disk is waited for.
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            written = sum(pool.map(_write, [place / file.name for file in fresh], fresh.values()))
         (place / _IDENTITY).write_text(self._identity)
         _sync(place)
         fault("before sink")
@@ -136,6 +140,12 @@ def shown_queries(root: Path) -> list[str]:
     """The names under which versions are kept."""
     folder = root / FOLDER
     return sorted(one.name for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
+
+
+def _write(path: Path, rows: pa.Table) -> int:
+    pq.write_table(rows, path, compression="zstd")
+    _sync(path)
+    return path.stat().st_size
 
 
 def _sync(path: Path) -> None:
