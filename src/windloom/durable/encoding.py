@@ -14,6 +14,7 @@ from windloom.aggregates.user_defined import restored
 from windloom.durable.cells import read_cells, write_cells
 from windloom.durable.framing import frame_bytes, read_frame
 from windloom.durable.positions import read_positions, write_positions
+from windloom.model.relation import Version
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.rounds.cells import Cells
 from windloom.rounds.state import Cut, History, State
@@ -69,6 +70,7 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "first": dict(state.first),
         "since": dict(state.since),
         "fresh": sorted(state.fresh),
+        "versions": write_versions(state.versions),
         "history": {str(number): _told(one) for number, one in sorted(state.history.items())},
     }
     return body, {"cells": cells, **blobs}
@@ -85,7 +87,17 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
         about["first"],
         read_positions(about["positions"], blobs),
         {tuple(inputs): tick for inputs, tick in about["ahead"]},
+        read_versions(about["versions"]),
     )
+
+
+def write_versions(versions: Mapping[str, Version]) -> dict[str, list[int | None]]:
+    """Versions of relations as JSON."""
+    return {name: [one.number, one.round, one.rows, one.nbytes] for name, one in sorted(versions.items())}
+
+
+def read_versions(about: Mapping[str, Any]) -> dict[str, Version]:
+    return {name: Version(*figures) for name, figures in about.items()}
 
 
 def _told(one: History) -> dict[str, Any]:

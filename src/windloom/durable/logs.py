@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windloom.durable.arrow_blobs import table_blob, table_of
 from windloom.durable.cells import read_cells, write_cells
-from windloom.durable.encoding import restored_state
+from windloom.durable.encoding import read_versions, restored_state, write_versions
 from windloom.durable.framing import frame_bytes, read_frame
 from windloom.durable.positions import read_positions, write_positions
 from windloom.durable.shards.notes import ShardNote
@@ -93,6 +93,7 @@ class RoundLog:
             "idle": sorted(given.idle),
             "untimed": dict(self.untimed),
             "events": dict(given.events),
+            "versions": write_versions(given.versions),
             "scanned": {str(number): asdict(one) for number, one in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
         }
@@ -115,4 +116,6 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
     idle = frozenset(about["idle"])
     scanned = {int(number): Scanned(**one) for number, one in about.get("scanned", {}).items()}
     taken = Taken(cells, behind, scanned)
-    return RoundInput(taken, about["frontiers"], about["seen"], about["first"], rows, idle, about.get("events", {}))
+    versions = read_versions(about["versions"])
+    seen, first, events = about["seen"], about["first"], about.get("events", {})
+    return RoundInput(taken, about["frontiers"], seen, first, rows, idle, events, versions)

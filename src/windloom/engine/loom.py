@@ -28,6 +28,7 @@ from windloom.errors import WindloomError
 from windloom.explain import explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
+from windloom.model.relation import Relation
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
 from windloom.plan.costs import SharingReport
@@ -101,6 +102,22 @@ class Loom:
         self._changed()
         return stream
 
+    def relation(
+        self, name: str, given: DataFrame | Callable[[], DataFrame], *, retroactive: bool | None = None
+    ) -> Relation:
+        """Register a table that queries join with streams: a DataFrame, or a function that gives the current one.
+
+        A DataFrame is read once, and stays as it is. A function is called in every round that needs the relation, and
+        may give another DataFrame with the same columns each time; while it gives the same one, nothing is read again.
+
+        Windows see the version of the round in which they close. With `retroactive=False`, every tuple is joined with
+        the version of the round in which it comes in, and later versions do not change it. What a loaded catalog says
+        applies unless it is given here.
+        """
+        relation = self._registry.add_relation(name, given, retroactive)
+        self._changed()
+        return relation
+
     def query(self, name: str, text: str) -> Query:
         """Register a query. If the text is wrong, raises a WindloomError that shows line, column and fix."""
         query = self._registry.add_query(name, text)
@@ -161,6 +178,10 @@ class Loom:
         return self._registry.streams
 
     @property
+    def relations(self) -> Mapping[str, Relation]:
+        return self._registry.relations
+
+    @property
     def queries(self) -> Mapping[str, Query]:
         return self._registry.queries
 
@@ -177,7 +198,8 @@ class Loom:
                     "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
                 )
             types = self._registry.types()
-            self._plans[options] = make_plan(self.streams, self.queries.values(), types, options, self._known())
+            sources = self._registry.sources
+            self._plans[options] = make_plan(sources, self.queries.values(), types, options, self._known())
         return self._plans[options]
 
     def explain(
@@ -264,6 +286,7 @@ class Loom:
             self.spark,
             plan,
             frames,
+            self._registry.current_versions(),
             placement=placement,
             shards=shards,
             out=None if out is None else Path(out),
@@ -378,7 +401,8 @@ class Loom:
         query = self._registry.bind(name, text)
         before = self.plan(strategy, slicing, technique, intake) if self.queries else None
         types = self._registry.types()
-        after = make_plan(self.streams, [*self.queries.values(), query], types, options, self._known())
+        sources = self._registry.sources
+        after = make_plan(sources, [*self.queries.values(), query], types, options, self._known())
         return compare_plans(before, after, query, self._known().in_force())
 
     def verify(self, name: str, results: Results | None = None) -> Verification:

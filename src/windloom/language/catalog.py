@@ -51,6 +51,7 @@ class Catalog:
     streams: tuple[CatalogStream, ...]
     queries: tuple[CatalogQuery, ...]
     source: str = "catalog"
+    relations: tuple[CatalogStream, ...] = ()
 
     def parse(self, streams: Mapping[str, Stream] | None = None) -> tuple[Query, ...]:
         """All queries, checked against the streams given here and those of the catalog, in this order of precedence."""

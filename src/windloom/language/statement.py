@@ -12,6 +12,7 @@ from windloom.language.expressions import Binder, Scope
 from windloom.language.from_clause import FromClause, cut_from_clause
 from windloom.language.joins.names import JoinNames, joined_names
 from windloom.language.literals import fold_literals
+from windloom.language.relations.sources import check_relations
 from windloom.language.scopes import Names
 from windloom.language.syntax import parse_select, span_of
 from windloom.language.terms import Term
@@ -104,6 +105,7 @@ def take_apart(
 ) -> Statement:
     clause = cut_from_clause(tokens, source)
     found = [_find_stream(one.stream, streams, source) for one in clause.sides]
+    check_relations(clause.sides, found, source)
     tree = parse_select(fold_literals(clause.rest, source), source)
     _check_clauses(tree, source, Span.of(clause.rest[:1]))
     items = tuple(_item(node, source, Span.of(clause.rest[:1])) for node in tree.expressions)

@@ -9,6 +9,7 @@ from windloom.model.aggregate import Aggregate, Component
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join, Source
 from windloom.model.predicate import Predicate
+from windloom.model.relation import EnrichedStream
 from windloom.model.source import WindowedStream
 from windloom.model.windows import Window
 
@@ -66,6 +67,11 @@ class Query:
         return self.source.streams
 
     @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations it reads, retroactive or not."""
+        return self.source.relations
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """The streams that decide when its windows close."""
         return self.closes_with or self.source.streams
@@ -82,9 +88,20 @@ class Query:
 
     @property
     def stream(self) -> str:
-        """The stream of a query that reads only one, which every query of a partial set does."""
+        """The stream of a query that reads only one, which every query of a partial set does.
+
+        It may be enriched with relations, or be a relation itself.
+        """
         assert isinstance(self.source, WindowedStream), "a join has several streams"
         return self.source.stream
+
+    @property
+    def enriched(self) -> tuple[EnrichedStream, ...]:
+        """The streams among what it reads that are enriched with relations."""
+        sources = (
+            [self.source] if isinstance(self.source, WindowedStream) else [one.source for one in self.source.sides]
+        )
+        return tuple(dict.fromkeys(one.enriched for one in sources if one.enriched is not None))
 
     def key_of(self, expression: Expression) -> ExpressionKey:
         """The key of the type of one of its expressions."""

@@ -26,6 +26,7 @@ from windloom.optimizer.cost.paper import PaperCost, costed_techniques
 from windloom.optimizer.intake import check_intake, choose_scans
 from windloom.optimizer.joins.plan import plan_join
 from windloom.optimizer.known import Known, set_statistics
+from windloom.optimizer.relations import enriched_streams, plan_relations, source_of
 from windloom.optimizer.shapes import Types as Types
 from windloom.optimizer.shapes import shape_of
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
@@ -77,7 +78,7 @@ def make_plan(
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
-    `known` are the figures that costs are predicted with: the same queries and figures always give the same plan.
+    `streams` has relations too, by name. `known` are the figures that costs are predicted with: the same queries and figures always give the same plan.
     `trees` (names of queries) and `intakes` (by stream) replace the choice: a recorded plan is built again as
     it was.
     """
@@ -86,22 +87,25 @@ def make_plan(
     groups = by_partial_set(with_sides(queries))
     given = [None] * len(groups) if trees is None else _given_trees(groups, trees)
     sets = [
-        _plan_set(number, streams[members[0].stream], members, types, options, shapes, given[number], known)
+        _plan_set(number, source_of(members[0], streams), members, types, options, shapes, given[number], known)
         for number, members in enumerate(groups)
     ]
     joins = tuple(plan_join(query, sets, streams, types, shapes) for query in queries if query.join is not None)
-    used = {one.stream for one in sets}
+    used = {name for query in queries for name in query.streams}
     read = tuple(stream for name, stream in streams.items() if name in used)
+    enriched = enriched_streams(queries)
     return Plan(
         read,
         tuple(sets),
-        choose_scans(read, sets, options.intake, known.in_force(), intakes),
+        choose_scans((*read, *enriched), sets, options.intake, known.in_force(), intakes),
         tuple(shapes),
         joins,
         options.strategy,
         find_slicing(options.slicing).name,
         options.technique,
         options.intake,
+        enriched,
+        plan_relations(queries, streams, sets, known),
     )
 
 

@@ -6,6 +6,7 @@ Plan ─┬─ Scan         one reading of a stream, which makes the cells of al
       │   ├─ slice_id        how a tuple finds its slice, natively
       │   └─ Tree ...        queries that share slices; each tree coarsens the set's slices to its own
       │       └─ PlannedQuery ...   a query, or a side of joins
+      ├─ PlannedRelation  rows that joins read besides streams: see `plan.relations`
       ├─ PlannedJoin  a query whose sides are in trees, folded together
       └─ Shape        queries with equal output columns share one table of answers
 """
@@ -21,10 +22,12 @@ from windloom.model.expression import Expression
 from windloom.model.join import Join
 from windloom.model.predicate import Predicate
 from windloom.model.query import Query
+from windloom.model.relation import EnrichedStream
 from windloom.model.stream import Stream
 from windloom.model.types import TIMESTAMP, DataType
 from windloom.model.windows import Window
 from windloom.plan.identity import SetIdentity
+from windloom.plan.relations import PlannedRelation
 from windloom.plan.scans import Scan
 from windloom.plan.statistics import Origin, Statistics
 from windloom.slicing.edges import EdgeSet
@@ -209,6 +212,17 @@ class PartialSet:
         return next(self.queries).query.window
 
     @property
+    def is_relation(self) -> bool:
+        """Whether it holds the version of a relation: then `stream` is the name of that relation."""
+        return self.window.is_version
+
+    @property
+    def base(self) -> str:
+        """The stream whose frontier tells how far its tuples have come; `stream` may be that one, enriched."""
+        source = next(self.queries).query.source
+        return source.streams[0] if source.streams else self.stream
+
+    @property
     def counted_by(self) -> tuple[Expression, ...] | None:
         """None if slices are stretches of time; otherwise the keys by which tuples are counted."""
         return self.window.counted_by
@@ -218,7 +232,8 @@ class PartialSet:
 class Plan:
     """`strategy`, `slicing`, `technique` and `intake` are the choices it was made with.
 
-    A stream has one scan whose slices are of time, and one for every way in which its tuples are counted.
+    A stream has one scan whose slices are of time, and one for every way in which its tuples are counted. `enriched`
+    are streams that are read as joined with relations, each with scans of its own.
     """
 
     streams: tuple[Stream, ...]
@@ -230,6 +245,8 @@ class Plan:
     slicing: str
     technique: str
     intake: str = "auto"
+    enriched: tuple[EnrichedStream, ...] = ()
+    relations: tuple[PlannedRelation, ...] = ()
     #: Draws a plan for a notebook; set by the engine, which this folder cannot import.
     drawn: ClassVar[Callable[[Plan], str] | None] = None
 
@@ -255,14 +272,21 @@ class Plan:
 
     def scan_of(self, partial_set: PartialSet) -> Scan | None:
         """The scan that feeds a set; None if no tuple can be part of it."""
-        return next((scan for scan in self.scans if any(fed.number == partial_set.number for fed in scan.feeds)), None)
+        scans = (*self.scans, *(one.scan for one in self.relations if one.scan is not None))
+        return next((scan for scan in scans if any(fed.number == partial_set.number for fed in scan.feeds)), None)
 
     def stream(self, name: str) -> Stream:
-        return next(stream for stream in self.streams if stream.name == name)
+        """The stream, or the enriched one, or the relation, that a scan or a set reads."""
+        sources = (*self.streams, *self.enriched, *(one.relation for one in self.relations))
+        return next(stream for stream in sources if stream.name == name)
+
+    def base_of(self, name: str) -> str:
+        """The stream whose tuples a stream has: itself, unless it is enriched."""
+        return next((one.base for one in self.enriched if one.name == name), name)
 
     def rate_of(self, stream: Stream) -> tuple[float, Origin]:
         """Tuples per second of a stream that the plan reads, and where that figure comes from."""
-        found = next(partial_set.statistics for partial_set in self.sets if partial_set.stream == stream.name)
+        found = next(partial_set.statistics for partial_set in self.sets if partial_set.base == stream.name)
         return found.stream_rate, found.origins.rate
 
     def query(self, name: str) -> PlannedQuery | PlannedJoin:

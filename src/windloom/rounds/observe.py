@@ -19,6 +19,8 @@ def observe(plan: Plan, before: State, given: RoundInput, counts: StepCounts) ->
     streams = {stream.name: _stream(plan, stream.name, before, given, counts) for stream in plan.streams}
     sets = {}
     for one in plan.sets:
+        if one.is_relation:
+            continue
         pace = _positions_per_second(one, streams[one.stream], counts)
         sets[one.identity] = SetRound(
             counts.tuples.get(one.number, 0),

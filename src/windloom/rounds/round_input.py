@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from windloom.model.relation import Version
 from windloom.rounds.positions import Positions
 from windloom.rounds.taken import Taken
 
@@ -19,6 +20,8 @@ class RoundInput:
     queries need both. `rows` are the positions of tuples after the round, by which the cells of sets that count tuples
     are cut; None: as they were. `idle` names the streams that the clock counted as idle: they do not hold back queries
     that read other streams too. `events` counts the tuples that each stream brought, where that is known.
+    `versions` are those of relations that the round has and the last one had not; what joins read of them is among the
+    cells that were taken.
     """
 
     taken: Taken = field(default_factory=Taken)
@@ -28,6 +31,7 @@ class RoundInput:
     rows: Positions | None = None
     idle: frozenset[str] = frozenset()
     events: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, Version] = field(default_factory=dict)
 
     def taking(self, taken: Taken, events: Mapping[str, int] | None = None) -> RoundInput:
         """The same with what was taken in, and how many tuples came."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from windloom.model.relation import Version
 from windloom.model.time import TICK_MIN
 from windloom.plan.physical import PartialSet
 from windloom.rounds.cells import Cells
@@ -50,7 +51,8 @@ class State:
     `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
     after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
     their first step they report every complete window from history. `first`: the smallest event tick of each stream,
-    of tuples that came before its frontier had passed it.
+    of tuples that came before its frontier had passed it. `versions`: of each relation the one that was seen last; the
+    cells of retroactive ones are among `cells`.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
@@ -62,6 +64,7 @@ class State:
     first: Mapping[str, int] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
     ahead: Mapping[Inputs, int] = field(default_factory=dict)
+    versions: Mapping[str, Version] = field(default_factory=dict)
 
     def closed_of(self, one: PartialSet) -> int:
         """Every window of its queries that ends at or before this tick has been reported, except by `fresh` queries."""

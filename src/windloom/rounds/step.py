@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from windloom.plan.physical import Plan
 from windloom.rounds.answers import Answers
-from windloom.rounds.cells import Cells, merge_cells
+from windloom.rounds.cells import Cells
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.lateness import Lateness, count_late
 from windloom.rounds.round_input import RoundInput
@@ -45,10 +45,10 @@ def step(
     may cover them, and for `history_ticks` behind where their set is closed.
     """
     positions = state.positions if round_input.rows is None else round_input.rows
-    moved = _moved(state, round_input, plan)
+    advanced_state = moved(state, round_input, plan)
     after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
-    until = {inputs: moved.closed_over(inputs) for inputs in after}
-    landmarks = landmarks_of(plan, state.since, moved.first, moved.seen, until)
+    until = {inputs: advanced_state.closed_over(inputs) for inputs in after}
+    landmarks = landmarks_of(plan, state.since, advanced_state.first, advanced_state.seen, until)
     turn = Turn(state, until, positions, landmarks, history_ticks)
     spans: dict[int, Span] = {}
     cells: dict[int, Cells] = {}
@@ -60,8 +60,9 @@ def step(
         current, past = state.cells.get(one.number), state.history_of(one.number)
         fresh = round_input.taken.cells.get(one.number)
         if fresh is not None:
-            tuples[one.number], taken[one.number] = int(fresh.tuples.sum()), len(fresh)
-            current = fresh if current is None else merge_cells(current, fresh)
+            if not one.is_relation:
+                tuples[one.number], taken[one.number] = int(fresh.tuples.sum()), len(fresh)
+            current = fresh if current is None else life_of(one.window).merged(current, fresh)
             current = life_of(one.window).joined(one, current, state.closed_of(one))
         if current is not None:
             left = life_of(one.window).close(one, current, past, turn)
@@ -72,15 +73,18 @@ def step(
             history[one.number] = past
     answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans, state.since)
     since = _since(state, plan, until)
-    after_round = replace(moved, cells=kept, since=since, fresh=frozenset(), history=history, positions=positions)
+    after_round = replace(
+        advanced_state, cells=kept, since=since, fresh=frozenset(), history=history, positions=positions
+    )
     late = count_late(plan, round_input.taken.behind, state, landmarks)
-    groups = {number: one.groups if len(one) else 0 for number, one in cells.items()}
-    held = {number: len(one) for number, one in cells.items()}
+    counted = {number: one for number, one in cells.items() if not plan.sets[number].is_relation}
+    groups = {number: one.groups if len(one) else 0 for number, one in counted.items()}
+    held = {number: len(one) for number, one in counted.items()}
     return after_round, answers, StepCounts(tuples, taken, late, groups, held)
 
 
-def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
-    """The state with the frontier of every stream moved, and everything else unchanged."""
+def moved(state: State, round_input: RoundInput, plan: Plan) -> State:
+    """The state with the frontier of every stream moved, and the versions of the round; everything else unchanged."""
     frontiers = advanced(state.frontiers, round_input.frontiers)
     return replace(
         state,
@@ -88,6 +92,7 @@ def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
         ahead=ahead_of_idle(frontiers, all_inputs(plan), round_input.idle, state.ahead),
         seen=advanced(state.seen, round_input.seen),
         first=first_ticks(state.first, round_input.first, state.frontiers),
+        versions={**state.versions, **round_input.versions},
     )
 
 

@@ -12,7 +12,9 @@ from typing import Protocol
 from windloom.durable import RoundLog
 from windloom.durable.journal import Journal
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
+from windloom.engine.running.relations import Relations
 from windloom.engine.running.watermark import Watermarks
+from windloom.model.relation import Version
 from windloom.plan.physical import Plan
 from windloom.rounds import State, step
 from windloom.rounds.observe import observe
@@ -38,8 +40,11 @@ class DriverPlacement:
     description = "driver"
     counts_rows = True
 
-    def __init__(self, jobs: DriverJobs, journal: Journal, watermarks: Watermarks) -> None:
+    def __init__(
+        self, jobs: DriverJobs, journal: Journal, watermarks: Watermarks, relations: Relations | None = None
+    ) -> None:
         self._jobs, self._journal, self._watermarks = jobs, journal, watermarks
+        self.relations = relations or Relations({})
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
         log = self._journal.read_log(round.number)
@@ -67,12 +72,14 @@ class DriverPlacement:
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         """The log of a round, but for windows of rows."""
-        found = TakenIn()
+        found, versions = TakenIn(), dict[str, Version]()
         if intake.brings_tuples:
             with watch("partials"):
-                found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state)
+                frames, versions = self.relations.enriched(round, intake.frames)
+                found = self._jobs.take_in(round.plan, frames, intake.batch, round.state)
         decide = self._watermarks.ended if intake.ends else self._watermarks.after
         given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
+        given = self.relations.with_versions(round, given, watch, versions)
         return RoundLog(round.number, round.record.version, given, dict(found.untimed), tuples=found.tuples)
 
     def _with_rows(self, log: RoundLog, round: Round, intake: Intake) -> RoundLog:

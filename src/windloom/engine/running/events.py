@@ -13,9 +13,9 @@ def events_of(plan: Plan, tuples: Mapping[int, int]) -> int:
     Sets of positions take a tuple when its position is final, which may be rounds later: they count only where a
     stream has no others.
     """
-    timed = {one.stream for one in plan.sets if one.counted_by is None}
+    timed = {one.base for one in plan.sets if one.counted_by is None}
     most: dict[str, int] = {}
     for one in plan.sets:
-        if one.counted_by is None or one.stream not in timed:
-            most[one.stream] = max(most.get(one.stream, 0), tuples.get(one.number, 0))
+        if not one.is_relation and (one.counted_by is None or one.base not in timed):
+            most[one.base] = max(most.get(one.base, 0), tuples.get(one.number, 0))
     return sum(most.values())

@@ -64,6 +64,10 @@ class JoinNames(Names):
         """The side of a column that is given by its qualified name."""
         return self.places[column][0]
 
+    def is_relation(self, side: int) -> bool:
+        """Whether a side is a relation, and no stream."""
+        return self.sides[side].stream.is_relation
+
     def columns_of(self, side: int) -> frozenset[str]:
         """The qualified names of the columns of a side."""
         label = self.labels[side]

@@ -1,0 +1,160 @@
+"""Relations in rounds: which version a round has, and what it takes of it.
+
+A retroactive relation is looked at in rounds that close a window of a query which reads it. Where it has changed, the
+cells of its new version are part of what the round takes in, and so of its log: a round that is repeated has the
+version that it had. A relation that has not changed costs a look at its plan and files, and no job.
+
+With a relation that is not retroactive, the tuples of a round are joined as they come in. What is logged are tuples,
+or cells, that have been joined already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from windloom.durable.cells import write_cells
+from windloom.engine.running.placement import Round, Stopwatch
+from windloom.model.relation import Version
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.model.windows import Window
+from windloom.plan.physical import Plan, PlannedJoin
+from windloom.plan.relations import PlannedRelation
+from windloom.rounds.cells import Cells
+from windloom.rounds.round_input import RoundInput
+from windloom.rounds.state import State
+from windloom.rounds.step import moved
+from windloom.spark.relations.take import TakenVersion
+
+#: The frames of a round by stream: Spark's, or in tests rows.
+Frames = Mapping[str, Any]
+
+
+class SeenVersion(Protocol):
+    """A frame that gave a version."""
+
+    def is_same(self, frame: Any, /) -> bool:
+        """Whether another frame certainly gives the same rows."""
+        ...
+
+
+class RelationJobs(Protocol):
+    """What is done with the rows of relations: by Spark, or in tests by plain Python."""
+
+    def seen(self, frame: Any) -> SeenVersion: ...
+
+    def take(self, plan: Plan, planned: PlannedRelation, frame: Any) -> TakenVersion: ...
+
+    def enriched(self, plan: Plan, frames: Frames, versions: Mapping[str, Any]) -> Frames:
+        """The frames, and those of streams that are enriched with these versions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    number: int
+    seen: SeenVersion
+
+
+class Relations:
+    """`sources` give the current frame of each relation, by name. One object goes with one run."""
+
+    def __init__(self, sources: Mapping[str, Callable[[], Any]], jobs: RelationJobs | None = None) -> None:
+        self._sources, self._jobs = sources, jobs
+        self._seen: dict[str, _Seen] = {}
+
+    def enriched(self, round: Round, frames: Frames) -> tuple[Frames, dict[str, Version]]:
+        """The frames of a round, with those of enriched streams, and the versions that are new."""
+        planned = [one for one in round.plan.relations if not one.relation.is_retroactive]
+        if not planned or not frames:
+            return frames, {}
+        assert self._jobs is not None
+        current, new = {}, {}
+        for one in planned:
+            frame = current[one.name] = self._sources[one.name]()
+            before = self._known(one.name, round.state)
+            if before is None or not before.is_same(frame):
+                new[one.name] = self._next(one.name, round)
+                self._seen[one.name] = _Seen(new[one.name].number, self._jobs.seen(frame))
+        return self._jobs.enriched(round.plan, frames, current), new
+
+    def with_versions(
+        self, round: Round, given: RoundInput, watch: Stopwatch, new: Mapping[str, Version] | None = None
+    ) -> RoundInput:
+        """The input of a round with the versions that it has, where they differ from those of the state."""
+        versions = dict(new or {})
+        cells: dict[int, Cells] = {}
+        for one in round.plan.relations:
+            if one.sets and _is_asked(round.plan, one, round.state, given):
+                with watch("relations"):
+                    found = self._taken(round, one)
+                if found is not None:
+                    cells |= found.cells
+                    versions[one.name] = replace(self._next(one.name, round), rows=found.rows, nbytes=found.nbytes)
+        if not versions:
+            return given
+        taken = replace(given.taken, cells={**given.taken.cells, **cells})
+        return replace(given, taken=taken, versions=versions)
+
+    def cells_for(self, plan: Plan, state: State) -> dict[int, Cells]:
+        """The cells of all versions for a plan that no round runs with: of a question that is asked once."""
+        found: dict[int, Cells] = {}
+        for one in plan.relations:
+            if one.sets:
+                assert self._jobs is not None
+                found |= self._jobs.take(plan, one, self._sources[one.name]()).cells
+        return found
+
+    def _taken(self, round: Round, planned: PlannedRelation) -> TakenVersion | None:
+        """What is new of a relation; None if the state has it."""
+        assert self._jobs is not None
+        frame, held = self._sources[planned.name](), round.state.cells
+        before, is_held = self._known(planned.name, round.state), all(number in held for number in planned.sets)
+        if is_held and before is not None and before.is_same(frame):
+            return None
+        found = self._jobs.take(round.plan, planned, frame)
+        version = round.state.versions.get(planned.name)
+        is_equal = is_held and version is not None and all(_equal(found.cells[one], held[one]) for one in planned.sets)
+        number = version.number if is_equal and version is not None else self._next(planned.name, round).number
+        self._seen[planned.name] = _Seen(number, self._jobs.seen(frame))
+        return None if is_equal else found
+
+    def _known(self, name: str, state: State) -> SeenVersion | None:
+        """What gave the version that a state has; None if that was another process, or another version."""
+        version, seen = state.versions.get(name), self._seen.get(name)
+        return None if seen is None or version is None or seen.number != version.number else seen.seen
+
+    def _next(self, name: str, round: Round) -> Version:
+        before = round.state.versions.get(name)
+        return Version(1 if before is None else before.number + 1, round.number)
+
+
+def _is_asked(plan: Plan, planned: PlannedRelation, state: State, given: RoundInput) -> bool:
+    """Does a round report windows of queries that read the relation?"""
+    after = moved(state, given, plan)
+    for join in plan.joins:
+        if any(place.set in planned.sets for place in join.sides):
+            closed = state.closed_over(join.query.inputs), after.closed_over(join.query.inputs)
+            if join.name in state.fresh or _ends_within(_first_window(join), *closed):
+                return True
+    return False
+
+
+def _first_window(join: PlannedJoin) -> Window:
+    return join.join.sides[0].window
+
+
+def _ends_within(window: Window, after: int, until: int) -> bool:
+    """Does a window end in `(after, until]`?"""
+    if after >= until:
+        return False
+    if after <= TICK_MIN or until >= TICK_MAX:
+        return True
+    return (until - window.end_ticks) // window.slide_ticks > (after - window.end_ticks) // window.slide_ticks
+
+
+def _equal(one: Cells, other: Cells) -> bool:
+    told, blob = write_cells({0: one})
+    other_told, other_blob = write_cells({0: other})
+    return told == other_told and bool(blob.equals(other_blob))
