@@ -11,6 +11,7 @@ from support.compare import rows_of
 from support.join_catalogs import STREAMS
 from support.native import taken_of_plan
 from windloom.engine.catalog import Registry
+from windloom.errors import WindloomError
 from windloom.model import Join, Query, Stream
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
@@ -36,6 +37,17 @@ def registered(texts: Mapping[str, str], streams: Mapping[str, Stream] = STREAMS
 
 def planned(registry: Registry, options: PlanOptions | None = None) -> Plan:
     return make_plan(registry.streams, registry.queries.values(), registry.types(), options or PlanOptions(), Known())
+
+
+def possible(intake: str, registry: Registry) -> str:
+    """The intake, or the woven one where a side keeps lists, which Spark cannot aggregate."""
+    try:
+        planned(registry, PlanOptions(intake=intake))
+    except WindloomError as error:
+        if not error.message.endswith("cannot be taken in natively"):
+            raise
+        return "woven"
+    return intake
 
 
 def eliminations(join: Join) -> Iterator[tuple[int, ...]]:

@@ -130,6 +130,14 @@ def _plan(
     return make_plan({one.name: one for one in streams}, queries, dict(types), PlanOptions(intake=intake), Known())
 
 
+class UsualSettings:
+    """Stands for a session that has no settings of its own and runs nothing: rows are finished without it."""
+
+    @property
+    def conf(self) -> Mapping[str, str]:
+        return {}
+
+
 class _Split:
     """Rows come by stream already."""
 
@@ -162,7 +170,7 @@ class MicroBatches:
         self._history_ticks = history_ticks
         watermarks = Watermarks(streams, clock or ManualClock(), idle_after)
         kept: Sink = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
-        tables = AnswerTables(None)
+        tables = AnswerTables(UsualSettings())
         every = {"parquet": kept, **(sinks or {})}
         self._sinks = every
         self.waits: list[SinkWait | None] = []

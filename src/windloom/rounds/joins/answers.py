@@ -118,10 +118,14 @@ class _Family:
         if not len(starts):
             return
         slide, landmark = first.slide_ticks, self.landmarks.get(self.joins[0].sides[0].name)
+        # With a landmark window on any side, nothing is reported behind the last tuple of all streams.
+        until = min(
+            [until, *(self.landmarks[one.name].until for one in self.joins[0].sides if one.name in self.landmarks)]
+        )
         if landmark is None:
             until = min(until, int(starts[-1]) + first.range_ticks)
         else:
-            after, until = max(after, landmark.start), min(until, landmark.until)
+            after = max(after, landmark.start)
         most = self._ends_at_once(trees, max(1, (until - max(after, int(starts[0]))) // slide + 1))
         while after < until:
             if landmark is None:

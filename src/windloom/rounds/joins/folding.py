@@ -16,7 +16,9 @@ from windloom.kernels.folds.wide import Wide, as_floats, narrowed, widened, zero
 from windloom.model.aggregate import Needs
 from windloom.rounds.joins.corners import CornerFold
 from windloom.rounds.joins.held import Flags, Held, HeldExtreme, HeldValue, Number, flags_or_none
+from windloom.rounds.joins.listed import ListFold
 from windloom.rounds.joins.partner import Partner
+from windloom.rounds.joins.rows import ListedRows
 from windloom.rounds.joins.terms import Extreme, Factors, Known, Parts, Term, Terms, Value, restricted
 
 _ALL_KNOWN = np.zeros(0, np.bool_)
@@ -39,7 +41,7 @@ def fold_of(term: Term, terms: Terms, parent: Partner, child: Partner, rows: int
             return _AnyKnown(parts, parent, child, rows)
         case Value(part=(side, component)):
             family = terms.types.sides[side][component].family
-            return _Combined(term, family, parent, child, rows)
+            return (_list_fold if family.is_list else _Combined)(term, family, parent, child, rows)
         case Extreme(left=left, right=right):
             if left[0] in parent.sides and right[0] in parent.sides:
                 return _CarriedExtreme(term, parent, child, rows)
@@ -130,6 +132,14 @@ class _Combined:
 
     def done(self) -> Held:
         return HeldValue(self.out, self.held.dictionary)
+
+
+def _list_fold(term: Value, family: Family, parent: Partner, child: Partner, rows: int) -> ListFold:
+    owner, other = (parent, child) if term.part[0] in parent.sides else (child, parent)
+    held = owner.held(Value(term.part, restricted(term.weights, owner.sides)))
+    assert isinstance(held, ListedRows)
+    times = times_of(numbers_of(term.weights, other), family)
+    return ListFold(held, owner, other, times.astype(np.int64, copy=False), rows)
 
 
 class _CarriedExtreme:
