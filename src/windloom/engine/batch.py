@@ -108,7 +108,7 @@ class _Run:
         timed = {stream.name: stream for stream in landmark_streams(self.plan)}
         with ExitStack() as scope:
             jobs = SparkShardJobs(self.spark, timed)
-            placement = HeldPlacement(jobs, shards, self._watermarks, scope)
+            placement = HeldPlacement(jobs, shards, self._watermarks, self.relations, scope)
             ran = self._loop(placement, held, Listeners(stepped)).run_whole(self.frames)
             seconds = ran.progress.seconds
             told = {"partials and answers": seconds["partials"] + seconds["shards"]}

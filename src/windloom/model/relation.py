@@ -1,4 +1,4 @@
-"""Relations: rows without a time, given as a whole, version by version; and streams that are joined with them on arrival.
+"""Relations: rows without a time, given version by version; and streams that are joined with them on arrival.
 
 The words are those of Golab (source E, section 3.3.1). A *retroactive* relation is a source of a join like a windowed
 stream: windows that close in a round see the version that the round has. A *non-retroactive* one is joined with every

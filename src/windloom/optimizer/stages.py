@@ -78,7 +78,8 @@ def make_plan(
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
-    `streams` has relations too, by name. `known` are the figures that costs are predicted with: the same queries and figures always give the same plan.
+    `streams` has relations too. `known` are the figures that costs are predicted with: the same queries and figures
+    always give the same plan.
     `trees` (names of queries) and `intakes` (by stream) replace the choice: a recorded plan is built again as
     it was.
     """

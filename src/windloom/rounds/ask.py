@@ -53,7 +53,8 @@ def united(parts: Iterable[State], plan: Plan, query_plan: Plan) -> State:
     state = State()
     for state in parts:  # all of them say the same of the past
         for number in needed & set(state.cells):
-            found.setdefault(number, []).append(state.cells[number])
+            if number not in found or not plan.sets[number].is_relation:  # every part has all of a relation
+                found.setdefault(number, []).append(state.cells[number])
     return replace(state, cells={number: merge_all(cells) for number, cells in found.items()})
 
 

@@ -47,10 +47,12 @@ def before_round(plan: Plan, state: State) -> dict[str, Before]:
     """By stream: what decides which tuples of a round are late."""
     found: dict[str, Before] = {}
     for one in plan.sets:
+        if one.is_relation:
+            continue
         known = found.get(one.stream, Before())
         since = tuple(sorted({*known.since, *life_of(one.window).told_apart(one, state)}))
         closed = max(known.closed, *map(state.closed_over, inputs_of(one)))
-        found[one.stream] = Before(closed, state.closed_over((one.stream,)), since)
+        found[one.stream] = Before(closed, state.closed_over((one.base,)), since)
     return found
 
 

@@ -90,35 +90,35 @@ class Relations:
                 with watch("relations"):
                     found = self._taken(round, one)
                 if found is not None:
-                    cells |= found.cells
-                    versions[one.name] = replace(self._next(one.name, round), rows=found.rows, nbytes=found.nbytes)
+                    versions[one.name], taken = found
+                    cells |= taken.cells
         if not versions:
             return given
-        taken = replace(given.taken, cells={**given.taken.cells, **cells})
-        return replace(given, taken=taken, versions=versions)
+        return replace(given, taken=replace(given.taken, cells={**given.taken.cells, **cells}), versions=versions)
 
-    def cells_for(self, plan: Plan, state: State) -> dict[int, Cells]:
-        """The cells of all versions for a plan that no round runs with: of a question that is asked once."""
-        found: dict[int, Cells] = {}
-        for one in plan.relations:
-            if one.sets:
-                assert self._jobs is not None
-                found |= self._jobs.take(plan, one, self._sources[one.name]()).cells
-        return found
-
-    def _taken(self, round: Round, planned: PlannedRelation) -> TakenVersion | None:
-        """What is new of a relation; None if the state has it."""
+    def taken_now(self, plan: Plan, name: str) -> dict[int, Cells]:
+        """The cells of the current version for a plan that no round runs with: of a question that is asked once."""
+        planned = next(one for one in plan.relations if one.name == name)
         assert self._jobs is not None
-        frame, held = self._sources[planned.name](), round.state.cells
-        before, is_held = self._known(planned.name, round.state), all(number in held for number in planned.sets)
-        if is_held and before is not None and before.is_same(frame):
+        return self._jobs.take(plan, planned, self._sources[name]()).cells
+
+    def _taken(self, round: Round, planned: PlannedRelation) -> tuple[Version, TakenVersion] | None:
+        """What a round takes of a relation, all of its sets at once; None if the state has it already."""
+        assert self._jobs is not None
+        name, held = planned.name, round.state.cells
+        frame = self._sources[name]()
+        before, version = self._known(name, round.state), round.state.versions.get(name)
+        is_held = version is not None and all(number in held for number in planned.sets)
+        is_same = before is not None and before.is_same(frame)
+        if is_held and is_same:
             return None
         found = self._jobs.take(round.plan, planned, frame)
-        version = round.state.versions.get(planned.name)
-        is_equal = is_held and version is not None and all(_equal(found.cells[one], held[one]) for one in planned.sets)
-        number = version.number if is_equal and version is not None else self._next(planned.name, round).number
-        self._seen[planned.name] = _Seen(number, self._jobs.seen(frame))
-        return None if is_equal else found
+        is_same = is_same or (is_held and all(_equal(found.cells[one], held[one]) for one in planned.sets))
+        if version is None or not is_same:
+            version = self._next(name, round)
+        self._seen[name] = _Seen(version.number, self._jobs.seen(frame))
+        is_new = not is_held or not is_same
+        return (replace(version, rows=found.rows, nbytes=found.nbytes), found) if is_new else None
 
     def _known(self, name: str, state: State) -> SeenVersion | None:
         """What gave the version that a state has; None if that was another process, or another version."""

@@ -79,13 +79,13 @@ class LiveQueries:
         chosen, types = _plan_options(record.options), self._registry.known_types
         texts = {**record.queries, name: text}
         bound, known = [self.bind(one, own) for one, own in texts.items()], self.known()
-        trees = LiveTrees(self._registry.streams, chosen).follow(record.trees, bound, types, known)
-        return make_plan(self._registry.streams, bound, types, chosen, known, trees)
+        trees = LiveTrees(self._registry.sources, chosen).follow(record.trees, bound, types, known)
+        return make_plan(self._registry.sources, bound, types, chosen, known, trees)
 
     def plan_alone(self, query: Query, options: Mapping[str, str]) -> Plan:
         """A plan of one query that is not among the others, for a question that is asked once."""
         types, chosen = self._registry.known_types, _plan_options(options)
-        return make_plan(self._registry.streams, [query], types, chosen, self.known())
+        return make_plan(self._registry.sources, [query], types, chosen, self.known())
 
     def _recorded(
         self,
@@ -137,7 +137,7 @@ class LiveQueries:
     ) -> list[list[str]]:
         chosen = _plan_options(options)
         if self._trees is None or self._trees.options != chosen:
-            self._trees = LiveTrees(self._registry.streams, chosen)
+            self._trees = LiveTrees(self._registry.sources, chosen)
         bound = self._bind_all(queries)
         return self._trees.follow(kept, bound, self._registry.known_types, known)
 
@@ -151,7 +151,7 @@ class LiveQueries:
     ) -> Plan:
         bound = self._bind_all(queries)
         chosen, types = _plan_options(options), self._registry.known_types
-        return make_plan(self._registry.streams, bound, types, chosen, known, trees, intakes)
+        return make_plan(self._registry.sources, bound, types, chosen, known, trees, intakes)
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:

@@ -22,6 +22,7 @@ from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
+from windloom.engine.running.relations import Relations
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.registry import SinkChoice, choose_sinks
 from windloom.engine.sinks.sink import Sink, SinkPlace
@@ -41,6 +42,7 @@ from windloom.spark.frames import empty_frame
 from windloom.spark.intake.driver_jobs import SparkDriverJobs
 from windloom.spark.intake.ingest import ingest_of
 from windloom.spark.intake.native import tick_sql
+from windloom.spark.relations.jobs import SparkRelationJobs
 from windloom.spark.sources.storage import absolute_place, storage_at
 
 
@@ -159,11 +161,12 @@ def _make_placement(
     outlets: Outlets | None,
 ) -> Placement:
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
+    relations = Relations(registry.current_versions(), SparkRelationJobs())
     skip_untimed = options.untimed == "skip"
     if shards is None:
-        return DriverPlacement(SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks)
+        return DriverPlacement(SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks, relations)
     jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
-    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets)
+    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, relations)
 
 
 def _plan_record(

@@ -1,4 +1,4 @@
-"""Takes a version of a relation to the driver: one job, which projects what queries need, then the cells of its sets."""
+"""Takes a version of a relation to the driver: one job that projects what queries need, then the cells of its sets."""
 
 from __future__ import annotations
 
