@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
+from support.relations import RowVersions, Versions
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
 from windloom.durable.faults import watched
 from windloom.durable.shards.files import ShardFiles
@@ -34,12 +35,13 @@ from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement
 from windloom.engine.running.progress import RoundProgress
+from windloom.engine.running.relations import Relations
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.parquet import ParquetSink
 from windloom.engine.sinks.registry import SinkOpener
 from windloom.engine.sinks.sink import Sink, SinkPlace
 from windloom.engine.sinks.tables import AnswerTables
-from windloom.model import DataType, ExpressionKey, Query, Stream
+from windloom.model import DataType, ExpressionKey, Query, Relation, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.plan import Plan
 from windloom.plan.scans import WovenScan
@@ -164,6 +166,8 @@ class MicroBatches:
         sink_patience: float = 60.0,
         intake: str = "auto",
         types: Types = TYPES,
+        relations: Mapping[str, Relation] | None = None,
+        versions: Versions | None = None,
     ) -> None:
         storage = LocalStorage(folder / "checkpoint")
         self.checkpoint, self.jobs, self.done = Checkpoint.open(storage, streams), RowJobs(), list[RoundProgress]()
@@ -177,11 +181,13 @@ class MicroBatches:
         try:
             for name, opener in (openers or {}).items():
                 every[name] = opener(SinkPlace(None, str(storage.root), self.checkpoint.id))
-            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks)
+            self.versions, self.relations = versions or Versions([{}]), RowVersions()
+            held = Relations(self.versions.sources(), self.relations)
+            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, held)
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
-                placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
-            queries = RecordedQueries(streams, types, intake)
+                placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets, held)
+            queries = RecordedQueries({**streams, **(relations or {})}, types, intake)
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,
@@ -220,10 +226,12 @@ class MicroBatches:
 
     def round(self, frames: Frames) -> RoundProgress:
         """A micro-batch of rows by stream."""
+        self.versions.round = self.loop.next_round
         self.loop.run_batch(frames, self.checkpoint.last_batch + 1, _Split())
         return self.done[-1]
 
     def finish(self) -> RoundProgress:
+        self.versions.round = self.loop.next_round
         self.loop.finish()
         return self.done[-1]
 

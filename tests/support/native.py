@@ -83,7 +83,7 @@ def value_of(expression: Expression, row: Row) -> Any:
 
 
 def _columns(plan: Plan, stream: str) -> Mapping[str, DataType]:
-    return next(one.columns for one in plan.streams if one.name == stream)
+    return plan.stream(stream).columns
 
 
 def _projected_kinds(plan: Plan, scan: WovenScan) -> dict[str, DataType]:
