@@ -48,6 +48,8 @@ class RowVersions:
     def enriched(self, plan: Plan, frames: Frames, versions: Mapping[str, Rows]) -> Frames:
         return frames
 
+    def release(self) -> None: ...
+
 
 class Versions:
     """The versions of relations by round; the one of the round that is running is the current one."""

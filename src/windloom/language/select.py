@@ -11,6 +11,7 @@ from windloom.language.group_by import read_group_by, read_groups
 from windloom.language.joins.read import read_join
 from windloom.language.outputs import read_answer
 from windloom.language.predicates import analyse
+from windloom.language.relations.attach import attach_relations
 from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement, take_apart
 from windloom.language.syntax import too_deep
@@ -47,7 +48,7 @@ def read_query(
 ) -> Query:
     """Reads the query in these tokens of a longer text."""
     try:
-        statement = take_apart(tokens, source, streams, own or {})
+        statement = attach_relations(take_apart(tokens, source, streams, own or {}))
         return (_read_join if statement.is_join else _read)(name, statement, text)
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None

@@ -17,7 +17,7 @@ from windloom.language.scopes import Names
 from windloom.language.syntax import parse_select, span_of
 from windloom.language.terms import Term
 from windloom.language.tokens import Source, Span
-from windloom.model import Stream, UserDefined, Window, WindowedStream
+from windloom.model import EnrichedStream, Stream, UserDefined, Window, WindowedStream
 
 #: Spark's functions that make windows.
 WINDOW_CALLS = ("window", "session_window")
@@ -68,7 +68,7 @@ class Statement:
     def windowed(self, window: Window) -> WindowedStream:
         """What a query of one stream reads, when its window is known."""
         alias = self.clause.first.alias
-        return WindowedStream(self.stream.name, window, None if alias is None else alias.text)
+        return windowed(self.stream, window, None if alias is None else alias.text)
 
     def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
         return self.source.error(message, span_of(node, self._start), hint)
@@ -94,6 +94,11 @@ class Statement:
         if self.names.has_column(parts[0]) and (self.clause.first.bracket is not None or parts[0] not in WINDOW_CALLS):
             return None
         return _WINDOW_REFERENCES.get(parts)
+
+
+def windowed(stream: Stream, window: Window, alias: str | None) -> WindowedStream:
+    """A stream through a window, be it enriched or not; or a relation."""
+    return WindowedStream(stream.name, window, alias, stream if isinstance(stream, EnrichedStream) else None)
 
 
 def is_window_call(node: exp.Expr) -> bool:

@@ -81,7 +81,9 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
                     queries[name] = queries.get(name, Late()) + found
         found = _summed(held, missed, is_open)
         if found != Late():
-            streams[scan.stream] = streams.get(scan.stream, Late()) + found
+            # What was joined with relations has scans of its own, which see the same tuples: the most counts.
+            base = plan.base_of(scan.stream)
+            streams[base] = max(streams.get(base, Late()), found, key=lambda one: one.partly + one.dropped)
     return Lateness(streams, queries)
 
 

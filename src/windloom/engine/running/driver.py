@@ -76,7 +76,10 @@ class DriverPlacement:
         if intake.brings_tuples:
             with watch("partials"):
                 frames, versions = self.relations.enriched(round, intake.frames)
-                found = self._jobs.take_in(round.plan, frames, intake.batch, round.state)
+                try:
+                    found = self._jobs.take_in(round.plan, frames, intake.batch, round.state)
+                finally:
+                    self.relations.release()
         decide = self._watermarks.ended if intake.ends else self._watermarks.after
         given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
         given = self.relations.with_versions(round, given, watch, versions)

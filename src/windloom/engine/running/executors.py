@@ -108,6 +108,7 @@ def gathered_round(
         told, versions = Told(), dict[str, Version]()
         if intake.brings_tuples:
             with watch("partials"):
+                scope.callback(relations.release)
                 frames, versions = relations.enriched(round, intake.frames)
                 job = jobs.gathered(round.plan, frames, intake.batch, round.state, shards)
                 taken = scope.enter_context(job)

@@ -50,6 +50,10 @@ class RelationJobs(Protocol):
         """The frames, and those of streams that are enriched with these versions."""
         ...
 
+    def release(self) -> None:
+        """Enriched frames are no longer needed."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
@@ -78,6 +82,11 @@ class Relations:
                 new[one.name] = self._next(one.name, round)
                 self._seen[one.name] = _Seen(new[one.name].number, self._jobs.seen(frame))
         return self._jobs.enriched(round.plan, frames, current), new
+
+    def release(self) -> None:
+        """What the round has taken in has been read."""
+        if self._jobs is not None:
+            self._jobs.release()
 
     def with_versions(
         self, round: Round, given: RoundInput, watch: Stopwatch, new: Mapping[str, Version] | None = None

@@ -164,7 +164,9 @@ def _make_placement(
     relations = Relations(registry.current_versions(), SparkRelationJobs())
     skip_untimed = options.untimed == "skip"
     if shards is None:
-        return DriverPlacement(SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks, relations)
+        return DriverPlacement(
+            SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks, relations
+        )
     jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
     return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, relations)
 

@@ -82,31 +82,7 @@ class JoinShape:
             self.names = self.names.seeing(before)
 
     def _condition(self, side: int, joined: Joined) -> list[Conjunct]:
-        source = self._statement.source
-        if joined.on:
-            node = parse_condition(fold_literals(joined.on, source), source)
-            return read_conjuncts(node, self.names, "ON", self._statement)
-        found = []
-        for token in joined.using:
-            left = self.names.seeing(one for one in self.names.inner or self.names.visible if one != side)
-            columns = []
-            for names in (left, self.names.seeing([side])):
-                name = exp.Identifier(this=token.text, quoted=True)
-                name.meta.update(start=token.start, end=token.end)
-                column = exp.Column(this=name)
-                read_conjuncts(column, names, "USING", self._statement)  # refuses what is unknown or ambiguous
-                place = names.find([name])
-                assert place is not None
-                columns.append((self.names.side_of(place[0]), name))
-            qualified = [
-                exp.Column(this=name.copy(), table=exp.to_identifier(self.names.labels[one], quoted=True))
-                for one, name in columns
-            ]
-            found += read_conjuncts(
-                exp.EQ(this=qualified[0], expression=qualified[1]), self.names, "USING", self._statement
-            )
-            kept = columns[1][0] if joined.is_right else columns[0][0]
-            self.names = self.names.merging(token.text, kept)
+        found, self.names = read_condition(self.names, side, joined, self._statement)
         return found
 
     def _hang(self, one: Hanging) -> None:
@@ -220,3 +196,32 @@ class JoinShape:
                 yield from below(one.cluster, is_nullable or one.kind is JoinKind.LEFT)
 
         return frozenset(below(self.top, False))
+
+
+def read_condition(
+    names: JoinNames, side: int, joined: Joined, statement: Statement
+) -> tuple[list[Conjunct], JoinNames]:
+    """The condition with which a side is joined to the others that can be named, and the names behind it."""
+    source = statement.source
+    if joined.on:
+        node = parse_condition(fold_literals(joined.on, source), source)
+        return read_conjuncts(node, names, "ON", statement), names
+    found = []
+    for token in joined.using:
+        left = names.seeing(one for one in names.inner or names.visible if one != side)
+        columns = []
+        for each in (left, names.seeing([side])):
+            name = exp.Identifier(this=token.text, quoted=True)
+            name.meta.update(start=token.start, end=token.end)
+            read_conjuncts(exp.Column(this=name), each, "USING", statement)  # refuses what is unknown or ambiguous
+            place = each.find([name])
+            assert place is not None
+            columns.append((place[0], name))
+        qualified = [
+            exp.Column(this=name.copy(), table=exp.to_identifier(names.written(column)[0], quoted=True))
+            for column, name in columns
+        ]
+        found += read_conjuncts(exp.EQ(this=qualified[0], expression=qualified[1]), names, "USING", statement)
+        kept = columns[1][0] if joined.is_right else columns[0][0]
+        names = names.merging(token.text, names.side_of(kept))
+    return found, names

@@ -15,8 +15,8 @@ from windloom.language.joins.sides import SideBuilder
 from windloom.language.joins.windows import read_windows
 from windloom.language.outputs import Answer
 from windloom.language.relations.root import with_stream_first
-from windloom.language.statement import Statement
-from windloom.model import Join, Link, VersionWindow, Window, WindowedStream
+from windloom.language.statement import Statement, windowed
+from windloom.model import Join, Link, VersionWindow, Window
 from windloom.model.join import KeyPair
 
 
@@ -103,9 +103,7 @@ def read_join(statement: Statement) -> JoinReading:
         return read_join(reordered)
     statement = replace(statement, names=shape.names)
     builders = [
-        SideBuilder(
-            WindowedStream(names.sides[side].stream.name, windows[side], one.name), names.sides[side], statement
-        )
+        SideBuilder(windowed(names.sides[side].stream, windows[side], one.name), names.sides[side], statement)
         for side, one in enumerate(statement.clause.sides)
     ]
     everything = shape.names.seeing(range(len(builders)))
