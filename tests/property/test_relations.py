@@ -1,4 +1,4 @@
-"""Joins with retroactive relations against the oracle: whole, cut into rounds with a version each, and with crashes."""
+"""Relations of both kinds against the oracle: whole, cut into rounds with a version each, and with crashes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import INTAKES
 from support.compare_joins import assert_equal_join, assert_equal_join_rows
-from support.join_catalogs import RELATIONS, joins, rows, versions
+from support.join_catalogs import ATTACHED, RELATIONS, joins, rows, versions
 from support.join_looms import answered, planned, possible, registered, with_folds
 from support.join_rounds import JoinRounds, join_rounds
 from support.join_texts import Asked
@@ -27,10 +27,11 @@ from windloom.testing.joins import answer_join
 
 Row = dict[str, Any]
 STYLES = st.sampled_from(["on", "comma", "exists", "full"])
+BOTH = [*RELATIONS, *ATTACHED]
 
 
 @settings(max_examples=100, deadline=None)
-@given(asked=joins(relations=True), rows=rows(), version=versions(), style=STYLES)
+@given(asked=joins(relations=[*RELATIONS]), rows=rows(), version=versions(), style=STYLES)
 def test_a_relation_in_a_text_is_a_side_that_every_window_sees_whole(
     asked: Asked, rows: dict[str, list[Row]], version: dict[str, list[Row]], style: str
 ) -> None:
@@ -42,11 +43,12 @@ def test_a_relation_in_a_text_is_a_side_that_every_window_sees_whole(
 @pytest.mark.parametrize("fold", ["pairwise", "recalculate"])
 @settings(max_examples=100, deadline=None)
 @given(
-    asked=st.lists(joins(relations=True), min_size=1, max_size=2),
+    asked=st.lists(joins(relations=BOTH), min_size=1, max_size=2),
     rows=rows(),
     version=versions(),
     order=st.integers(0, 23),
     intake=INTAKES,
+    style=STYLES,
     slicing=st.sampled_from(list(SLICINGS)),
     strategy=st.sampled_from(["no_share", "shared", "weave_share"]),
 )
@@ -57,16 +59,18 @@ def test_every_fold_order_slicing_and_strategy_answers_what_the_oracle_answers(
     version: dict[str, list[Row]],
     order: int,
     intake: str,
+    style: str,
     slicing: str,
     strategy: str,
 ) -> None:
-    registry = registered({f"j{i}": replace(one, having=None).cql() for i, one in enumerate(asked)})
+    """A batch run has one version, which every tuple meets as it comes in and every window as it closes."""
+    registry = registered({f"j{i}": replace(one, having=None).cql(style=style) for i, one in enumerate(asked)})
     options = PlanOptions(strategy, slicing, intake=possible(intake, registry))
     plan = with_folds(planned(registry, options), fold, order)
     everything = {**rows, **version}
     found = answered(plan, everything, registry.queries)
-    for name, query in registry.queries.items():
-        assert_equal_join(query, everything, found[name])
+    for i, one in enumerate(asked):
+        assert_equal_join(replace(one, having=None).query(), everything, found[f"j{i}"])
 
 
 # ---- rounds ---------------------------------------------------------------------------------------------------------
@@ -76,7 +80,8 @@ def live(case: JoinRounds, folder: Path, placement: str, intake: str) -> None:
     """One life: the rounds that are left, and the end; the relation is what the case says of each round."""
     registry = registered({name: asked.cql() for name, asked in case.asked.items()}, case.streams)
     options: dict[str, Any] = {"placement": placement, "shards": 2, "snapshot_rounds": 2}
-    options |= {"intake": possible(intake, registry), "relations": RELATIONS, "versions": Versions(case.versions)}
+    options |= {"intake": possible(intake, registry), "relations": {**RELATIONS, **ATTACHED}}
+    options["versions"] = Versions(case.versions)
     with MicroBatches(folder, case.streams, types=registry.types(), **options) as life:
         life.change(registry.queries)
         for one in case.rounds[life.loop.next_round :]:
@@ -95,8 +100,8 @@ def check(case: JoinRounds, answers: dict[int, dict[str, list[Row]]]) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(case=join_rounds(relations=True), placement=st.sampled_from(PLACEMENTS), intake=INTAKES)
-def test_windows_see_the_version_of_the_round_in_which_they_close(
+@given(case=join_rounds(relations=BOTH), placement=st.sampled_from(PLACEMENTS), intake=INTAKES)
+def test_windows_see_the_version_of_the_round_in_which_they_close_and_tuples_that_in_which_they_came(
     case: JoinRounds, placement: str, intake: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +111,7 @@ def test_windows_see_the_version_of_the_round_in_which_they_close(
 
 @settings(max_examples=40, deadline=None)
 @given(
-    case=join_rounds(relations=True),
+    case=join_rounds(relations=BOTH),
     lives=st.lists(st.tuples(st.integers(0, 40), st.lists(versions(), min_size=6, max_size=6)), min_size=1, max_size=3),
     placement=st.sampled_from(PLACEMENTS),
     intake=INTAKES,

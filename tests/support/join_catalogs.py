@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import permutations
 from typing import Any
@@ -42,6 +42,8 @@ STREAMS = {name: Stream(name, COLUMNS, "tick", time_unit="us") for name in ("s",
 RELATIONS = {
     name: Relation(name, {column: kind for column, kind in COLUMNS.items() if column != "tick"}) for name in ("r", "v")
 }
+#: The same, not retroactive.
+ATTACHED = {name: replace(RELATIONS["r"], name=name, is_retroactive=False) for name in ("p", "q")}
 TYPES = {ExpressionKey(stream, name): kind for stream in STREAMS for name, kind in COLUMNS.items()}
 
 _VALUES: dict[str, list[Any]] = {
@@ -91,12 +93,12 @@ def rows(most: int = 12) -> st.SearchStrategy[dict[str, list[Row]]]:
 def versions(most: int = 8) -> st.SearchStrategy[dict[str, list[Row]]]:
     """Rows of all relations."""
     one = st.lists(st.fixed_dictionaries({name: st.sampled_from(own) for name, own in _VALUES.items()}), max_size=most)
-    return st.fixed_dictionaries(dict.fromkeys(RELATIONS, one))
+    return st.fixed_dictionaries(dict.fromkeys([*RELATIONS, *ATTACHED], one))
 
 
 @st.composite
 def joins(
-    draw: st.DrawFn, most: int = 4, landmarks: bool = True, exact: bool = False, relations: bool = False
+    draw: st.DrawFn, most: int = 4, landmarks: bool = True, exact: bool = False, relations: Sequence[str] = ()
 ) -> Asked:
     return Drawing(lambda options: draw(st.sampled_from(options)), landmarks, exact, relations).asked(most)
 
@@ -105,14 +107,15 @@ def joins(
 class Drawing:
     """Draws joins. With `exact`, aggregates are only those that every SQL engine defines alike.
 
-    With `relations`, what is joined to the first stream may be a relation, and one of them is.
+    With `relations`, what is joined to the first stream may be one of these relations, and one of them is.
     """
 
     choose: Choose
     landmarks: bool = True
     exact: bool = False
-    relations: bool = False
+    relations: Sequence[str] = ()
     _versions: set[str] = field(default_factory=set)  # aliases of relations
+    _attached: set[str] = field(default_factory=set)  # of those that are not retroactive
 
     def _once_in(self, count: int) -> bool:
         return bool(self.choose(range(count)) == count - 1)
@@ -122,13 +125,17 @@ class Drawing:
         first = self._read("a", slide)
         visible, nullable, hung = ["a"], list[str](), list[Hung]()
         self._versions.clear()
+        self._attached.clear()
         for alias in "bcd"[: self.choose([1, 1, 1, *range(1, most)])]:
-            parent = self.choose(visible)
+            child = self._read(alias, slide)
+            # Tuples are joined with a relation that is not retroactive, and the rows of another relation are not.
+            held = self._versions - self._attached
+            parent = self.choose([one for one in visible if child.stream not in ATTACHED or one not in held])
             kind = self.choose([JoinKind.INNER, JoinKind.INNER, *JoinKind])
             # What hangs on a side that may be absent must be absent with it, or it is no tree of its own.
             is_absent = parent in nullable
             kind = JoinKind.LEFT if is_absent else kind
-            hung.append(self._hung(kind, parent, self._read(alias, slide), is_absent))
+            hung.append(self._hung(kind, parent, child, is_absent))
             visible += [alias] if kind in (JoinKind.INNER, JoinKind.LEFT) else []
             nullable += [alias] if kind is JoinKind.LEFT else []
         sure = [alias for alias in visible if alias not in nullable]
@@ -149,7 +156,9 @@ class Drawing:
     def _read(self, alias: str, slide: int) -> Read:
         if self.relations and (alias == "b" or (alias != "a" and self._once_in(2))):
             self._versions.add(alias)
-            return Read(self.choose(list(RELATIONS)), alias, None, is_relation=True)
+            relation = self.choose(self.relations)
+            self._attached |= {alias} if relation in ATTACHED else set()
+            return Read(relation, alias, None, is_relation=True)
         stream = self.choose(list(STREAMS))
         if self.landmarks and self._once_in(8):
             return Read(stream, alias, None)

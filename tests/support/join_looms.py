@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Any
 
 from support.compare import rows_of
-from support.join_catalogs import RELATIONS, STREAMS
+from support.join_catalogs import ATTACHED, RELATIONS, STREAMS
 from support.native import taken_of_plan
 from support.relations import RowVersions
 from windloom.engine.catalog import Registry
@@ -26,7 +26,7 @@ Rows = Mapping[str, list[Row]]
 def registered(
     texts: Mapping[str, str],
     streams: Mapping[str, Stream] = STREAMS,
-    relations: Mapping[str, Relation] = RELATIONS,
+    relations: Mapping[str, Relation] | None = None,
 ) -> Registry:
     """A registry of these queries over declared streams and relations, which must never ask for a session."""
 
@@ -35,7 +35,7 @@ def registered(
 
     registry = Registry(no_session)
     registry.streams.update(streams)
-    registry.relations.update(relations)
+    registry.relations.update({**RELATIONS, **ATTACHED} if relations is None else relations)
     for name, text in texts.items():
         registry.add_query(name, text)
     return registry
@@ -76,9 +76,10 @@ def with_folds(plan: Plan, fold: str, order: int) -> Plan:
 def answered(plan: Plan, rows: Rows, queries: Mapping[str, Query]) -> dict[str, list[Row]]:
     """The answers of one round with everything, as the step writes them: without HAVING. Relations are among rows."""
     ticks = {name: [row["tick"] for row in own] for name, own in rows.items() if own and name in STREAMS}
-    taken = taken_of_plan(plan, rows)
+    taken = taken_of_plan(plan, RowVersions().enriched(plan, rows, rows))
     for one in plan.relations:
-        taken = replace(taken, cells={**taken.cells, **RowVersions().take(plan, one, rows[one.name]).cells})
+        if one.sets:
+            taken = replace(taken, cells={**taken.cells, **RowVersions().take(plan, one, rows[one.name]).cells})
     brought = RoundInput(
         taken,
         dict.fromkeys(STREAMS, TICK_MAX),

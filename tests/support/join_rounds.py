@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from support.join_catalogs import RELATIONS, STREAMS, Drawing, random_row, random_version
+from support.join_catalogs import ATTACHED, STREAMS, Drawing, random_row, random_version
 from support.join_texts import Asked
 from windloom.model import LandmarkWindow, Query, Stream
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.testing.joins import Landmarks, answer_join
+from windloom.testing.joins import ARRIVED, Landmarks, answer_join
 
 Row = dict[str, Any]
 Rows = Mapping[str, Sequence[Row]]
@@ -35,8 +35,17 @@ class JoinRounds:
         return self.arrived(len(self.rounds))
 
     def arrived(self, rounds: int) -> dict[str, list[Row]]:
-        """All tuples of the first rounds, by stream."""
-        return {name: [row for one in self.rounds[:rounds] for row in one.get(name, ())] for name in self.streams}
+        """All tuples of the first rounds, by stream, each with the relations that it was joined with when it came."""
+        brought = list(enumerate(self.rounds[:rounds]))
+        return {
+            name: [self._came(row, number) for number, one in brought for row in one.get(name, ())]
+            for name in self.streams
+        }
+
+    def _came(self, row: Row, number: int) -> Row:
+        versions = self.versions[number] if self.versions else {}
+        attached = {name: rows for name, rows in versions.items() if name in ATTACHED}
+        return {**row, ARRIVED: attached} if attached else row
 
     def frontier(self, name: str, rounds: int) -> int:
         """How far a stream has come after so many rounds; the end comes after all of them."""
@@ -96,7 +105,7 @@ class JoinRounds:
 
 @st.composite
 def join_rounds(
-    draw: st.DrawFn, most: int = 3, disorder: bool = True, landmarks: bool = True, relations: bool = False
+    draw: st.DrawFn, most: int = 3, disorder: bool = True, landmarks: bool = True, relations: Sequence[str] = ()
 ) -> JoinRounds:
     """Three streams whose times run apart, some of them silent for a while. Without disorder no tuple is late.
 
@@ -120,6 +129,6 @@ def join_rounds(
         rounds.append(found)
     versions: list[Rows] = []
     for number in range(len(rounds) + 1 if relations else 0):
-        new = {name: random_version(choose) for name in RELATIONS if not number or choose([True, False])}
+        new = {name: random_version(choose) for name in relations if not number or choose([True, False])}
         versions.append({**(versions[-1] if versions else {}), **new})
     return JoinRounds(streams, asked, rounds, versions)

@@ -86,6 +86,7 @@ class RowJobs:
             for scan in plan.scans
             if isinstance(scan, WovenScan) and scan.counted_by is None
         }
+        frames = {name: rows for name, rows in frames.items() if plan.base_of(name) == name}
         events = {name: len(rows) for name, rows in frames.items()}
         return TakenIn(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples, events)
 

@@ -88,7 +88,7 @@ def _columns(plan: Plan, stream: str) -> Mapping[str, DataType]:
 
 def _projected_kinds(plan: Plan, scan: WovenScan) -> dict[str, DataType]:
     """The types of projected columns by their SQL; what is not told is a condition."""
-    found = dict(_columns(plan, scan.stream))
+    found = {Expression.of_column(name).sql: kind for name, kind in _columns(plan, scan.stream).items()}
     for fed in scan.feeds:
         one = plan.sets[fed.number]
         found |= {expression.sql: kind for expression, kind in zip(one.group_by, one.group_types, strict=True)}

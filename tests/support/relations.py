@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from support.native import tuples_table
+from windloom.model import Enrichment, JoinKind
 from windloom.plan import Plan
 from windloom.plan.relations import PlannedRelation
 from windloom.rounds.joins.sides import no_cells
 from windloom.rounds.taken import take_tuples
 from windloom.spark.relations.take import TakenVersion
+from windloom.testing.scalars import scalar
 
 Row = dict[str, Any]
 Rows = Sequence[Row]
@@ -46,9 +48,34 @@ class RowVersions:
         return TakenVersion({**found, **take_tuples(plan, planned.scan, table).cells}, table.num_rows)
 
     def enriched(self, plan: Plan, frames: Frames, versions: Mapping[str, Rows]) -> Frames:
-        return frames
+        found = dict(frames)
+        for stream in plan.enriched:
+            rows = list(frames.get(stream.base, ()))
+            for one in stream.enrichments:
+                rows = [row for each in rows for row in _joined(one, each, versions[one.relation])]
+            found[stream.name] = rows
+        return found
 
     def release(self) -> None: ...
+
+
+def _joined(one: Enrichment, row: Row, version: Rows) -> list[Row]:
+    """What becomes of one tuple, as Spark joins it."""
+    on = scalar(one.on.sql)
+    both = [_Enriched({**row, **{one.column(name): value for name, value in other.items()}}) for other in version]
+    matches: list[Row] = [each for each in both if on(each) is True]
+    if one.kind is JoinKind.SEMI:
+        return [row] if matches else []
+    if one.kind is JoinKind.ANTI:
+        return [] if matches else [row]
+    return [_Enriched(row)] if one.kind is JoinKind.LEFT and not matches else matches
+
+
+class _Enriched(dict[str, Any]):
+    """A tuple with columns of relations; those of which it has no match are NULL."""
+
+    def __missing__(self, name: str) -> None:
+        return None
 
 
 class Versions:

@@ -69,7 +69,8 @@ def answer_join(
 ) -> list[Answer]:
     """Every row of the answer; `streams` are all tuples of each stream, `tick` their column of event-time ticks.
 
-    Relations are given by name beside the streams: all rows of the version that the windows see.
+    Relations are given by name beside the streams: all rows of the version that the windows see. Those that are not
+    retroactive are given with each tuple, under `ARRIVED`: all rows of the version that it was joined with.
     """
     assert query.join is not None
     rows = joined_rows(query.join, streams, tick, landmarks)
@@ -143,6 +144,9 @@ def _start(side: Side, end: int, ticks: Mapping[str, Sequence[int]], given: Land
 #: A row of what hangs on a side, by alias, and the values that the side is grouped by.
 _Row = tuple[dict[str, Row | None], tuple[Any, ...]]
 
+#: What a tuple was joined with when it came in: rows by relation, for relations that are not retroactive.
+ARRIVED = "__arrived__"
+
 
 def _rows_of(join: Join, held: Sequence[Sequence[Tuple]], side: int) -> list[_Row]:
     """The tuples of a side, each joined with the rows of what hangs on it.
@@ -150,13 +154,27 @@ def _rows_of(join: Join, held: Sequence[Sequence[Tuple]], side: int) -> list[_Ro
     An inner link gives a row for every match. A left one gives one with NULLs where there is none. A semi or an anti
     link gives the row itself, once, if there is a match or if there is none.
     """
-    rows: list[_Row] = [({join.sides[side].alias: one.row}, one.group) for one in held[side]]
+    return [row for one in held[side] for row in _rows_with(join, _as_it_came(join, held, one), side, one)]
+
+
+def _rows_with(join: Join, held: Sequence[Sequence[Tuple]], side: int, one: Tuple) -> list[_Row]:
+    """The same for one tuple."""
+    rows: list[_Row] = [({join.sides[side].alias: one.row}, one.group)]
     for link in join.links:
         if link.parent == side:
             others = _rows_of(join, held, link.child)
             absent = dict.fromkeys(_aliases_below(join, link.child))
             rows = [found for row in rows for found in _matched(link, row, others, absent)]
     return rows
+
+
+def _as_it_came(join: Join, held: Sequence[Sequence[Tuple]], one: Tuple) -> Sequence[Sequence[Tuple]]:
+    """What a tuple is joined with: as the window has it, but relations that are not retroactive as when it came."""
+    arrived = one.row.get(ARRIVED, {})
+    return [
+        _tuples(side, arrived[side.source.stream], "") if side.is_relation and side.source.stream in arrived else own
+        for side, own in zip(join.sides, held, strict=True)
+    ]
 
 
 def _matched(link: Link, row: _Row, others: Sequence[_Row], absent: Mapping[str, None]) -> list[_Row]:

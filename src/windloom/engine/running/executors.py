@@ -16,7 +16,8 @@ A round, and what a crash right after each of its parts leaves:
 | commit                                                     | is done; the next one reads the recorded states |
 | retention: files of no use to the next round               | is done; the next start deletes them            |
 
-So the log is the truth here too. It holds no cells but those of relations, which are the driver's: the state after the last committed round is in the files that
+So the log is the truth here too. It holds no cells but those of relations, which are the driver's: the state of
+streams after the last committed round is in the files that
 its log names. A task may fail, be repeated, or run twice at once: each attempt writes files of its own, Spark hands
 back the names of one attempt a shard, and only those are recorded. Files that are recorded are never written again, and
 deleted only when a later round is committed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -51,7 +51,7 @@ class EnrichedNames(Names):
     `merged` are columns of USING, which need no qualifier and are those of the stream.
     """
 
-    base: Stream = Stream("", {})
+    base: Stream = field(default_factory=lambda: Stream("", {}))
     attached: tuple[Attached, ...] = ()
     hidden: tuple[Attached, ...] = ()
     merged: frozenset[str] = frozenset()
