@@ -39,6 +39,9 @@ class RowVersions:
     def seen(self, frame: Rows) -> SeenRows:
         return SeenRows(frame)
 
+    def size(self, frame: Rows, seen: SeenRows) -> tuple[int | None, int]:
+        return len(frame), 0
+
     def take(self, plan: Plan, planned: PlannedRelation, frame: Rows) -> TakenVersion:
         self.taken += 1
         found = {number: no_cells(plan.sets[number]) for number in planned.sets}

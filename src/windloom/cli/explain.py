@@ -9,11 +9,11 @@ import click
 
 from windloom.cli.options import (
     check_plan_options,
+    data_options,
     intake_option,
     open_loom,
     plan_options,
     session_options,
-    stream_option,
 )
 from windloom.errors import WindloomError
 
@@ -23,7 +23,7 @@ from windloom.errors import WindloomError
     short_help="Show the plan of a catalog.",
 )
 @click.argument("catalog", type=click.Path())
-@stream_option
+@data_options
 @click.option("--query", default=None, metavar="NAME", help="Show only this query, in full.")
 @click.option("--all", "every", is_flag=True, help="Show every query, however many there are.")
 @click.option("--sharing", is_flag=True, help="Show costs, what sharing saves, and why it does not save more.")
@@ -51,6 +51,7 @@ from windloom.errors import WindloomError
 def explain(
     catalog: str,
     streams: tuple[str, ...],
+    relations: tuple[str, ...],
     query: str | None,
     every: bool,
     sharing: bool,
@@ -74,7 +75,7 @@ def explain(
     """
     form = "json" if as_json else form
     check_plan_options(strategy, slicing, technique, intake)
-    loom = open_loom(catalog, streams, cores, memory, conf)
+    loom = open_loom(catalog, streams, relations, cores, memory, conf)
     if checkpoint is not None:
         loom.learn(checkpoint)
     options = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}

@@ -95,8 +95,7 @@ class _Run:
             if self.store is None
             else StoredResults(self.spark, self.plan, stats, self.store.tables)
         )
-        results.observed = ran.outcome.observed
-        return results
+        return self._with_facts(results, ran)
 
     def on_executors(self, shards: int) -> Results:
         def stepped(outcome: Outcome) -> None:
@@ -119,7 +118,11 @@ class _Run:
                 assert held.wide is not None
                 scope.pop_all()  # the results hold the frame now
                 results = ExecutorResults(self.spark, self.plan, self._stats(ran, told), held.wide)
+        return self._with_facts(results, ran)
+
+    def _with_facts(self, results: Results, ran: Ran) -> Results:
         results.observed = ran.outcome.observed
+        results.relations, results.versions = dict(self.relations.read), ran.outcome.state.versions
         return results
 
     def _loop(self, placement: Placement, held: HeldAnswers, listeners: Listeners) -> RoundLoop:

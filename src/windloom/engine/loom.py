@@ -28,7 +28,7 @@ from windloom.errors import WindloomError
 from windloom.explain import explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
-from windloom.model.relation import Relation
+from windloom.model.relation import Relation, Version
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
 from windloom.plan.costs import SharingReport
@@ -70,6 +70,7 @@ class Loom:
         # A run has seen all there is, so earlier ones do not count. Sets that it did not have keep what they showed.
         self._estimates = Estimates()
         self._ongoing: Ongoing | None = None
+        self._versions: dict[str, Version] = {}  # of relations, as the last run has read them
         self._tables: dict[str, WideTable] = {}
 
     @classmethod
@@ -413,20 +414,21 @@ class Loom:
         if name not in self.queries:
             raise unknown_query(name, list(self.queries))
         results = results or self._last or self.run()
-        frames = self._registry.frames(results.plan)
-        return verify_query(self.queries[name], self.streams, frames, results.arrow(name))
+        frames = {**self._registry.frames(results.plan), **results.relations}
+        return verify_query(self.queries[name], self._registry.sources, frames, results.arrow(name))
 
     def _known(self) -> Known:
-        return Known(estimates=self._estimates, ongoing=self._ongoing)
+        return Known(estimates=self._estimates, ongoing=self._ongoing, versions=self._versions)
 
     def _report(self, plan: Plan) -> SharingReport:
         return report_sharing(plan, self._known().in_force())
 
     def _learn(self, results: Results) -> None:
-        """Keeps the rates and groups that the run observed; later predictions use them."""
+        """Keeps the rates and groups that the run observed, and of which size relations were, for later plans."""
         estimates = estimates_of(results.observed).before(self._estimates)
-        if estimates != self._estimates:
-            self._estimates = estimates
+        versions = {**self._versions, **results.versions}
+        if (estimates, versions) != (self._estimates, self._versions):
+            self._estimates, self._versions = estimates, versions
             self._plans.clear()
 
     def _changed(self) -> None:

@@ -41,13 +41,14 @@ class Version:
     """What is known of one version of a relation.
 
     `number` counts the versions that a stream has seen, the first being 1, and `round` is the one that took it. `rows`
-    is None where nobody has counted them; `nbytes` is the size of what is kept of them, or sent to executors.
+    are those that some query wants, `nbytes` is the size of what is kept of them, or sent to executors; None where that
+    is not known.
     """
 
     number: int
     round: int
     rows: int | None = None
-    nbytes: int = 0
+    nbytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ class HeldPlacement:
                 wide = hold_answers(shard_round, taken.frame, self._shards)
         self._scope.callback(wide.unpersist)
         counts = wide.totals.counts
-        return Outcome(State(), 0, counts, observe(round.plan, round.state, shard_round.input, counts), wide=wide)
+        left = State(versions=shard_round.input.versions)
+        return Outcome(left, 0, counts, observe(round.plan, round.state, shard_round.input, counts), wide=wide)
 
     def committed(self, round: int, state: State) -> None:
         """There is no other round."""

@@ -44,6 +44,10 @@ class RelationJobs(Protocol):
 
     def seen(self, frame: Any) -> SeenVersion: ...
 
+    def size(self, frame: Any, seen: Any) -> tuple[int | None, int | None]:
+        """Rows of a version, if counting them is worth it, and about how many bytes they take, if that is known."""
+        ...
+
     def take(self, plan: Plan, planned: PlannedRelation, frame: Any) -> TakenVersion: ...
 
     def enriched(self, plan: Plan, frames: Frames, versions: Mapping[str, Any]) -> Frames:
@@ -67,6 +71,7 @@ class Relations:
     def __init__(self, sources: Mapping[str, Callable[[], Any]], jobs: RelationJobs | None = None) -> None:
         self._sources, self._jobs = sources, jobs
         self._seen: dict[str, _Seen] = {}
+        self.read: dict[str, Any] = {}  # the frames that gave the versions of the last round, by relation
 
     def enriched(self, round: Round, frames: Frames) -> tuple[Frames, dict[str, Version]]:
         """The frames of a round, with those of enriched streams, and the versions that are new."""
@@ -76,11 +81,13 @@ class Relations:
         assert self._jobs is not None
         current, new = {}, {}
         for one in planned:
-            frame = current[one.name] = self._sources[one.name]()
+            frame = current[one.name] = self._current(one.name)
             before = self._known(one.name, round.state)
             if before is None or not before.is_same(frame):
-                new[one.name] = self._next(one.name, round)
-                self._seen[one.name] = _Seen(new[one.name].number, self._jobs.seen(frame))
+                seen, version = self._jobs.seen(frame), self._next(one.name, round)
+                rows, nbytes = self._jobs.size(frame, seen)
+                new[one.name] = replace(version, rows=rows, nbytes=nbytes)
+                self._seen[one.name] = _Seen(version.number, seen)
         return self._jobs.enriched(round.plan, frames, current), new
 
     def release(self) -> None:
@@ -105,17 +112,21 @@ class Relations:
             return given
         return replace(given, taken=replace(given.taken, cells={**given.taken.cells, **cells}), versions=versions)
 
-    def taken_now(self, plan: Plan, name: str) -> dict[int, Cells]:
-        """The cells of the current version for a plan that no round runs with: of a question that is asked once."""
-        planned = next(one for one in plan.relations if one.name == name)
+    def taken_now(self, plan: Plan, planned: PlannedRelation) -> dict[int, Cells]:
+        """The cells of a version for a plan that no round runs with: of a question that is asked once.
+
+        It is the version that the last round has seen, if any round has.
+        """
         assert self._jobs is not None
-        return self._jobs.take(plan, planned, self._sources[name]()).cells
+        name = planned.name
+        frame = self.read[name] if name in self.read else self._sources[name]()
+        return self._jobs.take(plan, planned, frame).cells
 
     def _taken(self, round: Round, planned: PlannedRelation) -> tuple[Version, TakenVersion] | None:
         """What a round takes of a relation, all of its sets at once; None if the state has it already."""
         assert self._jobs is not None
         name, held = planned.name, round.state.cells
-        frame = self._sources[name]()
+        frame = self._current(name)
         before, version = self._known(name, round.state), round.state.versions.get(name)
         is_held = version is not None and all(number in held for number in planned.sets)
         is_same = before is not None and before.is_same(frame)
@@ -128,6 +139,10 @@ class Relations:
         self._seen[name] = _Seen(version.number, self._jobs.seen(frame))
         is_new = not is_held or not is_same
         return (replace(version, rows=found.rows, nbytes=found.nbytes), found) if is_new else None
+
+    def _current(self, name: str) -> Any:
+        self.read[name] = self._sources[name]()
+        return self.read[name]
 
     def _known(self, name: str, state: State) -> SeenVersion | None:
         """What gave the version that a state has; None if that was another process, or another version."""

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -160,7 +161,8 @@ class Handle(AnswerViews):
     @property
     def plan(self) -> Plan:
         """The plan that the next round will run, with what is known now."""
-        return with_statistics(self._queries.plan_of(self._newest), self._queries.known())
+        known = replace(self._queries.known(), versions=self._loop.state.versions)
+        return with_statistics(self._queries.plan_of(self._newest), known)
 
     def explain(self, *, query: str | None = None, queries: bool = False) -> str:
         """The plan that the next round will run, and where."""
@@ -217,8 +219,9 @@ class Handle(AnswerViews):
                 raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
             # A side of a join may be divided among parts; other questions are answered part by part.
             asked = [united(parts, plan, alone)] if query.join is not None else parts
+            versions = partial(loop.placement.relations.taken_now, alone)
             for state in asked:  # all of them say the same of the past
-                answers, since = ask(state, plan, alone, self._past)
+                answers, since = ask(state, plan, alone, self._past, versions)
                 blocks += answers.blocks()
         pieces = [table for _, table in self._tables.pieces(alone, blocks)]
         shape = alone.shapes[0]

@@ -71,7 +71,7 @@ def start_stream(
     with ExitStack() as undo, as_windloom_errors("the streams"):
         place = _checkpoint_place(spark, checkpoint, options, undo)
         storage = storage_at(spark, place)
-        opened = Checkpoint.open(storage, {name: registry.streams[name] for name in frames})
+        opened = Checkpoint.open(storage, {name: registry.streams[name] for name in frames}, registry.relations)
         undo.callback(opened.close)
         default_shards = 2 * spark.sparkContext.defaultParallelism
         shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)

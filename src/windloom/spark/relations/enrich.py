@@ -11,9 +11,12 @@ from pyspark.sql import functions as F
 from windloom.model.expression import Expression
 from windloom.model.relation import EnrichedStream
 from windloom.plan.physical import Plan
+from windloom.spark.intake.collect import estimated_bytes
 
-#: A relation that Spark estimates at no more than this is sent to every executor, and no tuple is shuffled.
+#: A relation is sent to every executor, and no tuple is shuffled, unless Spark estimates it at more than this.
 BROADCAST_BYTES = 512 << 20
+#: What Spark takes the size of rows to be that it knows nothing of, or more.
+_UNKNOWN_BYTES = 1 << 62
 
 _HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
 
@@ -31,11 +34,14 @@ def enriched_frame(stream: EnrichedStream, base: DataFrame, versions: Mapping[st
 
 
 def _sent(frame: DataFrame) -> DataFrame:
-    try:
-        size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    except Exception:  # a remote session does not show its plan: Spark decides
-        return frame
-    return F.broadcast(frame) if size <= BROADCAST_BYTES else frame
+    size = known_bytes(frame)
+    return F.broadcast(frame) if size is None or size <= BROADCAST_BYTES else frame
+
+
+def known_bytes(frame: DataFrame) -> int | None:
+    """Spark's estimate of the size of a frame; None if it has none."""
+    size = estimated_bytes(frame)
+    return None if size is None or size >= _UNKNOWN_BYTES else size
 
 
 @dataclass(frozen=True, slots=True)

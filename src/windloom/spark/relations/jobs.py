@@ -12,7 +12,7 @@ from windloom.plan.physical import Plan
 from windloom.plan.relations import PlannedRelation
 from windloom.spark.placement import driver_bytes
 from windloom.spark.relations.changes import SeenFrame
-from windloom.spark.relations.enrich import RoundFrames
+from windloom.spark.relations.enrich import RoundFrames, known_bytes
 from windloom.spark.relations.take import TakenVersion, take_version
 
 
@@ -27,6 +27,10 @@ class SparkRelationJobs:
 
     def seen(self, frame: DataFrame) -> SeenFrame:
         return SeenFrame.of(frame)
+
+    def size(self, frame: DataFrame, seen: SeenFrame) -> tuple[int | None, int | None]:
+        """Rows are counted, in a job of its own, if the version is sure to be recognised in later rounds."""
+        return (None if seen.files is None else frame.count()), known_bytes(frame)
 
     def take(self, plan: Plan, planned: PlannedRelation, frame: DataFrame) -> TakenVersion:
         return take_version(plan, planned, frame, driver_bytes())
