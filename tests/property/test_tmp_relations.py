@@ -30,7 +30,7 @@ STYLES = st.sampled_from(["on", "comma", "exists", "full"])
 BOTH = [*RELATIONS, *ATTACHED]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1200, deadline=None)
 @given(asked=joins(relations=[*RELATIONS]), rows=rows(), version=versions(), style=STYLES)
 def test_a_relation_in_a_text_is_a_side_that_every_window_sees_whole(
     asked: Asked, rows: dict[str, list[Row]], version: dict[str, list[Row]], style: str
@@ -41,7 +41,7 @@ def test_a_relation_in_a_text_is_a_side_that_every_window_sees_whole(
 
 
 @pytest.mark.parametrize("fold", ["pairwise", "recalculate"])
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1200, deadline=None)
 @given(
     asked=st.lists(joins(relations=BOTH), min_size=1, max_size=2),
     rows=rows(),
@@ -99,7 +99,7 @@ def check(case: JoinRounds, answers: dict[int, dict[str, list[Row]]]) -> None:
             assert_equal_join_rows(query, case.seen(number), wanted, found, case.landmarks(query, number))
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1200, deadline=None)
 @given(case=join_rounds(relations=BOTH), placement=st.sampled_from(PLACEMENTS), intake=INTAKES)
 def test_windows_see_the_version_of_the_round_in_which_they_close_and_tuples_that_in_which_they_came(
     case: JoinRounds, placement: str, intake: str
@@ -109,7 +109,7 @@ def test_windows_see_the_version_of_the_round_in_which_they_close_and_tuples_tha
         check(case, answers_in(Path(folder)))
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1200, deadline=None)
 @given(
     case=join_rounds(relations=BOTH),
     lives=st.lists(st.tuples(st.integers(0, 40), st.lists(versions(), min_size=6, max_size=6)), min_size=1, max_size=3),

@@ -64,7 +64,8 @@ def side_text(plan: Plan, planned: PlannedJoin, number: int) -> str:
     side, (partial_set, tree, _) = planned.join.sides[number], plan.side(planned.sides[number])
     where = "" if side.where is None else f" where {one_line(side.where.sql)}"
     keys = ", ".join(one_line(key.sql) for key in side.group_by)
-    return f"{side.alias}: {side.source.stream} {side.window}{where}, by {keys}: {_of_tree(plan, partial_set, tree)}"
+    source = f"relation {side.source.stream}" if side.is_relation else f"{side.source.stream} {side.window}"
+    return f"{side.alias}: {source}{where}, by {keys}: {_of_tree(plan, partial_set, tree)}"
 
 
 def _of_tree(plan: Plan, partial_set: PartialSet, tree: Tree) -> str:
@@ -123,6 +124,9 @@ def fold_text(planned: PlannedJoin) -> str:
 def shards_text(plan: Plan, planned: PlannedJoin, sharding: Sharding) -> str:
     """How the sides of a join meet if the step runs on executors."""
     partial_set, _, _ = plan.side(planned.sides[0])
+    if any(side.is_relation for side in planned.join.sides) and sharding.of(partial_set.number) is None:
+        folded = "; what shards fold is merged" if plan.joins.index(planned) in sharding.divided else ""
+        return f"every shard has its relations as a whole{folded}"
     columns = sharding.of(partial_set.number) or ()
     if not columns:
         return "its sides are in one shard: their joins have no key in common"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 from windloom.aggregates.planned import PlannedComponent as PlannedComponent
@@ -286,7 +287,8 @@ class Plan:
 
     def rate_of(self, stream: Stream) -> tuple[float, Origin]:
         """Tuples per second of a stream that the plan reads, and where that figure comes from."""
-        found = next(partial_set.statistics for partial_set in self.sets if partial_set.base == stream.name)
+        own = (one for one in self.sets if one.stream == stream.name)
+        found = next(chain(own, (one for one in self.sets if one.base == stream.name))).statistics
         return found.stream_rate, found.origins.rate
 
     def query(self, name: str) -> PlannedQuery | PlannedJoin:

@@ -40,6 +40,9 @@ class Metrics:
         self.queries = Gauge("windloom_queries", "Queries of the last round.", registry=registry)
         self.trees = Gauge("windloom_trees", "Trees of the last round.", registry=registry)
         self.plan_version = Gauge("windloom_plan_version", "Version of the last round's plan.", registry=registry)
+        self.relation_version = Gauge(
+            "windloom_relation_version", "Version of a relation that was last seen.", ["relation"], registry=registry
+        )
         sinks: dict[str, Any] = {"labelnames": ["sink"], "registry": registry}
         self.sink_seconds = Counter("windloom_sink_seconds_total", "Seconds that a sink took for rounds.", **sinks)
         self.sink_waits = Counter(
@@ -86,6 +89,8 @@ class Metrics:
         self.queries.set(done.queries)
         self.trees.set(done.trees)
         self.plan_version.set(done.plan_version)
+        for relation, told in done.relations.items():
+            self.relation_version.labels(relation).set(told["version"])
 
     def wait(self, wait: SinkWait | None) -> None:
         if wait is not None:

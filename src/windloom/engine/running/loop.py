@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
@@ -216,7 +217,20 @@ class RoundLoop:
             frontiers=frontiers,
             lags=lags,
             placement=self.placement.description,
+            relations=_versions(round, state),
         )
+
+
+def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
+    """The versions of relations that a round has seen, or an earlier one, if it did not look."""
+    found = {}
+    for one in round.plan.relations:
+        version, before = after.versions.get(one.name), round.state.versions.get(one.name)
+        if version is not None:
+            changed = before is None or before.number != version.number
+            told = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
+            found[one.name] = {**told, "changed": changed}
+    return found
 
 
 def _told(late: Late) -> dict[str, int]:

@@ -24,7 +24,8 @@ class RoundProgress:
     `lag` are those of the stream that is furthest behind: up to there the windows of all queries are closed, and those
     of a query that does not read that stream may be closed further. `state_bytes` is the size of the kept cells.
     `sinks` has the seconds that each sink took, those that the round `waited` for it if it was down, and figures of its
-    own.
+    own. `relations` has, of each relation that some query reads, the `version` that was last seen, the `round` that
+    took it, its `rows` and `bytes` as far as they are known, and whether it `changed` in this round.
     """
 
     round: int
@@ -48,6 +49,7 @@ class RoundProgress:
     lags: Mapping[str, float | None] = field(default_factory=dict)  # by stream
     placement: str = "driver"
     sinks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by name
+    relations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name
 
     @property
     def total_seconds(self) -> float:

@@ -313,7 +313,9 @@ class _Attaching:
 
 
 def _all_of(nodes: Sequence[exp.Expr]) -> exp.Expr:
-    found = nodes[0]
+    if len(nodes) == 1:
+        return nodes[0]
+    found: exp.Expr = exp.Paren(this=nodes[0])
     for node in nodes[1:]:
         found = exp.And(this=found, expression=exp.Paren(this=node))
     return found

@@ -22,6 +22,7 @@ class VersionWindow(Window):
     example = "a relation without a bracket"
     plural = "versions of a relation"
     is_version = True
+    is_sliced = False
 
     @property
     def range_ticks(self) -> int:
@@ -61,6 +62,10 @@ class VersionWindow(Window):
 
     def tuple_text(self) -> str:
         return "counts at every end of a window of the join"
+
+    @property
+    def cells_text(self) -> str:
+        return "one per group: a version has no slices"
 
     def slices_text(self, slices: str) -> str:
         return "is one slice"
