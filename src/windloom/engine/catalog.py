@@ -239,6 +239,7 @@ class Registry:
         if query in self._checked:
             return
         try:
+            self._check_enriched(query)
             self._learn_types([query])
             outputs = OutputsOfTypes(query, *_check_query_types(query, self._types))
             if self._must_ask(outputs):
@@ -247,6 +248,24 @@ class Registry:
         except WindloomError as error:
             raise WindloomError(f"query '{query.name}': {error.message}", error.detail, error.hint) from None
         self._checked.add(query)
+
+    def _check_enriched(self, query: Query) -> None:
+        """Refuses what Spark could not join tuples with relations on."""
+        for stream in query.enriched:
+            columns = dict(self.sources[stream.base].columns)
+            for one in stream.enrichments:
+                relation = self.sources[one.relation]
+                columns |= {one.column(name): kind for name, kind in relation.columns.items()}
+                kind = expression_type(one.on, columns) if self._has_usual_types(stream.base) else None
+                if kind is None:
+                    frame = empty_frame(self._session(), Stream(stream.name, columns))
+                    kind = expression_types(frame, [one.on])[one.on.sql]
+                if kind.kind not in CONDITIONS:
+                    raise WindloomError(
+                        f"the condition '{one.on}' on relation '{one.relation}' is not a condition",
+                        f"it is of type {kind}",
+                        "compare it with something",
+                    )
 
     def _check_all_outputs(self) -> None:
         """Asks Spark once for all queries; if it refuses one, `_check` finds out which."""

@@ -32,13 +32,14 @@ def condition_of(nodes: Sequence[exp.Expr], names: Names, columns: Collection[st
 def _turned(node: exp.Expr, names: Names, columns: Collection[str]) -> exp.Expr:
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return node
-    left, right = (_reads(side, names, columns) for side in (node.this, node.expression))
-    return type(node)(this=node.expression, expression=node.this) if left and not right else node
+    left, right = (_columns(side, names) for side in (node.this, node.expression))
+    is_backwards = right and left & set(columns) and not right & set(columns)
+    return type(node)(this=node.expression, expression=node.this) if is_backwards else node
 
 
-def _reads(node: exp.Expr, names: Names, columns: Collection[str]) -> bool:
+def _columns(node: exp.Expr, names: Names) -> set[str]:
     found = (names.find_node(column) for column in node.find_all(exp.Column))
-    return any(one is not None and one[0] in columns for one in found)
+    return {one[0] for one in found if one is not None}
 
 
 def check_keys(node: exp.Expr, names: Names, statement: Statement) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlglot import TokenType
+
 from windloom.errors import QueryError
 from windloom.language.joins.clusters import JoinShape
 from windloom.language.joins.names import JoinNames, joined_names
@@ -41,8 +43,10 @@ def _keeps_rows(statement: Statement, shape: JoinShape, name: str) -> QueryError
     hint = f"begin with the stream: FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {name} ON …"
     if hanging.kind is JoinKind.SEMI:
         hint = f"join it by JOIN, and count its keys with count(DISTINCT …); or {hint}"
+    shown = hanging.shown if hanging.word.token_type is TokenType.EXISTS else hanging.kind.words
+    shown = "RIGHT JOIN" if hanging.word.token_type is TokenType.RIGHT else shown
     return statement.source.error(
-        f"the {hanging.kind.words} keeps the rows of relation '{name}', which have no windows",
+        f"the {shown} keeps the rows of relation '{name}', which have no windows",
         hanging.word,
         hint,
     )

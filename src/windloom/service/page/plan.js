@@ -29,6 +29,17 @@ function nodesOf(made, sharing) {
   for (const one of made.streams) {
     add(`stream ${one.name}`, 0, one.name, `${number(one.events_per_second)} events/s`, [], { rate: `${number(one.events_per_second)} events/s, ${one.rate}`, time: one.time, "windows per tuple": number(one.windows_per_tuple) });
   }
+  for (const one of made.relations) {
+    const kind = one.retroactive ? "retroactive" : "non-retroactive", seen = one.version;
+    add(`relation ${one.name}`, 0, one.name, `${kind} relation`, [], {
+      kind, version: seen ? `${seen.number} since round ${seen.round}` : "not read yet", rows: seen && seen.rows !== null && number(seen.rows),
+      bytes: seen && seen.bytes !== null && number(seen.bytes), "read by": one.read_by.join(", "),
+    });
+  }
+  for (const one of made.enriched) {
+    const names = one.joined.map((other) => other.relation).join(", ");
+    add(`stream ${one.name}`, 0, `${one.stream} + ${names}`, "joined as tuples come", [], { joined: one.joined.map((other) => `${other.kind} ${other.relation} on ${other.on}`).join("; ") });
+  }
   for (const one of made.scans) {
     add(`scan ${one.number}`, 1, `scan ${one.number}`, one.intake, [`stream ${one.stream}`], { intake: one.intake, why: one.why, feeds: counted(one.feeds.length, "set"), where: one.where });
   }
@@ -36,6 +47,7 @@ function nodesOf(made, sharing) {
     const cost = sharing.sets.find((other) => other.number === one.number);
     const groups = one.group_by.map((group) => group.expression).join(", ");
     const feeds = made.scans.filter((scan) => scan.feeds.some((feeding) => feeding.set === one.number)).map((scan) => `scan ${scan.number}`);
+    feeds.push(...made.relations.filter((relation) => relation.sets.includes(one.number)).map((relation) => `relation ${relation.name}`));
     add(`set ${one.number}`, 2, groups ? `by ${groups}` : "all together", one.where ? `where ${one.where}` : `${number(one.edges.per_second)} slices/s`, feeds, {
       grouping: groups || "none", predicate: one.where || "none", slices: `${one.edges.exact ? "" : "≈ "}${number(one.edges.per_second)} per second`,
       kept: one.components.map((part) => part.name).join(", "), costs: cost && work(cost.total),
