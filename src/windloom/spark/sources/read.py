@@ -211,11 +211,12 @@ def _look_at_csv(stream: Stream, path: str, files: Sequence[Path], separator: st
 def _header(stream: Stream, row: list[str]) -> list[str | None]:
     """The declared column that each field names; none at all if the first line holds data.
 
-    A header names the time column, or most of its fields are names of columns.
+    A header names the time column, or most of its fields are names of columns; of a relation, any of them.
     """
     named = [stream.find_column(field.strip()) for field in row]
     known = sum(name is not None for name in named)
-    return named if stream.time in named or known * 2 > len(row) else []
+    is_named = bool(known) if stream.is_relation else stream.time in named
+    return named if is_named or known * 2 > len(row) else []
 
 
 def _check_columns(stream: Stream, file: Path, row: list[str], names: list[str | None]) -> None:
