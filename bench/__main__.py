@@ -49,6 +49,7 @@ def workloads() -> dict[str, Callable[[int], Outcome]]:
     # Imported here: the parent only starts processes, and --help needs no Spark.
     from bench.adapt import ADAPT_WORKLOADS
     from bench.cold import COLD_WORKLOADS
+    from bench.relations import RELATION_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
     from bench.service import SERVICE_WORKLOADS
     from bench.streams import STREAM_WORKLOADS
@@ -58,6 +59,7 @@ def workloads() -> dict[str, Callable[[int], Outcome]]:
     return {
         **BATCH_WORKLOADS,
         **ADAPT_WORKLOADS,
+        **RELATION_WORKLOADS,
         **SCAN_WORKLOADS,
         **STREAM_WORKLOADS,
         **UNLIKE_WORKLOADS,
