@@ -1,4 +1,4 @@
-"""The workloads of relations: tuples joined as they come in, and versions that windows see, against Spark's own joins."""
+"""The workloads of relations: tuples joined as they come in, and versions that windows see, against Spark's joins."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench.measure import Outcome
+from bench.sessions import session
 from bench.streams import NOW, WARM, followed, round_files
-from bench.workloads import PER_SECOND, session
+from bench.workloads import PER_SECOND
 from windloom import Loom
 
 #: Symbols of the stream, of which each has a row in the relation, and the sectors that these belong to.

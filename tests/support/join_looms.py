@@ -16,6 +16,7 @@ from windloom.errors import WindloomError
 from windloom.model import Join, Query, Relation, Stream
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.joins.folds import matrix_obstacle
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, step
 
@@ -47,13 +48,27 @@ def planned(registry: Registry, options: PlanOptions | None = None) -> Plan:
 
 def possible(intake: str, registry: Registry) -> str:
     """The intake, or the woven one where a side keeps lists, which Spark cannot aggregate."""
+    return intake if _can(registry, PlanOptions(intake=intake)) else "woven"
+
+
+def join_plan(bits: int, registry: Registry) -> str:
+    """A plan of joins by its bits: of as many sides as all joins have, or else of all sides alike."""
+    sides = {len(query.join.sides) for query in registry.queries.values() if query.join is not None}
+    name = "EAP" if bits % 2 else "LAP"
+    if len(sides) == 1:
+        (count,) = sides
+        name = "EAP" + "".join(str(bits >> side & 1) for side in range(count))
+    return name if _can(registry, PlanOptions(joins=name)) else "auto"
+
+
+def _can(registry: Registry, options: PlanOptions) -> bool:
     try:
-        planned(registry, PlanOptions(intake=intake))
+        planned(registry, options)
     except WindloomError as error:
-        if not error.message.endswith("cannot be taken in natively"):
+        if "has no partials that Spark can aggregate" not in str(error):
             raise
-        return "woven"
-    return intake
+        return False
+    return True
 
 
 def eliminations(join: Join) -> Iterator[tuple[int, ...]]:
@@ -65,11 +80,12 @@ def eliminations(join: Join) -> Iterator[tuple[int, ...]]:
 
 
 def with_folds(plan: Plan, fold: str, order: int) -> Plan:
-    """The plan with another fold, and with the given one of all orders of eliminations for each join."""
+    """The plan with another fold, where that is possible, and the given one of all orders of eliminations."""
     joins = []
     for one in plan.joins:
         orders = list(eliminations(one.join))
-        joins.append(replace(one, fold=fold, order=orders[order % len(orders)]))
+        own = "pairwise" if fold == "slice_matrix" and matrix_obstacle(one, plan.sets) else fold
+        joins.append(replace(one, fold=own, order=orders[order % len(orders)]))
     return replace(plan, joins=tuple(joins))
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -23,12 +24,16 @@ from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
 from support.relations import RowVersions, Versions
+from support.row_answers import row_blocks, row_summaries
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
+from windloom.durable.adapted import read_adapted
 from windloom.durable.faults import watched
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
 from windloom.durable.shards.split import join_cells, split_cells
+from windloom.durable.tuples import TupleFolder, named_files
+from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.executors import ExecutorPlacement, Outlets
@@ -43,14 +48,26 @@ from windloom.engine.sinks.sink import Sink, SinkPlace
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import DataType, ExpressionKey, Query, Relation, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.basin import Basin, basins_of
+from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.work import AtOnce
+from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan import Plan
+from windloom.plan.choices import Choices
+from windloom.plan.estimates import Estimates
+from windloom.plan.memory import Memory
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
-from windloom.rounds import State
+from windloom.rounds import Block, State
+from windloom.rounds.cells import Cells
+from windloom.rounds.rows.kept import Kept
+from windloom.rounds.rows.spans import AskedRows
 from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.intake.rows import TakenRows
 from windloom.spark.intake.shards import Told
-from windloom.spark.intake.take import TakenIn
+from windloom.spark.intake.take import TakenIn, TupleKeeper
 
 Row = dict[str, Any]
 Frames = Mapping[str, Sequence[Row]]
@@ -75,10 +92,13 @@ class ManualClock:
 class RowJobs:
     """What Spark does for a round, on the driver and on executors; `runs` counts how often tuples were asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: TupleFolder | None = None) -> None:
         self.runs = 0
+        self._folder = folder
 
-    def take_in(self, plan: Plan, frames: Frames, batch: object, state: State) -> TakenIn:
+    def take_in(
+        self, plan: Plan, frames: Frames, batch: object, state: State, keeper: TupleKeeper | None = None
+    ) -> TakenIn:
         self.runs += 1
         taken = taken_of_plan(plan, frames, state)
         tuples = {
@@ -86,12 +106,20 @@ class RowJobs:
             for scan in plan.scans
             if isinstance(scan, WovenScan) and scan.counted_by is None
         }
+        for number, table in tuples.items() if keeper is not None else ():
+            keeper.take(plan.scans[number], table)
         frames = {name: rows for name, rows in frames.items() if plan.base_of(name) == name}
         events = {name: len(rows) for name, rows in frames.items()}
         return TakenIn(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples, events)
 
     def take_rows(self, plan: Plan, frames: Frames, state: State, frontiers: Mapping[str, int]) -> TakenRows:
         return TakenRows(*take_rows(plan, frames, state, frontiers))
+
+    def row_summaries(self, plan: Plan, asked: Sequence[AskedRows], frames: Frames, kept: Kept) -> dict[str, Cells]:
+        return row_summaries(plan, asked, kept, self._folder)
+
+    def row_blocks(self, plan: Plan, asked: Sequence[AskedRows], frames: Frames, kept: Kept) -> Iterator[Block]:
+        return row_blocks(plan, asked, kept, self._folder)
 
     @contextmanager
     def gathered(self, plan: Plan, frames: Frames, batch: object, state: State, shards: int) -> Iterator[Gathered]:
@@ -113,13 +141,25 @@ class RowJobs:
 class RecordedQueries:
     """Plans of plan records; a query's text is the query itself, so that any process can read it."""
 
-    def __init__(self, streams: Mapping[str, Stream], types: Types, intake: str) -> None:
-        self._streams, self._types, self._intake = streams, types, intake
+    def __init__(
+        self, streams: Mapping[str, Stream], types: Types, intake: str, joins: str = "auto", tuples: int = 0
+    ) -> None:
+        self._streams, self._types = streams, types
+        self._options = PlanOptions(intake=intake, joins=joins, tuples=tuples)
 
     def plan_of(self, record: PlanRecord) -> Plan:
         return _plan(
-            tuple(self._streams.values()), tuple(record.queries.items()), tuple(self._types.items()), self._intake
+            tuple(self._streams.values()),
+            tuple(record.queries.items()),
+            tuple(self._types.items()),
+            self._options,
+            record.given,
         )
+
+    def basins(self, record: PlanRecord) -> list[Basin]:
+        queries = [pickle.loads(base64.b64decode(text)) for text in record.queries.values()]
+        known = Known(shipped_constants(), ongoing=record.ongoing)
+        return basins_of(self._streams, queries, self._types, self._options, known)
 
 
 @lru_cache(maxsize=64)
@@ -127,10 +167,12 @@ def _plan(
     streams: tuple[Stream, ...],
     texts: tuple[tuple[str, str], ...],
     types: tuple[tuple[ExpressionKey, DataType], ...],
-    intake: str,
+    options: PlanOptions,
+    given: Choices | None,
 ) -> Plan:
     queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
-    return make_plan({one.name: one for one in streams}, queries, dict(types), PlanOptions(intake=intake), Known())
+    by_name = {one.name: one for one in streams}
+    return make_plan(by_name, queries, dict(types), options, Known(), given=given)
 
 
 class UsualSettings:
@@ -166,12 +208,20 @@ class MicroBatches:
         openers: Mapping[str, SinkOpener] | None = None,
         sink_patience: float = 60.0,
         intake: str = "auto",
+        joins: str = "auto",
         types: Types = TYPES,
+        adapt: ChartOptions | None = None,
+        objective: Objective | None = None,
+        tuples: int = 0,
+        jobs: Callable[[TupleFolder], Any] = RowJobs,
         relations: Mapping[str, Relation] | None = None,
         versions: Versions | None = None,
     ) -> None:
+        """`jobs` are what is done with tuples: in plain Python, or by Spark for frames of Spark."""
         storage = LocalStorage(folder / "checkpoint")
-        self.checkpoint, self.jobs, self.done = Checkpoint.open(storage, streams), RowJobs(), list[RoundProgress]()
+        self.tuples = TupleFolder(storage, str(storage.root), streams)
+        self.checkpoint, self.jobs = Checkpoint.open(storage, streams), jobs(self.tuples)
+        self.done = list[RoundProgress]()
         self._history_ticks = history_ticks
         watermarks = Watermarks(streams, clock or ManualClock(), idle_after)
         kept: Sink = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
@@ -184,20 +234,34 @@ class MicroBatches:
                 every[name] = opener(SinkPlace(None, str(storage.root), self.checkpoint.id))
             self.versions, self.relations = versions or Versions([{}]), RowVersions()
             held = Relations(self.versions.sources(), self.relations)
-            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, held)
+            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, self.tuples, held)
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets, held)
-            queries = RecordedQueries({**streams, **(relations or {})}, types, intake)
+            queries = self._queries = RecordedQueries({**streams, **(relations or {})}, types, intake, joins, tuples)
+            adapting = None
+            memory = Memory()
+            if adapt is not None:
+                commits = self.checkpoint.recent_progress(memory.rounds)
+                for one in self.checkpoint.recent_observed(memory.rounds):
+                    memory.add(one)
+                adapter = Adapter(
+                    memory, Estimates(), adapt, objective or Objective(), AtOnce(), *read_adapted(commits)
+                )
+                adapting = Adapting(adapter, queries.basins, self._switch)
+            recovered = recover(self.checkpoint, queries.plan_of)
+            self.tuples.keep_only(named_files(self.checkpoint, recovered))
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,
-                recover(self.checkpoint, queries.plan_of),
+                recovered,
                 placed,
                 every,
                 tables,
                 snapshot_rounds=snapshot_rounds,
                 sink_patience=sink_patience,
+                memory=memory,
+                adapting=adapting,
                 listeners=Listeners(done=self.done.append, waiting=self.waits.append),
             )
         except BaseException:
@@ -224,6 +288,18 @@ class MicroBatches:
             version = 0 if newest is None else newest.version + 1
             options = {"history_ticks": str(self._history_ticks)}
             self.checkpoint.record_plan(PlanRecord(version, self.checkpoint.first_free_round, texts, options))
+
+    def switch(self, choose: Callable[[Plan], Choices]) -> None:
+        """From the next round that has not begun yet on, the same queries run with other choices."""
+        newest = self.checkpoint.newest_plan()
+        assert newest is not None
+        self._switch(choose(self._queries.plan_of(newest)))
+
+    def _switch(self, choices: Choices) -> None:
+        newest = self.checkpoint.newest_plan()
+        assert newest is not None
+        record = replace(newest, version=newest.version + 1, choices=choices)
+        self.checkpoint.record_plan(record.starting(self.checkpoint.first_free_round))
 
     def round(self, frames: Frames) -> RoundProgress:
         """A micro-batch of rows by stream."""

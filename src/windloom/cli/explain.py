@@ -10,9 +10,11 @@ import click
 from windloom.cli.options import (
     check_plan_options,
     data_options,
-    intake_option,
+    objective_option,
     open_loom,
     plan_options,
+    read_objective,
+    run_options,
     session_options,
 )
 from windloom.errors import WindloomError
@@ -33,6 +35,11 @@ from windloom.errors import WindloomError
     metavar="DIR",
     help="Plan with what the rounds of a stream observed: its checkpoint.",
 )
+@click.option("--chart", is_flag=True, help="Show which plan would be best where: rates, groups, predicates.")
+@click.option("--parts", default=10, metavar="N", help="The parts of each dimension of a chart.")
+@click.option("--dimensions", default=3, metavar="N", help="The most dimensions of a chart.")
+@click.option("--partition", default="geometric", metavar="geometric|regular", help="How dimensions are cut.")
+@objective_option
 @click.option("--what-if", "added", default=None, metavar="TEXT", help="Show what one more query would cost.")
 @click.option(
     "--cost",
@@ -46,7 +53,7 @@ from windloom.errors import WindloomError
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--out", metavar="FILE", default=None, help="Write the plan to this file.")
 @plan_options
-@intake_option
+@run_options
 @session_options
 def explain(
     catalog: str,
@@ -56,6 +63,11 @@ def explain(
     every: bool,
     sharing: bool,
     checkpoint: str | None,
+    chart: bool,
+    parts: int,
+    dimensions: int,
+    partition: str,
+    objective: str | None,
     added: str | None,
     cost: str,
     form: str,
@@ -65,6 +77,8 @@ def explain(
     slicing: str,
     technique: str,
     intake: str,
+    joins: str,
+    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -74,12 +88,38 @@ def explain(
     No data is needed. Spark is started only if it alone knows the type of some expression.
     """
     form = "json" if as_json else form
-    check_plan_options(strategy, slicing, technique, intake)
+    check_plan_options(strategy, slicing, technique, intake, joins, fold)
     loom = open_loom(catalog, streams, relations, cores, memory, conf)
     if checkpoint is not None:
-        loom.learn(checkpoint)
-    options = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
-    if added is not None:
+        damaged = loom.learn(checkpoint)
+        if damaged:
+            from windloom.explain import damaged_text
+
+            click.echo(f"… {damaged_text(damaged)}", err=True)
+    options = {
+        "strategy": strategy,
+        "slicing": slicing,
+        "technique": technique,
+        "intake": intake,
+        "joins": joins,
+        "fold": fold,
+    }
+    if chart:
+        if query is not None or sharing or cost != "seconds" or added is not None:
+            raise WindloomError(
+                "--chart shows one thing only",
+                "which plan would be best where, in predicted seconds",
+                "leave --query, --sharing, --cost and --what-if out",
+            )
+        text = loom.chart(
+            form,
+            parts=parts,
+            dimensions=dimensions,
+            partition=partition,
+            objective=read_objective(objective),
+            **options,
+        )
+    elif added is not None:
         if query is not None or sharing or cost != "seconds" or form == "svg":
             raise WindloomError(
                 "--what-if shows one thing only",

@@ -24,7 +24,8 @@ class _NameOption(click.Option):
 
     def make_metavar(self, ctx: click.Context) -> str:
         from windloom.kernels import TECHNIQUES
-        from windloom.optimizer import INTAKES, STRATEGIES
+        from windloom.kernels.folds.registry import FOLDS
+        from windloom.optimizer import INTAKES, JOIN_PLANS, STRATEGIES
         from windloom.slicing import SLICINGS
 
         names = {
@@ -32,6 +33,8 @@ class _NameOption(click.Option):
             "slicing": [*SLICINGS],
             "technique": ["auto", *TECHNIQUES],
             "intake": [*INTAKES],
+            "joins": [*JOIN_PLANS],
+            "fold": ["auto", *FOLDS],
         }
         return "|".join(names[str(self.name)])
 
@@ -47,15 +50,57 @@ def plan_options(command: Command) -> Command:
     return command
 
 
-def intake_option(command: Command) -> Command:
-    return click.option("--intake", cls=_NameOption, default="auto", help="How tuples become partials.")(command)
+def run_options(command: Command) -> Command:
+    """Adds the further options of plans that run."""
+    for option in (
+        click.option("--fold", cls=_NameOption, default="auto", help="How the sides of joins are multiplied."),
+        click.option(
+            "--joins", cls=_NameOption, default="auto", help="Which sides of joins are aggregated early, a bit each."
+        ),
+        click.option("--intake", cls=_NameOption, default="auto", help="How tuples become partials."),
+    ):
+        command = option(command)
+    return command
 
 
-def check_plan_options(strategy: str, slicing: str, technique: str, intake: str = "auto") -> None:
+objective_option = click.option(
+    "--objective",
+    default=None,
+    metavar="latency|memory|latency=W,memory=W",
+    help="What plans are chosen for, or weights of both; latency by default.",
+)
+#: How plans of a stream follow its data.
+ADAPT_OPTIONS = (
+    objective_option,
+    click.option("--fixed-plan", is_flag=True, help="Keep the first plan; by default plans follow the data."),
+)
+
+
+def read_objective(text: str | None) -> str | dict[str, float]:
+    """Latency or memory, or weights of both: latency=0.4,memory=0.6."""
+    if text is None or "=" not in text:
+        return text or "latency"
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, weight = part.partition("=")
+        try:
+            found[name.strip()] = float(weight)
+        except ValueError:
+            raise WindloomError(
+                f"cannot read --objective '{text}'",
+                f"the weight of '{name.strip()}' is '{weight}'",
+                "write --objective latency=0.4,memory=0.6",
+            ) from None
+    return found
+
+
+def check_plan_options(
+    strategy: str, slicing: str, technique: str, intake: str = "auto", joins: str = "auto", fold: str = "auto"
+) -> None:
     """Called before Spark starts, so that a typing mistake is reported at once."""
     from windloom.optimizer import PlanOptions
 
-    PlanOptions(strategy, slicing, technique, intake)
+    PlanOptions(strategy, slicing, technique, intake, joins, fold)
 
 
 def session_options(command: Command) -> Command:

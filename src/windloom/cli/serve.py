@@ -10,13 +10,14 @@ import click
 
 from windloom.cli.follow import FollowOptions, stop_signals, wait_for_end
 from windloom.cli.options import (
+    ADAPT_OPTIONS,
     add_relations,
     check_plan_options,
     data_options,
-    intake_option,
     load_loom,
     paths_of,
     plan_options,
+    run_options,
     session_options,
     showing_progress,
 )
@@ -74,6 +75,7 @@ def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
         click.option("--idle-after", default=None, metavar="DURATION", help="As of `windloom run --follow`."),
+        *ADAPT_OPTIONS,
         click.option(
             "--keep", default=None, metavar="DURATION", help="History kept for questions and queries to come."
         ),
@@ -101,7 +103,7 @@ def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_place_options
 @_limit_options
 @plan_options
-@intake_option
+@run_options
 @session_options
 def serve(
     catalog: str,
@@ -121,6 +123,8 @@ def serve(
     slicing: str,
     technique: str,
     intake: str,
+    joins: str,
+    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -133,7 +137,7 @@ def serve(
     the round that runs; the same command goes on where it was.
     """
     place_of, limits_of = _service_parts()
-    check_plan_options(strategy, slicing, technique, intake)
+    check_plan_options(strategy, slicing, technique, intake, joins, fold)
     if "://" in out:
         raise WindloomError(
             f"--out '{out}' is not a directory of this machine",
@@ -144,7 +148,14 @@ def serve(
     options = FollowOptions.of(streams, relations, out, None, **following, **others)
     place = place_of(host, port, token_file, tls_cert, tls_key, behind_proxy)
     limits = limits_of(seconds=time_limit, max_cost=max_cost)
-    plan = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
+    plan = {
+        "strategy": strategy,
+        "slicing": slicing,
+        "technique": technique,
+        "intake": intake,
+        "joins": joins,
+        "fold": fold,
+    }
     _serve(catalog, options, plan, (cores, memory, conf), place, limits, strict=strict)
 
 

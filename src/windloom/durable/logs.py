@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.durable.arrow_blobs import table_blob, table_of
-from windloom.durable.cells import read_cells, write_cells
+from windloom.durable.cells import read_cells, read_summaries, write_cells, write_summaries
 from windloom.durable.encoding import read_versions, restored_state, write_versions
 from windloom.durable.framing import frame_bytes, read_frame
+from windloom.durable.kept import brought_from_json, brought_to_json
 from windloom.durable.positions import read_positions, write_positions
 from windloom.durable.shards.notes import ShardNote
 from windloom.plan.physical import Plan
@@ -58,11 +59,17 @@ class RoundLog:
         return self.input.taking(replace(self.input.taken, cells=cells))
 
     def smaller(self, plan: Plan) -> RoundLog:
-        """The same log with either the tuples or the cells of every scan, whichever take less space."""
+        """The same log with either the tuples or the cells of every scan, whichever take less space.
+
+        A plan may also say which of the two.
+        """
         cells, tuples = dict(self.input.taken.cells), {}
         for number, table in self.tuples.items():
-            made = [fed.number for fed in plan.scans[number].feeds if fed.number in cells]
-            if table.nbytes < sum(cells[one].nbytes for one in made):
+            scan = plan.scans[number]
+            assert isinstance(scan, WovenScan), "only woven scans leave tuples"
+            made = [fed.number for fed in scan.feeds if fed.number in cells]
+            is_smaller = table.nbytes < sum(cells[one].nbytes for one in made)
+            if scan.log == "tuples" or (scan.log == "smaller" and is_smaller):
                 tuples[number] = table
                 for one in made:
                     del cells[one]
@@ -80,6 +87,8 @@ class RoundLog:
         if given.rows is not None:
             rows, of_rows = write_positions(given.rows)
             blobs |= of_rows
+        summaries, of_summaries = write_summaries(given.summaries)
+        blobs |= of_summaries
         body = {
             "round": self.round,
             "plan_version": self.plan_version,
@@ -93,6 +102,8 @@ class RoundLog:
             "idle": sorted(given.idle),
             "untimed": dict(self.untimed),
             "events": dict(given.events),
+            "kept": {name: brought_to_json(one) for name, one in given.kept.items()},
+            "summaries": summaries,
             "versions": write_versions(given.versions),
             "scanned": {str(number): asdict(one) for number, one in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
@@ -116,6 +127,16 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
     idle = frozenset(about["idle"])
     scanned = {int(number): Scanned(**one) for number, one in about.get("scanned", {}).items()}
     taken = Taken(cells, behind, scanned)
-    versions = read_versions(about["versions"])
-    seen, first, events = about["seen"], about["first"], about.get("events", {})
-    return RoundInput(taken, about["frontiers"], seen, first, rows, idle, events, versions)
+    return RoundInput(
+        taken,
+        about["frontiers"],
+        about["seen"],
+        about["first"],
+        rows,
+        idle,
+        about.get("events", {}),
+        about["round"],
+        {name: brought_from_json(one) for name, one in about["kept"].items()},
+        read_summaries(about["summaries"], blobs),
+        read_versions(about["versions"]),
+    )

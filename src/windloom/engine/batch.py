@@ -85,7 +85,7 @@ class _Run:
 
         self.progress("taking in tuples with Spark")
         held = HeldAnswers()
-        placement = DriverPlacement(SparkBatchJobs(limit), self._journal, self._watermarks, self.relations)
+        placement = DriverPlacement(SparkBatchJobs(limit), self._journal, self._watermarks, relations=self.relations)
         ran = self._loop(placement, held, Listeners(stepped, made)).run_whole(self.frames)
         seconds = ran.progress.seconds
         taken = seconds["partials"] + seconds.get("rows", 0.0)

@@ -11,12 +11,12 @@ from windloom.aggregates import FUNCTIONS
 from windloom.engine.declare import make_stream
 from windloom.engine.join_types import check_join
 from windloom.engine.relations import Given, RelationSource, make_relation, refuse_name_of_other
+from windloom.engine.row_types import check_rows
 from windloom.errors import WindloomError
 from windloom.language import expression_type, joined_type, parse_catalog, parse_query
 from windloom.language.functions import why_refused
 from windloom.model.aggregate import UserDefined
 from windloom.model.expression import Expression, ExpressionKey
-from windloom.model.join import Join
 from windloom.model.query import Query
 from windloom.model.relation import EnrichedStream, Relation
 from windloom.model.stream import Stream
@@ -48,7 +48,8 @@ class Registry:
         self._frames: dict[str, DataFrame] = {}
         self._versions: dict[str, RelationSource] = {}
         self._types: dict[ExpressionKey, DataType] = {}
-        self._joins: dict[str, Join] = {}  # by their relation: what its expressions are evaluated on
+        # By name of what several sources are joined to, on which expressions are evaluated: aliases and sources.
+        self._joined: dict[str, tuple[tuple[str, str], ...]] = {}
         self._enriched: dict[str, EnrichedStream] = {}  # those that some query reads
         self._checked: set[Query] = set()
         self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ only in their windows
@@ -113,8 +114,8 @@ class Registry:
             self.streams[name] = made
         # What was derived from a declaration may not hold for the data.
         self._checked = {query for query in self._checked if name not in (*query.streams, *query.relations)}
-        stale = {name, *(key for key, join in self._joins.items() if name in (*join.streams, *join.relations))}
-        stale |= {key for key, one in self._enriched.items() if name in (one.base, *one.relations)}
+        stale = {name, *(key for key, one in self._enriched.items() if name in (one.base, *one.relations))}
+        stale |= {key for key, own in self._joined.items() if any(source in stale for _, source in own)}
         self._types = {key: kind for key, kind in self._types.items() if key.relation not in stale}
 
     def add_aggregate(self, own: UserDefined) -> None:
@@ -290,8 +291,7 @@ class Registry:
         """Finds the types of all their expressions that are not known yet."""
         missing: dict[str, dict[Expression, None]] = {}
         for query in queries:
-            if query.join is not None:
-                self._joins[query.join.relation] = query.join
+            self._joined |= _joined(query)
             self._enriched |= {one.name: one for one in query.enriched}
             for relation, expression in query.evaluated:
                 if ExpressionKey(relation, expression.sql) not in self._types:
@@ -306,7 +306,7 @@ class Registry:
         unknown = []
         for one in expressions:
             kind = None
-            if relation not in self._joins:
+            if relation not in self._joined:
                 kind = streams[0].columns[one.column] if one.column is not None else None
                 kind = expression_type(one, streams[0].columns) if kind is None and by_rule else kind
             elif by_rule or one.column is not None:
@@ -317,7 +317,7 @@ class Registry:
                 self._types[ExpressionKey(relation, one.sql)] = kind
         if unknown:
             frames = [self._frame(stream) for stream in streams]
-            is_joined = relation in self._joins
+            is_joined = relation in self._joined
             frame = joined_frame(list(zip(aliases, frames, strict=True))) if is_joined else frames[0]
             for sql, kind in expression_types(frame, unknown).items():
                 self._types[ExpressionKey(relation, sql)] = kind
@@ -329,10 +329,10 @@ class Registry:
 
     def _sources(self, relation: str) -> tuple[list[str], list[Stream]]:
         """The aliases and streams of what expressions are evaluated on: one stream, or a join of several."""
-        if relation not in self._joins:
+        if relation not in self._joined:
             return [relation], [self._source(relation)]
-        sides = self._joins[relation].sides
-        return [side.alias for side in sides], [self._source(side.source.stream) for side in sides]
+        own = self._joined[relation]
+        return [alias for alias, _ in own], [self._source(source) for _, source in own]
 
     def _source(self, name: str) -> Stream:
         """A stream, as it is or enriched, or a relation."""
@@ -346,6 +346,19 @@ class Registry:
         """Do our rules hold in the session of the data? Without data, they are assumed to hold."""
         read = self._enriched[stream].base if stream in self._enriched else stream
         return (read not in self._frames and read not in self._versions) or has_usual_types(self._session())
+
+
+def _joined(query: Query) -> dict[str, tuple[tuple[str, str], ...]]:
+    """What several sources are joined to, on which expressions of a query are evaluated."""
+    if query.join is not None:
+        sides = tuple((side.alias, side.source.stream) for side in query.join.sides)
+        return {query.join.relation: sides}
+    selections = () if query.rows is None else query.rows.selections
+    return {
+        one.relation: tuple((strand.alias, strand.stream) for strand in one.strands)
+        for one in selections
+        if len(one.strands) > 1
+    }
 
 
 def _no_data(stream: str) -> WindloomError:
@@ -382,6 +395,8 @@ def _check_query_types(query: Query, types: dict[ExpressionKey, DataType]) -> tu
             )
     if query.join is not None:
         check_join(query.join, query, types)
+    if query.rows is not None:
+        check_rows(query.rows, types)
     for one in query.aggregates:
         if one.by is not None:
             one.check_by(types[query.key_of(one.by)])

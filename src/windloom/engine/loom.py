@@ -11,8 +11,10 @@ from typing import Any
 
 from windloom.aggregates.define import REQUIRED, define_aggregate
 from windloom.durable import Checkpoint, LocalStorage
+from windloom.durable.checkpoint import LEAST_COMMITS
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
+from windloom.engine.charts import charts_as, draw_charts
 from windloom.engine.costs import check_cost, cost_view, picture_of
 from windloom.engine.notebook import Picture
 from windloom.engine.results import Results, unknown_query
@@ -25,15 +27,19 @@ from windloom.engine.streaming.start import start_stream
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable
 from windloom.errors import WindloomError
-from windloom.explain import explain_json, explain_svg, explain_text, sharing_json, sharing_text
+from windloom.explain import damaged_text, explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.relation import Relation, Version
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
+from windloom.optimizer.adapt.basin import basins_of
+from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.objective import Objective
 from windloom.plan.costs import SharingReport
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory, estimates_of
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Ongoing
 from windloom.spark.api import DataFrame, SparkSession
@@ -71,6 +77,7 @@ class Loom:
         self._estimates = Estimates()
         self._ongoing: Ongoing | None = None
         self._versions: dict[str, Version] = {}  # of relations, as the last run has read them
+        self._rounds: list[RoundObserved] = []  # of the stream that was learned from
         self._tables: dict[str, WideTable] = {}
 
     @classmethod
@@ -187,10 +194,16 @@ class Loom:
         return self._registry.queries
 
     def plan(
-        self, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto", intake: str = "auto"
+        self,
+        strategy: str = "auto",
+        slicing: str = "pairs",
+        technique: str = "auto",
+        intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> Plan:
         """The plan for all registered queries; found once for the same queries and options."""
-        options = PlanOptions(strategy, slicing, technique, intake)
+        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         if options not in self._plans:
             if not self.queries:
                 raise WindloomError(
@@ -215,6 +228,8 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> str:
         """The plan to read: `format` is "text", "json" or "svg" (a picture); `loom.plan()` gives the plan itself.
 
@@ -234,7 +249,7 @@ class Loom:
                 "it compares all queries, as text or JSON",
                 "leave one of the two out",
             )
-        plan = self.plan(strategy, slicing, technique, intake)
+        plan = self.plan(strategy, slicing, technique, intake, joins, fold)
         if query is not None and format != "text":
             raise WindloomError(
                 f"query '{query}' cannot be shown as {format}", "one query is shown as text", "leave one of the two out"
@@ -258,6 +273,36 @@ class Loom:
             f"unknown format '{format}'", "a plan is text, data or a picture", "use 'text', 'json' or 'svg'"
         )
 
+    def chart(
+        self,
+        format: str = "text",
+        *,
+        parts: int = 10,
+        dimensions: int = 3,
+        partition: str = "geometric",
+        objective: str | Mapping[str, float] = "latency",
+        strategy: str = "auto",
+        slicing: str = "pairs",
+        technique: str = "auto",
+        intake: str = "auto",
+    ) -> str:
+        """Which plan would be best where: the charts by which a running stream chooses its plans.
+
+        They are drawn around what is known: given, observed by runs, or by the stream whose checkpoint was learned from
+        (`loom.learn`), whose last rounds are a path in them. `format` is "text", "json" or "svg" (a picture).
+        """
+        options = PlanOptions(strategy, slicing, technique, intake)
+        known = Known(ongoing=self._ongoing or Ongoing())
+        basins = basins_of(self._registry.sources, self.queries.values(), self._registry.types(), options, known)
+        charts = draw_charts(
+            basins,
+            self._estimates,
+            self._rounds,
+            ChartOptions(parts, dimensions, partition),
+            Objective.of(objective),
+        )
+        return charts_as(format, charts)
+
     def run(
         self,
         strategy: str = "auto",
@@ -266,6 +311,8 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
         out: str | Path | None = None,
         shards: int | None = None,
         progress: Progress | None = None,
@@ -274,13 +321,15 @@ class Loom:
 
         `placement` says where the final step runs: "driver", "executors" (in `shards` shards), or "auto", by size.
         `intake` says how tuples become partials: "woven", by compiled kernels, "native", by Spark's own aggregation, or
-        "auto", by predicted cost.
+        "auto", by predicted cost. `joins` says which sides of joins Spark aggregates early, a bit for each: "LAP" is
+        none, "EAP" all, "EAP10" the first of two. `fold` says how their sides are multiplied: "pairwise",
+        "slice_matrix" or "recalculate".
         With `out` the answers go to Parquet in that directory, block by block, and are not kept in memory.
         """
         say = progress or (lambda line: None)
         begun = perf_counter()
         say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
-        plan = self.plan(strategy, slicing, technique, intake)
+        plan = self.plan(strategy, slicing, technique, intake, joins, fold)
         frames = self._registry.frames(plan)
         planned = perf_counter() - begun
         results = run_batch(
@@ -310,9 +359,12 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
         history: DataFrame | Mapping[str, DataFrame] | None = None,
         handover: str | datetime | None = None,
         keep: str | timedelta | None = None,
+        keep_tuples: str | timedelta | None = None,
         idle_after: str | timedelta | None = None,
         finish: bool = False,
         untimed: str = "stop",
@@ -320,6 +372,8 @@ class Loom:
         placement: str = "driver",
         shards: int | None = None,
         sink_patience: str | timedelta | None = None,
+        adapt: bool | Mapping[str, object] = True,
+        objective: str | Mapping[str, float] = "latency",
         progress: Callable[[RoundProgress], None] | None = None,
         waiting: Callable[[SinkWait | None], None] | None = None,
     ) -> Handle:
@@ -334,29 +388,36 @@ class Loom:
         lost. `waiting` is called when a round waits, at every attempt, and with None when it goes on.
 
         `history` is a batch DataFrame that is answered before the stream; with `handover`, an instant, it counts up to
-        there and the stream from there on. `keep` says how long past input is kept for questions and later queries.
+        there and the stream from there on. `keep` says how long past input is kept for questions and later queries,
+        as partials; `keep_tuples` the same of the tuples themselves, from which any question can be answered.
         `idle_after`: a stream that is silent for this long does not hold back queries that also read others. `finish`
         answers the windows that are still open when a stream with trigger availableNow has ended. `untimed="skip"`
         leaves out and counts tuples without a time.
 
         `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
         shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.
+
+        Plans follow what rounds show, unless `adapt` is False; `adapt={"parts": 20}` cuts charts more finely. They are
+        chosen for the `objective`: "latency", "memory", or weights such as {"latency": 0.4, "memory": 0.6}.
         """
         options = StreamOptions.of(
             trigger,
             finish=finish,
             idle_after=idle_after,
             keep=keep,
+            keep_tuples=keep_tuples,
             untimed=untimed,
             snapshot_rounds=snapshot_rounds,
             placement=placement,
             shards=shards,
             sink_patience=sink_patience,
+            adapt=adapt,
+            objective=objective,
         )
         return start_stream(
             self.spark,
             self._registry,
-            PlanOptions(strategy, slicing, technique, intake),
+            PlanOptions(strategy, slicing, technique, intake, joins, fold, options.tuple_ticks),
             options,
             sink=sink,
             path=path,
@@ -369,20 +430,29 @@ class Loom:
             waiting=waiting,
         )
 
-    def learn(self, checkpoint: str | Path) -> None:
+    def learn(self, checkpoint: str | Path) -> list[str]:
         """Make plans with what the rounds of a stream have observed, as its checkpoint holds it.
 
         The stream may be running. Nothing runs here; `explain` then shows the plan that rounds like the last ones get.
+        Returns the names of files that were left out because they are damaged.
         """
         place = absolute_place(checkpoint)
         storage = storage_at(self.spark, place) if is_remote(place) else LocalStorage(Path(place))
         held = Checkpoint.read_only(storage, place)
         memory, newest = Memory(), held.newest_plan()
-        for seen in held.recent_observed(memory.rounds):
+        self._rounds = held.recent_observed(LEAST_COMMITS)
+        if held.damaged and not self._rounds:
+            raise WindloomError(
+                f"nothing can be learned from '{checkpoint}'",
+                damaged_text(list(held.damaged)),
+                "plan without it, or let the stream run a round",
+            )
+        for seen in self._rounds:
             memory.add(seen)
         self._estimates = memory.estimates(trends=True).before(self._estimates)
         self._ongoing = None if newest is None else newest.ongoing
         self._plans.clear()
+        return list(held.damaged)
 
     def what_if(
         self,
@@ -392,15 +462,17 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> WhatIf:
         """What a query would cost in addition to the registered ones, before it is added.
 
         The plan with it and the plan without it are predicted; neither runs.
         """
-        options = PlanOptions(strategy, slicing, technique, intake)
+        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         name = unused_name(self.queries)
         query = self._registry.bind(name, text)
-        before = self.plan(strategy, slicing, technique, intake) if self.queries else None
+        before = self.plan(strategy, slicing, technique, intake, joins, fold) if self.queries else None
         types = self._registry.types()
         sources = self._registry.sources
         after = make_plan(sources, [*self.queries.values(), query], types, options, self._known())

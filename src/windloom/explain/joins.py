@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
+from windloom.explain.cost_views import CostView
 from windloom.explain.labels import answer_text, output_text, spelled_out, tree_name
 from windloom.explain.lines import WIDTH, fact, listing, one_line, shorten
-from windloom.model.figures import count
+from windloom.kernels.folds.slice_matrix import SliceMatrix
+from windloom.model.figures import count, number, share
 from windloom.model.join import Join, JoinKind, Link
+from windloom.plan.bits import early_sides, plan_name
+from windloom.plan.links import LinkEstimate
 from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, PlannedSide, SidePlace, Tree
 from windloom.plan.sharding import Sharding, sharding_of
 
@@ -20,30 +25,35 @@ _SHOW_ALL = "(loom.explain(queries=True) shows all)"
 _WORDS = {JoinKind.INNER: "⋈", JoinKind.LEFT: "⟕", JoinKind.SEMI: "⋉", JoinKind.ANTI: "▷"}
 
 
-def join_lines(plan: Plan, everything: bool) -> Iterator[str]:
+def join_lines(plan: Plan, costs: CostView, everything: bool) -> Iterator[str]:
     """Every join of a plan, behind a line without text."""
     shown = plan.joins if everything or len(plan.joins) <= _MANY_JOINS else plan.joins[:_FEW_JOINS]
     for join in shown:
         yield ""
         yield shorten(f"Join {one_line(join.name)}: {joined_text(join.join)}", WIDTH)
-        yield from join_facts(plan, join)
+        yield from join_facts(plan, join, costs)
     if len(shown) < len(plan.joins):
         yield ""
         yield f"… and {count(len(plan.joins) - len(shown), 'more join')} {_SHOW_ALL}"
 
 
-def join_facts(plan: Plan, planned: PlannedJoin) -> Iterator[str]:
+def join_facts(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterator[str]:
     join = planned.join
     label = "sides"
-    for number, place in enumerate(planned.sides):
-        yield from fact(label, side_text(plan, planned, number))
+    for side, place in enumerate(planned.sides):
+        yield from fact(label, side_text(plan, planned, side))
         yield from fact("", partners_text(plan, planned, place))
         label = ""
     label = "links"
-    for link in join.links:
+    for i, link in enumerate(join.links):
         yield from fact(label, link_text(join, link))
         label = ""
-    yield from fact("fold", fold_text(planned))
+        if planned.observed:
+            yield from fact("", observed_text(join, link, planned.observed[i]))
+    yield from fact("plan", bits_text(plan, planned))
+    yield from fact("fold", fold_text(plan, planned))
+    for name, text in costs.join_facts(planned):
+        yield from fact(name, text)
     yield from fact("executors", shards_text(plan, planned, sharding_of(plan)))
     yield from fact("window", f"{join.window}: window_end is common to all sides, window_start the earliest")
     yield from fact("answer", answer_text(planned))
@@ -103,6 +113,16 @@ def link_text(join: Join, link: Link) -> str:
     return one_line(text if link.residual is None else f"{text}, and where {residual_text(join, link)}")
 
 
+def observed_text(join: Join, link: Link, known: LinkEstimate) -> str:
+    """What rounds have shown of a link, and since how many rounds that has held."""
+    parent, child = join.sides[link.parent].alias, join.sides[link.child].alias
+    return (
+        f"{number(known.parent_keys)} keys in {parent}, {number(known.child_keys)} in {child};"
+        f" {share(known.matching)} of the groups of {parent} match, with {number(known.fan_out)} of {child} on average"
+        f" (observed, the same for {count(known.rounds, 'round')})"
+    )
+
+
 def residual_text(join: Join, link: Link) -> str:
     """The residual condition with columns in place of `__p0` and `__c0`."""
     assert link.residual is not None
@@ -113,12 +133,35 @@ def residual_text(join: Join, link: Link) -> str:
     return text
 
 
-def fold_text(planned: PlannedJoin) -> str:
+def bits_text(plan: Plan, planned: PlannedJoin) -> str:
+    """Which sides Spark aggregates before anything leaves it, and the name that source D has for that."""
+    early = early_sides(plan, planned)
+    aliases = [side.alias for side in planned.join.sides]
+    chosen = [alias for alias, is_early in zip(aliases, early, strict=True) if is_early]
+    others = [alias for alias, is_early in zip(aliases, early, strict=True) if not is_early]
+    parts = [f"Spark aggregates {listing(chosen, len(chosen))} early"] if chosen else []
+    parts += [f"kernels aggregate {listing(others, len(others))} late, from tuples"] if others else []
+    asked = "" if plan.join_plan in ("auto", plan_name(early)) else f" (asked for was {plan.join_plan})"
+    return f"{plan_name(early)}: {', '.join(parts)}{asked}"
+
+
+def fold_text(plan: Plan, planned: PlannedJoin) -> str:
     join = planned.join
     steps = [
         f"{join.sides[join.links[i].child].alias} into {join.sides[join.links[i].parent].alias}" for i in planned.order
     ]
-    return f"{planned.fold}: {', then '.join(steps)}"
+    others = [one_line(one.name) for one in sharing_matrix(plan, planned)]
+    shared = f"; one matrix for {listing(others, _NAMED_PARTNERS)} too" if others else ""
+    return f"{planned.fold}: {', then '.join(steps)}{shared}"
+
+
+def sharing_matrix(plan: Plan, planned: PlannedJoin) -> list[PlannedJoin]:
+    """Other joins that are folded by the same slice matrix."""
+    if planned.fold != SliceMatrix.name:
+        return []
+    return [
+        one for one in plan.joins if one is not planned and one.fold == planned.fold and one.pairing == planned.pairing
+    ]
 
 
 def shards_text(plan: Plan, planned: PlannedJoin, sharding: Sharding) -> str:
@@ -135,12 +178,13 @@ def shards_text(plan: Plan, planned: PlannedJoin, sharding: Sharding) -> str:
     return f"its sides meet in shards by {keys}" + ("; what shards fold is merged" if merged else "")
 
 
-def joins_json(plan: Plan) -> list[dict[str, Any]]:
-    return [_join_json(plan, planned) for planned in plan.joins]
+def joins_json(plan: Plan, costs: CostView) -> list[dict[str, Any]]:
+    return [_join_json(plan, planned, costs) for planned in plan.joins]
 
 
-def _join_json(plan: Plan, planned: PlannedJoin) -> dict[str, Any]:
+def _join_json(plan: Plan, planned: PlannedJoin, costs: CostView) -> dict[str, Any]:
     query, join = planned.query, planned.join
+    early = early_sides(plan, planned)
     return {
         "name": planned.name,
         "text": query.text,
@@ -156,8 +200,10 @@ def _join_json(plan: Plan, planned: PlannedJoin) -> dict[str, Any]:
                 "set": place.set,
                 "tree": place.tree,
                 "query": place.name,
+                "early": is_early,
+                "shared_with": partners_text(plan, planned, place),
             }
-            for side, place in zip(join.sides, planned.sides, strict=True)
+            for side, place, is_early in zip(join.sides, planned.sides, early, strict=True)
         ],
         "links": [
             {
@@ -165,11 +211,15 @@ def _join_json(plan: Plan, planned: PlannedJoin) -> dict[str, Any]:
                 "child": join.sides[link.child].alias,
                 "kind": str(link.kind),
                 "text": link_text(join, link),
+                "observed": asdict(planned.observed[i]) if planned.observed else None,
             }
-            for link in join.links
+            for i, link in enumerate(join.links)
         ],
+        "plan": plan_name(early),
         "fold": planned.fold,
+        "matrix_with": [one.name for one in sharing_matrix(plan, planned)],
         "order": list(planned.order),
+        "cost": costs.join_json(planned),
         "executors": shards_text(plan, planned, sharding_of(plan)),
         "answer": output_text(query),
         "having": None if query.having is None else spelled_out(query, query.having.sql),

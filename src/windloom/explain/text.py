@@ -52,7 +52,7 @@ def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, quer
         is_version = partial_set.is_relation
         own = version_set_lines(plan, partial_set) if is_version else None
         lines += ["", *(own or _set_lines(plan, partial_set, costs, shared, all_queries))]
-    lines += join_lines(plan, all_queries)
+    lines += join_lines(plan, costs, all_queries)
     return "\n".join(lines) + "\n"
 
 
@@ -68,6 +68,8 @@ def _header(plan: Plan, costs: CostView) -> Iterator[str]:
     )
     yield "Plan: " + ", ".join(parts)
     yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
+    if plan.joins:
+        yield f"  joins {plan.join_plan}, fold {plan.fold}"
     if not queries:
         return
     yield f"  {costs.plan_text()}"

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from windloom.model.aggregate import Aggregate, Component
 from windloom.model.expression import Expression, ExpressionKey
-from windloom.model.join import Join, Source
+from windloom.model.join import Join
 from windloom.model.predicate import Predicate
 from windloom.model.relation import EnrichedStream
+from windloom.model.rows import Rows
 from windloom.model.source import WindowedStream
 from windloom.model.windows import Window
+
+#: Every class of source has `window`, `streams`, `relations`, `relation` and `windows_over`.
+Source = WindowedStream | Join | Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +40,14 @@ class Output:
     expression: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Query:
     """One continuous query over one source.
 
     Where the source is a join, expressions are qualified (`o.region`), and `where` is None: its conjuncts are with the
     sides and links of the join. A *side* is a hidden query that a join asks of one stream: it has no columns, keeps
-    components, and closes its windows with the streams of the join.
+    components, and closes its windows with the streams of the join. A query whose source are rows reports these, or
+    aggregates of them.
     """
 
     name: str
@@ -83,8 +89,13 @@ class Query:
 
     @property
     def join(self) -> Join | None:
-        """The join that it reads; None if it reads one stream."""
+        """The join of partials that it reads; None if it reads something else."""
         return self.source if isinstance(self.source, Join) else None
+
+    @property
+    def rows(self) -> Rows | None:
+        """The rows that it reads; None if it is answered from partials."""
+        return self.source if isinstance(self.source, Rows) else None
 
     @property
     def stream(self) -> str:
@@ -92,15 +103,14 @@ class Query:
 
         It may be enriched with relations, or be a relation itself.
         """
-        assert isinstance(self.source, WindowedStream), "a join has several streams"
+        assert isinstance(self.source, WindowedStream), "a join has several streams, and so may rows"
         return self.source.stream
 
     @property
     def enriched(self) -> tuple[EnrichedStream, ...]:
         """The streams among what it reads that are enriched with relations."""
-        sources = (
-            [self.source] if isinstance(self.source, WindowedStream) else [one.source for one in self.source.sides]
-        )
+        sources = [self.source] if isinstance(self.source, WindowedStream) else []
+        sources += [] if self.join is None else [side.source for side in self.join.sides]
         return tuple(dict.fromkeys(one.enriched for one in sources if one.enriched is not None))
 
     def key_of(self, expression: Expression) -> ExpressionKey:
@@ -120,7 +130,7 @@ class Query:
         """Whether every output column is a bare aggregate, and every row is reported."""
         return self.having is None and all(output.aggregate is not None for output in self.outputs)
 
-    @property
+    @cached_property
     def components(self) -> tuple[Component, ...]:
         asked = (part for aggregate in self.aggregates for part in aggregate.components)
         return tuple(dict.fromkeys((*self.keeps, *asked)))
@@ -143,3 +153,5 @@ class Query:
         for side in () if self.join is None else self.join.sides:
             for expression in side.expressions:
                 yield side.source.stream, expression
+        if self.rows is not None:
+            yield from self.rows.evaluated

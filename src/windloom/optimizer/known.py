@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from windloom.model.query import Query
 from windloom.model.relation import Version
+from windloom.model.rows import Strand
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.plan.estimates import Estimates, Mean
 from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan
+from windloom.plan.rows import StrandRate
 from windloom.plan.statistics import (
     ASSUMED,
     DEFAULT_GROUPS,
@@ -45,19 +47,25 @@ class Known:
     def in_force(self) -> Constants:
         return self.constants or load_constants()
 
+    def with_estimates(self, estimates: Estimates) -> Known:
+        """The same with other estimates."""
+        return replace(self, estimates=estimates)
+
 
 def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> Statistics:
     """What is known of the set that answers the queries, all of one identity.
 
-    A given figure takes precedence over an observed one, and that over an assumed one. A given rate is that of the
-    whole stream; of it, a set has the share that its predicate was seen to let through.
+    A given figure takes precedence over an observed one, and that over an assumed one; but plans of a running stream
+    follow what it brings, whatever was given. A given rate is that of the whole stream; of it, a set has the share that
+    its predicate was seen to let through.
     """
     if stream.is_relation:
         return _relation_statistics(stream, known)
     identity, estimates = SetIdentity.of_query(queries[0]), known.estimates
     own, seen = estimates.sets.get(identity), estimates.streams.get(identity.stream)
     seen = seen or estimates.streams.get(queries[0].streams[0])  # what is enriched comes at the pace of its stream
-    rate, of_rate = _figure(stream.events_per_second, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
+    given = None if known.ongoing is not None and seen is not None else stream.events_per_second
+    rate, of_rate = _figure(given, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
     shown = estimates.selectivity(identity)
     share, of_share = _figure(None if identity.predicate else 1.0, shown, DEFAULT_SELECTIVITY)
     counted = estimates.groups(identity)
@@ -85,6 +93,24 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> St
     return replace(found, kept_seconds=kept)
 
 
+def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
+    """What is known of the tuples of a strand, and of the values of the columns by which it may be joined."""
+    estimates = known.estimates
+    seen = estimates.streams.get(stream.name)
+    rate, origin = _figure(stream.events_per_second, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
+    share, condition = 1.0, strand.condition
+    if condition is not None:
+        shown = None if seen is None else seen.conditions.get(condition.sql)
+        share = DEFAULT_SELECTIVITY if shown is None else shown
+    counted = [
+        one.groups.value
+        for identity, one in estimates.sets.items()
+        if identity.stream == stream.name and identity.grouping and set(identity.grouping) <= set(strand.columns)
+    ]
+    values = max(counted, default=DEFAULT_GROUPS)
+    return StrandRate(max(rate, LEAST), max(share, LEAST), values, origin, knows_values=bool(counted))
+
+
 def with_statistics(plan: Plan, known: Known) -> Plan:
     """The same plan, its cost to be predicted with what is known now."""
     sets = tuple(
@@ -94,8 +120,16 @@ def with_statistics(plan: Plan, known: Known) -> Plan:
         )
         for one in plan.sets
     )
+    joins = tuple(replace(one, observed=known.estimates.joins.get(one.name, ())) for one in plan.joins)
+    rows = tuple(
+        replace(
+            one,
+            rates=tuple(strand_rate(plan.stream(strand.stream), strand, known) for strand in one.rows.strands),
+        )
+        for one in plan.rows
+    )
     relations = tuple(replace(one, version=known.versions.get(one.name, one.version)) for one in plan.relations)
-    return replace(plan, sets=sets, relations=relations)
+    return replace(plan, sets=sets, joins=joins, rows=rows, relations=relations)
 
 
 def _relation_statistics(relation: Stream, known: Known) -> Statistics:

@@ -1,12 +1,13 @@
-"""The whole optimizer at a glance: from queries to a plan in seven stages.
+"""The whole optimizer at a glance: from queries to a plan in eight stages.
 
 1. partial sets   queries of one stream, predicate and grouping are summarised together
 2. components     what their aggregates need, each once
 3. sharing        a strategy partitions a set's queries into trees, by cost
 4. slices         edges of every tree, their union for the set, and how tuples find their slice
 5. shapes         queries with equal output columns share one table of answers
-6. joins          where their sides are answered, and how these are folded
-7. intake         each stream is read once for all its sets, natively or woven, by cost
+6. joins          where their sides are answered, and how these are folded: order and technique, by cost
+7. rows           what row queries keep of their streams, and in which order they join it
+8. intake         each stream is read once for all its sets, natively or woven, by cost; sides of joins early or late
 """
 
 from __future__ import annotations
@@ -24,13 +25,17 @@ from windloom.optimizer.auto import calibrated_problem, choose_techniques, choos
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.paper import PaperCost, costed_techniques
 from windloom.optimizer.intake import check_intake, choose_scans
+from windloom.optimizer.joins.bits import check_join_plan, forced_sets
+from windloom.optimizer.joins.folds import check_fold, with_folds
 from windloom.optimizer.joins.plan import plan_join
 from windloom.optimizer.known import Known, set_statistics
 from windloom.optimizer.relations import enriched_streams, plan_relations, source_of
+from windloom.optimizer.rows.plan import plan_rows, stores_of
 from windloom.optimizer.shapes import Types as Types
 from windloom.optimizer.shapes import shape_of
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
+from windloom.plan.choices import Choices
 from windloom.plan.identity import SetIdentity, set_grouping
 from windloom.plan.physical import (
     Member,
@@ -51,15 +56,24 @@ from windloom.slicing.registry import Slicing, find_slicing
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """How a plan is made, by name; unknown names are refused here, before anything else is done."""
+    """How a plan is made, by name; unknown names are refused here, before anything else is done.
+
+    `tuples` is for how many ticks a stream keeps its tuples besides what row queries need; None for a batch run, which
+    keeps nothing.
+    """
 
     strategy: str = "auto"
     slicing: str = "pairs"
     technique: str = "auto"
     intake: str = "auto"
+    joins: str = "auto"
+    fold: str = "auto"
+    tuples: int | None = None
 
     def __post_init__(self) -> None:
         check_intake(self.intake)
+        check_join_plan(self.joins)
+        check_fold(self.fold)
         if self.strategy != "auto":
             find_strategy(self.strategy)
         find_slicing(self.slicing)
@@ -74,37 +88,60 @@ def make_plan(
     options: PlanOptions,
     known: Known,
     trees: Sequence[Collection[str]] | None = None,
-    intakes: Mapping[str, str] | None = None,
+    given: Choices | None = None,
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
     `streams` has relations too. `known` are the figures that costs are predicted with: the same queries and figures
-    always give the same plan.
-    `trees` (names of queries) and `intakes` (by stream) replace the choice: a recorded plan is built again as
-    it was.
+    always give the same plan. `trees` (names of queries) replace the choice of trees, and `given` replaces all choices:
+    a recorded plan is built again as it was.
     """
     queries = list(queries)
     shapes: dict[Shape, int] = {}
     groups = by_partial_set(with_sides(queries))
-    given = [None] * len(groups) if trees is None else _given_trees(groups, trees)
+    trees = given.tree_names if given is not None else trees
+    members_of = [None] * len(groups) if trees is None else _given_trees(groups, trees)
+    techniques = None if given is None else {tree.queries: dict(tree.techniques) for tree in given.trees}
     sets = [
-        _plan_set(number, source_of(members[0], streams), members, types, options, shapes, given[number], known)
+        _plan_set(
+            number,
+            source_of(members[0], streams),
+            members,
+            types,
+            options,
+            shapes,
+            members_of[number],
+            techniques,
+            known,
+        )
         for number, members in enumerate(groups)
     ]
-    joins = tuple(plan_join(query, sets, streams, types, shapes) for query in queries if query.join is not None)
-    used = {name for query in queries for name in query.streams}
+    linked = [
+        plan_join(query, sets, streams, types, shapes, given, known.estimates.joins.get(query.name, ()))
+        for query in queries
+        if query.join is not None
+    ]
+    joins = with_folds(linked, sets, options.fold, known.in_force(), given) if linked else ()
+    early = forced_sets(options.joins, joins)
+    rows = tuple(plan_rows(query, streams, types, shapes, known) for query in queries if query.rows is not None)
+    stores = () if options.tuples is None else stores_of(queries, streams, options.tuples)
+    used = {name for query in queries for name in query.streams} | {one.stream for one in stores}
     read = tuple(stream for name, stream in streams.items() if name in used)
     enriched = enriched_streams(queries)
     return Plan(
         read,
         tuple(sets),
-        choose_scans((*read, *enriched), sets, options.intake, known.in_force(), intakes),
+        choose_scans((*read, *enriched), sets, options.intake, known.in_force(), given, early, rows, stores),
         tuple(shapes),
         joins,
         options.strategy,
         find_slicing(options.slicing).name,
         options.technique,
         options.intake,
+        options.joins,
+        options.fold,
+        rows,
+        stores,
         enriched,
         plan_relations(queries, streams, sets, known),
     )
@@ -146,8 +183,10 @@ def _plan_set(
     options: PlanOptions,
     shapes: dict[Shape, int],
     given: Trees | None,
+    named: Mapping[tuple[str, ...], Mapping[str, str]] | None,
     known: Known,
 ) -> PartialSet:
+    """`given` are the trees, and `named` techniques by tree and component, where they are not to be chosen."""
     group_by = set_grouping(queries[0])
     components = _components(queries, types)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
@@ -164,7 +203,9 @@ def _plan_set(
     for members in sorted(given):
         planned = [_member(queries[i], stream, group_by, types, shapes) for i in members]
         tree = _plan_tree(len(trees), planned, slicing, techniques)
-        if options.technique == "auto":
+        if named is not None:
+            tree = _with_named(tree, components, named)
+        elif options.technique == "auto":
             tree = _with_fastest(tree, components, statistics, known.in_force())
         trees.append(tree)
     edges = EdgeSet.of(one for tree in trees for one in tree.fine_edges.classes)
@@ -257,3 +298,15 @@ def _with_fastest(
     queries = [planned.query for planned in tree.queries]
     techniques = choose_techniques(components, queries, tree.edges_per_second, statistics, constants)
     return tree if techniques == tree.techniques else replace(tree, techniques=techniques)
+
+
+def _with_named(
+    tree: Tree, components: tuple[PlannedComponent, ...], named: Mapping[tuple[str, ...], Mapping[str, str]]
+) -> Tree:
+    """The tree with the techniques that a record names for it."""
+    own = named.get(tuple(sorted(planned.name for planned in tree.queries)), {})
+    techniques = tuple(
+        choose_technique(part.family, own[str(part.component)]) if str(part.component) in own else usual
+        for part, usual in zip(components, tree.techniques, strict=True)
+    )
+    return replace(tree, techniques=techniques)

@@ -8,6 +8,8 @@ Plan ─┬─ Scan         one reading of a stream, which makes the cells of al
       │       └─ PlannedQuery ...   a query, or a side of joins
       ├─ PlannedRelation  rows that joins read besides streams: see `plan.relations`
       ├─ PlannedJoin  a query whose sides are in trees, folded together
+      ├─ Store        what is kept of the tuples of a stream: see `plan.rows`
+      ├─ PlannedRows  a query of rows, which a Spark job makes from stores
       └─ Shape        queries with equal output columns share one table of answers
 """
 
@@ -24,13 +26,15 @@ from windloom.model.join import Join
 from windloom.model.predicate import Predicate
 from windloom.model.query import Query
 from windloom.model.relation import EnrichedStream
-from windloom.model.stream import Stream
+from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
 from windloom.model.types import TIMESTAMP, DataType
 from windloom.model.windows import Window
 from windloom.plan.identity import SetIdentity
+from windloom.plan.links import LinkEstimate
 from windloom.plan.relations import PlannedRelation
+from windloom.plan.rows import PlannedRows, Store
 from windloom.plan.scans import Scan
-from windloom.plan.statistics import Origin, Statistics
+from windloom.plan.statistics import ASSUMED, GIVEN, Origin, Statistics
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import SliceId
 
@@ -114,6 +118,7 @@ class PlannedJoin:
     components: tuple[PlannedComponent, ...]
     fold: str
     order: tuple[int, ...]
+    observed: tuple[LinkEstimate, ...] = field(default=(), compare=False)  # by link, if rounds have shown them
 
     @property
     def name(self) -> str:
@@ -128,6 +133,17 @@ class PlannedJoin:
     def columns(self) -> tuple[int, ...]:
         """Which aggregate of the query fills each column of the shape."""
         return _columns(self.query)
+
+    @property
+    def pairing(self) -> object:
+        """What joins must have in common to share a slice matrix."""
+        return tuple(place.set for place in self.sides), self.join.links, self.join.groups
+
+
+#: What a user asked, in a plan.
+Planned = PlannedQuery | PlannedJoin | PlannedRows
+#: The same, and sides of joins.
+Asking = Planned | PlannedSide
 
 
 def _columns(query: Query) -> tuple[int, ...]:
@@ -231,7 +247,7 @@ class PartialSet:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`strategy`, `slicing`, `technique` and `intake` are the choices it was made with.
+    """`strategy`, `slicing`, `technique`, `intake`, `join_plan` and `fold` are the choices it was made with.
 
     A stream has one scan whose slices are of time, and one for every way in which its tuples are counted. `enriched`
     are streams that are read as joined with relations, each with scans of its own.
@@ -246,6 +262,10 @@ class Plan:
     slicing: str
     technique: str
     intake: str = "auto"
+    join_plan: str = "auto"
+    fold: str = "auto"
+    rows: tuple[PlannedRows, ...] = ()
+    stores: tuple[Store, ...] = ()  # of a stream; a batch run keeps nothing
     enriched: tuple[EnrichedStream, ...] = ()
     relations: tuple[PlannedRelation, ...] = ()
     #: Draws a plan for a notebook; set by the engine, which this folder cannot import.
@@ -255,11 +275,12 @@ class Plan:
         return None if Plan.drawn is None else Plan.drawn(self)
 
     @property
-    def queries(self) -> Iterator[PlannedQuery | PlannedJoin]:
+    def queries(self) -> Iterator[Planned]:
         """All that users have asked; sides of joins are not among them."""
         for tree in self.trees:
             yield from tree.answered
         yield from self.joins
+        yield from self.rows
 
     @property
     def trees(self) -> Iterator[Tree]:
@@ -288,10 +309,26 @@ class Plan:
     def rate_of(self, stream: Stream) -> tuple[float, Origin]:
         """Tuples per second of a stream that the plan reads, and where that figure comes from."""
         own = (one for one in self.sets if one.stream == stream.name)
-        found = next(chain(own, (one for one in self.sets if one.base == stream.name))).statistics
-        return found.stream_rate, found.origins.rate
+        found = next(chain(own, (one for one in self.sets if one.base == stream.name)), None)
+        if found is not None:
+            return found.statistics.stream_rate, found.statistics.origins.rate
+        rated = (
+            rate
+            for one in self.rows
+            for strand, rate in zip(one.rows.strands, one.rates, strict=True)
+            if strand.stream == stream.name
+        )
+        known = next(rated, None)
+        if known is not None:
+            return known.stream_rate, known.origin
+        given = stream.events_per_second  # nobody asks for it, and its tuples are kept all the same
+        return (DEFAULT_EVENTS_PER_SECOND, ASSUMED) if given is None else (given, GIVEN)
 
-    def query(self, name: str) -> PlannedQuery | PlannedJoin:
+    def store(self, stream: str) -> Store | None:
+        """What is kept of the tuples of a stream."""
+        return next((one for one in self.stores if one.stream == stream), None)
+
+    def query(self, name: str) -> Planned:
         """What a user asked under this name."""
         found = next((planned for planned in self.queries if planned.name == name), None)
         if found is None:

@@ -20,7 +20,7 @@ from windloom.aggregates.card import Refuse
 from windloom.aggregates.lifted import Combined
 from windloom.errors import WindloomError
 from windloom.kernels.cells.seek import NO_LANDMARK
-from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, Tree
+from windloom.plan.physical import Asking, PartialSet, Plan, Tree
 from windloom.rounds.ahead import run_ahead
 from windloom.rounds.block import Block, group_column
 from windloom.rounds.cells import Cells
@@ -29,6 +29,8 @@ from windloom.rounds.groups import describe_group
 from windloom.rounds.holistic import ListRows
 from windloom.rounds.joins.answers import join_folds, join_makers
 from windloom.rounds.parts import Part, Piece, ShapePart, make_windows, shape_parts
+from windloom.rounds.rows.spans import AskedRows
+from windloom.rounds.rows.summaries import summary_blocks
 from windloom.rounds.tree_cells import TreeCells
 from windloom.rounds.windows.life import Landmark, Span
 from windloom.rounds.windows.registry import life_of
@@ -54,6 +56,7 @@ class Answers:
     landmarks: Mapping[str, Landmark] = field(default_factory=dict)  # the same
     spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set, of those whose tuples are counted
     since: Mapping[str, int] = field(default_factory=dict)  # by name of the query that reports only later windows
+    rows: tuple[tuple[AskedRows, Cells | None], ...] = ()  # row queries, with what their aggregates are made from
 
     def blocks(self, rows: int = BLOCK_ROWS, threads: int = 1, *, without: Collection[int] = ()) -> Iterator[Block]:
         """Every answer once, but for joins (by place) to leave out; each call gives the same blocks in this order."""
@@ -65,14 +68,19 @@ class Answers:
             for tree in one.trees
             if tree.answered
         ]
-        makers += join_makers(self.plan, self.cells, self.interval, self.landmarks, without)
+        makers += join_makers(self.plan, self.cells, self.interval, self.landmarks, threads, without)
+        makers += [
+            partial(summary_blocks, self.plan, one.planned, cells, one.span)
+            for one, cells in self.rows
+            if cells is not None
+        ]
         return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
 
     def folds(self, divided: Collection[int]) -> dict[int, Cells]:
         """What was folded of joins, by place, of which other shards fold parts too: see `rounds.joins.divided`."""
         return join_folds(self.plan, self.cells, self.interval, self.landmarks, divided)
 
-    def interval(self, planned: Member | PlannedJoin) -> tuple[int, int]:
+    def interval(self, planned: Asking) -> tuple[int, int]:
         """`(after, until]` for the ends of the windows that a query reports."""
         inputs = planned.query.inputs
         after, until = life_of(planned.query.window).interval(self.after[inputs], self.until[inputs])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from windloom.errors import WindloomError
@@ -23,20 +23,24 @@ Versions = Callable[[PlannedRelation], dict[int, Cells]]
 
 
 def ask(
-    state: State, plan: Plan, query_plan: Plan, past: Past | None = None, versions: Versions | None = None
+    state: State,
+    plan: Plan,
+    query_plan: Plan,
+    past: Past | None = None,
+    versions: Mapping[int, Cells] | None = None,
 ) -> tuple[Answers, int | None]:
     """The answers of the only query of `query_plan`, from the cells of `plan`, as far as its windows are closed.
 
     If these are not enough, `past` is asked: the tuples of past rounds. The tick is the start of the first exact
-    window, or None if every window is exact. Refuses questions for which nothing is kept. Relations are as the last
-    round has seen them or, if it has not seen all that is asked of them, as `versions` gives them.
+    window, or None if every window is exact. Refuses questions for which nothing is kept. `versions` are the cells of
+    the relations that the query reads, by number of the set.
     """
     (asked,) = query_plan.queries
     inputs = asked.query.inputs
     closed = state.closed_over(inputs)
-    held = _versions(state, plan, query_plan, versions)
+    held = dict(versions or {})
     exact: dict[str, int | None] = {
-        planned.name: None for number in held for planned in query_plan.sets[number].queries
+        planned.name: None for one in query_plan.sets if one.is_relation for planned in one.queries
     }
     for one in (one for one in query_plan.sets if not one.is_relation):
         for planned in one.queries:  # one, or the sides of a join of a stream with itself
@@ -54,8 +58,11 @@ def ask(
     return Answers(query_plan, held, {inputs: after}, {inputs: closed}, landmarks=landmarks, since=own_since), since
 
 
-def _versions(state: State, plan: Plan, query_plan: Plan, versions: Versions | None) -> dict[int, Cells]:
-    """The cells of every relation that a question reads, all of one version."""
+def relation_cells(state: State, plan: Plan, query_plan: Plan, current: Versions) -> dict[int, Cells]:
+    """The cells of every relation that a question reads, by number of the set, all of one version.
+
+    They are as the last round has seen them or, if it has not seen all that is asked of them, as `current` gives them.
+    """
     found: dict[int, Cells] = {}
     for planned in query_plan.relations:
         own: dict[int, Cells] = {}
@@ -65,8 +72,7 @@ def _versions(state: State, plan: Plan, query_plan: Plan, versions: Versions | N
             if cells is not None:
                 own[number] = cells
         if len(own) < len(planned.sets):
-            assert versions is not None, "relations need data"
-            own = versions(planned)
+            own = current(planned)
         found |= own
     return found
 

@@ -8,8 +8,11 @@ from dataclasses import replace
 from windloom.aggregates import neutral
 from windloom.model.query import Query
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedJoin
+from windloom.plan.rows import PlannedRows
 from windloom.rounds.backfill import Past
 from windloom.rounds.cells import Cells, coarsen
+from windloom.rounds.positions import Positions
+from windloom.rounds.rows.kept import Kept, carried_stores, strand_since
 from windloom.rounds.state import Cut, History, State
 from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeSet
@@ -38,8 +41,15 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         before = known.get(one.identity)
         held, kept = carry_set(state, before, one)
         life = life_of(one.window)
-        if before is None and past is not None and life.weaves_again:
-            held, kept = past(one) or (held, kept)
+        if (
+            past is not None
+            and life.weaves_again
+            and (before is None or _is_short(one, running, kept, state, positions))
+        ):
+            found = past(one)
+            # Cells that are there may reach further back, for the queries that they were made for.
+            if found is not None and (before is None or found[1].kept_from <= kept.kept_from):
+                held, kept = found
         if held is not None:
             cells[one.number] = held
         if kept != History():
@@ -65,7 +75,46 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         else:
             since |= joined_since(new, join, exact)
             fresh.add(join.name)
-    return replace(state, cells=cells, since=since, fresh=frozenset(fresh), history=history, positions=positions)
+    stored = carried_stores(state.kept, new, state.seen)
+    reported: dict[str, int] = {}
+    summaries: dict[str, Cells] = {}
+    for rows in new.rows:
+        if rows.name in running and _same(running[rows.name], rows.query):
+            since |= {rows.name: state.since[rows.name]} if rows.name in state.since else {}
+            reported |= {rows.name: state.reported[rows.name]} if rows.name in state.reported else {}
+            summaries |= {rows.name: state.summaries[rows.name]} if rows.name in state.summaries else {}
+            fresh |= {rows.name} & state.fresh
+        else:
+            since |= rows_since(rows, stored)
+            fresh.add(rows.name)
+    return replace(
+        state,
+        cells=cells,
+        since=since,
+        fresh=frozenset(fresh),
+        history=history,
+        positions=positions,
+        reported=reported,
+        kept=stored,
+        summaries=summaries,
+    )
+
+
+def _is_short(one: PartialSet, running: Mapping[str, Query], kept: History, state: State, positions: Positions) -> bool:
+    """Whether a query that is new to a set would miss windows with what the set holds."""
+    for planned in one.queries:
+        if planned.name not in running or not _same(running[planned.name], planned.query):
+            life = life_of(planned.query.window)
+            if life.first_exact(one, planned, kept, state, positions) is not None:
+                return True
+    return False
+
+
+def rows_since(rows: PlannedRows, kept: Kept) -> dict[str, int]:
+    """From which window on a new row query is exact: from where on all its strands find all their tuples."""
+    found = [(strand.window, strand_since(kept, strand)) for strand in rows.rows.strands]
+    after = [life_of(window).after_since(window, tick) for window, tick in found if tick is not None]
+    return {rows.name: max(after) - rows.query.window.range_ticks + 1} if after else {}
 
 
 def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None]) -> dict[str, int]:

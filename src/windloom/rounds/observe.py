@@ -30,7 +30,12 @@ def observe(plan: Plan, before: State, given: RoundInput, counts: StepCounts) ->
             counts.held.get(one.number, 0),
             one.edges.edges_per_second * streams[one.stream].seconds * pace,
         )
-    return RoundObserved(streams, sets)
+    joins = {
+        join.name: tuple(counts.links[place, number] for number in range(len(join.join.links)))
+        for place, join in enumerate(plan.joins)
+        if (place, 0) in counts.links
+    }
+    return RoundObserved(streams, sets, joins)
 
 
 def _stream(plan: Plan, name: str, before: State, given: RoundInput, counts: StepCounts) -> StreamRound:
@@ -48,8 +53,8 @@ def _stream(plan: Plan, name: str, before: State, given: RoundInput, counts: Ste
 
 
 def _tells(scan: Scan, name: str, given: RoundInput) -> bool:
-    """Is this the scan of the stream whose slices are of time?"""
-    timed = isinstance(scan, NativeScan) or scan.counted_by is None
+    """Is this the scan of the stream whose slices are of time, and that tells how far it has come?"""
+    timed = scan.tells if isinstance(scan, NativeScan) else scan.counted_by is None
     return scan.stream == name and timed and scan.number in given.taken.scanned
 
 

@@ -11,6 +11,7 @@ from windloom.plan.physical import PartialSet
 from windloom.rounds.cells import Cells
 from windloom.rounds.frontiers import Inputs, inputs_of, least
 from windloom.rounds.positions import Positions
+from windloom.rounds.rows.kept import KeptTuples
 from windloom.slicing.edges import EdgeSet
 
 
@@ -51,8 +52,10 @@ class State:
     `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
     after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
     their first step they report every complete window from history. `first`: the smallest event tick of each stream,
-    of tuples that came before its frontier had passed it. `versions`: of each relation the one that was seen last; the
-    cells of retroactive ones are among `cells`.
+    of tuples that came before its frontier had passed it. `reported`: the last round in which a row query reported
+    windows, of those that have reported any. `kept`: which files hold the tuples of streams that keep them.
+    `summaries`: partials of rows that have entered and not left, by name of the query that aggregates them.
+    `versions`: of each relation the one that was seen last; the cells of retroactive ones are among `cells`.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
@@ -64,6 +67,9 @@ class State:
     first: Mapping[str, int] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
     ahead: Mapping[Inputs, int] = field(default_factory=dict)
+    reported: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[str, KeptTuples] = field(default_factory=dict)
+    summaries: Mapping[str, Cells] = field(default_factory=dict)
     versions: Mapping[str, Version] = field(default_factory=dict)
 
     def closed_of(self, one: PartialSet) -> int:
@@ -77,7 +83,8 @@ class State:
     @property
     def nbytes(self) -> int:
         """The bytes of all cells, and of tuples that wait for their position."""
-        return sum(one.nbytes for one in self.cells.values()) + self.positions.nbytes
+        cells = (*self.cells.values(), *self.summaries.values())
+        return sum(one.nbytes for one in cells) + self.positions.nbytes
 
     def history_of(self, number: int) -> History:
         return self.history.get(number, _COMPLETE)

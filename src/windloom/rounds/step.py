@@ -10,12 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from windloom.plan.links import LinkRound
 from windloom.plan.physical import Plan
 from windloom.rounds.answers import Answers
-from windloom.rounds.cells import Cells
+from windloom.rounds.carry import rows_since
+from windloom.rounds.cells import Cells, merge_all
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
+from windloom.rounds.joins.keyed import count_links
 from windloom.rounds.lateness import Lateness, count_late
 from windloom.rounds.round_input import RoundInput
+from windloom.rounds.rows.kept import KeptTuples, kept_with, needs_after
+from windloom.rounds.rows.spans import AskedRows, asked_rows
+from windloom.rounds.rows.summaries import left_after
 from windloom.rounds.state import History, State
 from windloom.rounds.windows.landmark import first_ticks, landmarks_of
 from windloom.rounds.windows.life import Span, Turn
@@ -27,6 +33,7 @@ class StepCounts:
     """What one step counted, by number of the set: tuples and partials taken in, and late tuples.
 
     `held` are the cells from which windows were answered, those of earlier rounds included, and `groups` their groups.
+    `links` are of joins, by their place in the plan and the number of the link.
     """
 
     tuples: Mapping[int, int]
@@ -34,6 +41,7 @@ class StepCounts:
     late: Lateness = field(default_factory=Lateness)
     groups: Mapping[int, int] = field(default_factory=dict)
     held: Mapping[int, int] = field(default_factory=dict)
+    links: Mapping[tuple[int, int], LinkRound] = field(default_factory=dict)
 
 
 def step(
@@ -45,6 +53,7 @@ def step(
     may cover them, and for `history_ticks` behind where their set is closed.
     """
     positions = state.positions if round_input.rows is None else round_input.rows
+    state = without_lost(state, round_input, plan)
     advanced_state = moved(state, round_input, plan)
     after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
     until = {inputs: advanced_state.closed_over(inputs) for inputs in after}
@@ -73,14 +82,82 @@ def step(
             history[one.number] = past
     answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans, state.since)
     since = _since(state, plan, until)
+    asked = list(asked_rows(plan, answers.interval, after, state.reported))
+    summaries = _summaries(state, round_input, plan)
+    answers = replace(answers, rows=tuple((one, summaries.get(one.planned.name)) for one in asked))
+    reported = {one.planned.name: round_input.round for one in asked}
     after_round = replace(
-        advanced_state, cells=kept, since=since, fresh=frozenset(), history=history, positions=positions
+        advanced_state,
+        cells=kept,
+        since=since,
+        fresh=frozenset(),
+        history=history,
+        positions=positions,
+        reported={**state.reported, **reported},
+        kept=_left(state, round_input, plan, advanced_state, until),
+        summaries=_still_standing(summaries, plan, until),
     )
     late = count_late(plan, round_input.taken.behind, state, landmarks)
     counted = {number: one for number, one in cells.items() if not plan.sets[number].is_relation}
     groups = {number: one.groups if len(one) else 0 for number, one in counted.items()}
     held = {number: len(one) for number, one in counted.items()}
-    return after_round, answers, StepCounts(tuples, taken, late, groups, held)
+    return after_round, answers, StepCounts(tuples, taken, late, groups, held, count_links(plan, cells))
+
+
+def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[AskedRows]:
+    """The row queries that a round reports windows of, and which: known once its frontiers are."""
+    state = without_lost(state, round_input, plan)
+    advanced_state = moved(state, round_input, plan)
+    after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
+    until = {inputs: advanced_state.closed_over(inputs) for inputs in after}
+    answers = Answers(plan, {}, after, until, _own_after(state, plan))
+    return list(asked_rows(plan, answers.interval, after, state.reported))
+
+
+def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
+    """The state when kept tuples are gone: row queries do not report the windows that would need them."""
+    if not any(one.lost for one in round_input.kept.values()):
+        return state
+    kept = kept_with(state.kept, round_input.kept, plan)
+    since = dict(state.since)
+    summaries = dict(state.summaries)
+    for planned in plan.rows:
+        streams = set(planned.rows.streams)
+        if any(one.lost and name in streams for name, one in round_input.kept.items()):
+            for name, tick in rows_since(planned, kept).items():
+                since[name] = max(tick, since.get(name, tick))
+            summaries.pop(planned.name, None)  # rows that enter are made again, from what is there
+    return replace(state, since=since, summaries=summaries)
+
+
+def _summaries(state: State, round_input: RoundInput, plan: Plan) -> dict[str, Cells]:
+    """What aggregates over rows are answered from."""
+    found = {}
+    for planned in plan.rows:
+        parts = [one[planned.name] for one in (state.summaries, round_input.summaries) if planned.name in one]
+        if parts:
+            found[planned.name] = merge_all(parts)
+    return found
+
+
+def _still_standing(summaries: Mapping[str, Cells], plan: Plan, until: Mapping[Inputs, int]) -> dict[str, Cells]:
+    found = {}
+    for planned in plan.rows:
+        cells = summaries.get(planned.name)
+        left = None if cells is None else left_after(cells, until[planned.query.inputs])
+        if left is not None:
+            found[planned.name] = left
+    return found
+
+
+def _left(
+    state: State, round_input: RoundInput, plan: Plan, after: State, until: Mapping[Inputs, int]
+) -> Mapping[str, KeptTuples]:
+    """The files of tuples that are needed after the round."""
+    if not plan.stores:
+        return {}
+    needs = needs_after(plan, until, after.seen, after.frontiers)
+    return needs.left_of(kept_with(state.kept, round_input.kept, plan))
 
 
 def moved(state: State, round_input: RoundInput, plan: Plan) -> State:

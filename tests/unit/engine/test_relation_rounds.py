@@ -16,7 +16,7 @@ from windloom.durable import RoundLog
 from windloom.model import Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
-from windloom.rounds.ask import ask, united
+from windloom.rounds.ask import ask, relation_cells, united
 
 Row = dict[str, Any]
 
@@ -170,7 +170,8 @@ def asked(life: MicroBatches, query: Query) -> Any:
         assert plan is not None
         state = united(parts, plan, alone)
         try:
-            answers, _ = ask(state, plan, alone, life.loop.past, lambda one: relations.taken_now(alone, one))
+            versions = relation_cells(state, plan, alone, lambda one: relations.taken_now(alone, one))
+            answers, _ = ask(state, plan, alone, life.loop.past, versions)
         except WindloomError:
             return "refused"
         tables = [block.table for block in answers.blocks()]

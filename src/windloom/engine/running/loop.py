@@ -17,21 +17,25 @@ from typing import Any
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
 from windloom.durable.statistics import write_observed
+from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.answers import MadeAnswers
 from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWait
 from windloom.engine.running.events import events_of
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
+from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.plan.memory import Memory
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
 from windloom.rounds.carry import carry
 from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import Late
+from windloom.rounds.rows.questions import history_from, set_since
 from windloom.rounds.state import History
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.ingest import Ingest
@@ -78,14 +82,22 @@ class RoundLoop:
         sink_patience: float = PATIENCE_SECONDS,
         listeners: Listeners | None = None,
         memory: Memory | None = None,
+        history: TupleHistory | None = None,
+        adapting: Adapting | None = None,
     ) -> None:
         self.lock = threading.RLock()
+        self.changes = threading.Lock()  # held by whoever makes the next plan record
         self._plan_of, self._journal, self._snapshot_rounds = plan_of, journal, snapshot_rounds
         self.placement, self._sinks, self._tables = placement, sinks, tables
         self._listeners = listeners or Listeners()
         self.memory = memory or Memory()
+        self.adapting = adapting
         self.delivery = Delivery(sinks, self.lock, sink_patience, self._listeners.waiting)
         self.state = recovered.state
+        self.history = history
+        #: The state that was last carried over: from which one to which plan, and whether it was remade from tuples.
+        self._carried: tuple[Plan, State, State] | None = None
+        self._is_remade = False
         # Before the first round there is no plan to carry a state over from.
         self.record, self.plan = recovered.plan_record, recovered.plan
 
@@ -123,6 +135,8 @@ class RoundLoop:
         if plan is not self.plan and number > 0:
             # What a new query's past is made from may be gone when the round is replayed: it is kept before it counts.
             self._keep_past(number - 1, record, plan, state)
+        if self.adapting is not None:
+            self.adapting.begin(record, plan)
         round = Round(number, record, plan, state, self.plan, self.state)
         outcome = self.placement.run(round, intake, watch)
         self._listeners.stepped(outcome)
@@ -133,9 +147,16 @@ class RoundLoop:
         with watch("commit"):
             progress = self._progress(round, batch, outcome, answers.finished, watch.seconds)
             progress = replace(progress, sinks=given)
-            self._journal.commit(number, {**progress.as_dict(), "observed": write_observed(outcome.observed)})
+            kept = {"observed": write_observed(outcome.observed)}
+            if self.adapting is not None:
+                progress = self.adapting.told(progress)
+                kept["adapted"] = self.adapting.kept()
+            self._journal.commit(number, {**progress.as_dict(), **kept})
         self.state, self.record, self.plan = outcome.state, record, plan
         self.memory.add(outcome.observed)
+        if self.adapting is not None:
+            with watch("adapt"):
+                self.adapting.done(outcome.observed, watch.seconds, outcome.state_bytes)
         self.placement.committed(number, self.state)
         if self._snapshot_rounds is not None and (number + 1) % self._snapshot_rounds == 0:
             with watch("snapshot"):
@@ -163,9 +184,31 @@ class RoundLoop:
         """The present state as a plan needs it; called while the lock is held."""
         if self.plan is None or plan is self.plan:
             return self.state
-        return carry(self.state, self.plan, plan, self.past)
+        if self._carried is None or self._carried[0] is not plan or self._carried[1] is not self.state:
+            self._is_remade = False
+            self._carried = (plan, self.state, carry(self.state, self.plan, plan, self.past))
+        return self._carried[2]
+
+    def complete_from(self, plan: Plan, name: str) -> int | None:
+        """The first window that a query of another plan would report; nothing is remade for it."""
+        if self.plan is None:
+            return None
+        return carry(self.state, self.plan, plan, self._known_past).since.get(name)
+
+    def _known_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
+        since = None if self.history is None else set_since(one, self.state.kept)
+        return self.logged_past(one) if since is None else (None, history_from(since))
 
     def past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
+        """What the kept or logged tuples of past rounds make of a set; called while the lock is held."""
+        found = None
+        if self.history is not None and self.plan is not None:
+            found = self.history.past(self.plan, one, self.state)
+        found = found or self.logged_past(one)
+        self._is_remade |= found is not None
+        return found
+
+    def logged_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         """What the logged tuples of past rounds make of a set; called while the lock is held."""
         return woven_again(one, self._logged_rounds())
 
@@ -185,7 +228,7 @@ class RoundLoop:
     def _keep_past(self, round: int, record: PlanRecord, plan: Plan, state: State) -> None:
         known = None if self.plan is None else self.plan.by_identity
         is_new = (one for one in plan.sets if known is not None and one.identity not in known)
-        if any(one.number in state.cells for one in is_new):
+        if self._is_remade or any(one.number in state.cells for one in is_new):
             self._journal.snapshot(round, state, record.version)
 
     def _progress(
@@ -216,6 +259,8 @@ class RoundLoop:
             late_queries={name: _told(one) for name, one in sorted(counts.late.queries.items())},
             frontiers=frontiers,
             lags=lags,
+            tuples={name: one.tuples for name, one in outcome.observed.streams.items()},
+            cells=_cells(round.plan, outcome.observed),
             placement=self.placement.description,
             relations=_versions(round, state),
         )
@@ -235,6 +280,14 @@ def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
 
 def _told(late: Late) -> dict[str, int]:
     return {"partly": late.partly, "dropped": late.dropped}
+
+
+def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
+    held = dict.fromkeys((stream.name for stream in plan.streams), 0)
+    for one in plan.sets:
+        if one.identity in observed.sets:
+            held[one.stream] += observed.sets[one.identity].held
+    return held
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:

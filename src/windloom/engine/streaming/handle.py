@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.durable import Checkpoint, PlanRecord
+from windloom.engine.charts import charts_as
 from windloom.engine.costs import cost_view
 from windloom.engine.notebook import AnswerViews, facts_table, rows_table
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
@@ -19,20 +20,24 @@ from windloom.engine.running.delivery import RoundStoppedError, SinkWait
 from windloom.engine.running.loop import RoundLoop
 from windloom.engine.running.placement import refuse_unsharded
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
+from windloom.engine.running.tuple_history import not_kept
 from windloom.engine.sinks.sink import Sink, read_back
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.errors import WindloomError
-from windloom.explain import explain_text
+from windloom.explain import adapt_lines, explain_text
 from windloom.model.query import Query
 from windloom.model.time import TICK_MAX
+from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.views import adapt_view
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.known import with_statistics
+from windloom.plan.adapting import AdaptView, RoundView
 from windloom.plan.physical import PartialSet, Plan
-from windloom.rounds import Block
-from windloom.rounds.ask import ask, united
+from windloom.rounds import Block, State
+from windloom.rounds.ask import Versions, ask, relation_cells, united
 from windloom.rounds.cells import Cells
 from windloom.rounds.state import History
 from windloom.spark.api import DataFrame, StreamingQuery
@@ -79,7 +84,6 @@ class Handle(AnswerViews):
         options: StreamOptions,
         sinks: list[Sink],
         tables: AnswerTables,
-        newest: PlanRecord,
         is_durable: bool,
         wide: Mapping[str, AnswerTable] | None = None,
     ) -> None:
@@ -87,13 +91,18 @@ class Handle(AnswerViews):
         self._sinks, self._tables = sinks, tables
         self._wide = wide or {}
         self._is_durable = is_durable  # the checkpoint is still there when the stream has ended
-        self._newest = newest  # the plan record that the next round will take up
-        self._changes = threading.Lock()
         self._query: StreamingQuery | None = None
         self._recent: deque[RoundProgress] = deque(maxlen=100)
         self._failure: BaseException | None = None
         self._is_stopping = False
         self._ended = threading.Event()
+
+    @property
+    def _newest(self) -> PlanRecord:
+        """The plan record that the next round will take up."""
+        newest = self._checkpoint.newest_plan()
+        assert newest is not None, "there is one before a handle"
+        return newest
 
     # ---- watching -----------------------------------------------------------------------------------------------
 
@@ -171,7 +180,29 @@ class Handle(AnswerViews):
         plan = self.plan
         costs = cost_view(plan, "seconds", load_constants())
         text = explain_text(plan, costs, all_queries=queries, query=query)
-        return text if query is not None else f"Placement: {self._loop.placement.description}\n{text}"
+        if query is not None:
+            return text
+        adapting = self._loop.adapting
+        told = [] if adapting is None else ["", *adapt_lines(self._adapt_view(adapting.adapter))]
+        return f"Placement: {self._loop.placement.description}\n{text}" + "".join(f"{line}\n" for line in told)
+
+    def chart(self, format: str = "text") -> str:
+        """The charts by which plans are chosen, around where the stream is now: "text", "json" or "svg" (a picture).
+
+        Every region is filled for it, which takes a while if there are many queries; no round waits for that.
+        """
+        adapting = self._loop.adapting
+        if adapting is None:
+            raise WindloomError(
+                "this stream has no charts",
+                "it was started with adapt=False",
+                "use loom.chart, or start with adapt=True",
+            )
+        return charts_as(format, self._adapt_view(adapting.adapter, drawn=True).charts)
+
+    def _adapt_view(self, adapter: Adapter, *, drawn: bool = False) -> AdaptView:
+        done = [RoundView(one.round, one.predicted, one.total_seconds) for one in self._recent]
+        return replace(adapt_view(adapter, done, drawn=drawn), damaged=tuple(self._checkpoint.damaged))
 
     def exception(self) -> BaseException | None:
         """Why the stream failed, or None."""
@@ -209,29 +240,55 @@ class Handle(AnswerViews):
         return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
 
     def ask(self, text: str) -> Answer:
-        """Answer a query once, over the partials that are kept; nothing is registered, and no round waits for it."""
+        """Answer a query once, over what is kept; nothing is registered, and no round waits for it.
+
+        Kept tuples answer any query over the time for which they are kept, kept partials those that ask for the same.
+        """
         loop = self._loop
         query = self._queries.bind("ask", text)
         alone = self._queries.plan_alone(query, self._newest.options)
-        blocks: list[Block] = []
         with loop.kept() as (plan, parts):
             if plan is None:
                 raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
             # A side of a join may be divided among parts; other questions are answered part by part.
             asked = [united(parts, plan, alone)] if query.join is not None else parts
             versions = partial(loop.placement.relations.taken_now, alone)
-            for state in asked:  # all of them say the same of the past
-                answers, since = ask(state, plan, alone, self._past, versions)
-                blocks += answers.blocks()
+            blocks, since, closed = self._asked(asked, plan, alone, versions)
         pieces = [table for _, table in self._tables.pieces(alone, blocks)]
         shape = alone.shapes[0]
         table = pa.concat_tables(pieces) if pieces else self._tables.empty(shape)
-        closed = instant(state.closed_over(query.inputs))
-        return Answer(table.drop_columns("query"), closed, None if since is None else instant(since))
+        return Answer(table.drop_columns("query"), instant(closed), None if since is None else instant(since))
+
+    def _asked(
+        self, states: Iterable[State], plan: Plan, alone: Plan, current: Versions
+    ) -> tuple[Iterable[Block], int | None, int]:
+        """From cells, or from tuples where these reach further back; all states say the same of the past."""
+        answers, since, refused, state, versions = [], None, None, State(), dict[int, Cells]()
+        for state in states:
+            if alone.rows:
+                break
+            versions = relation_cells(state, plan, alone, current)
+            try:
+                found, since = ask(state, plan, alone, self._past, versions)
+            except WindloomError as error:
+                refused = error
+                break
+            answers.append(found)
+        (asked,) = alone.queries
+        closed, history = state.closed_over(asked.query.inputs), self._loop.history
+        if history is not None and (alone.rows or refused is not None or since is not None):
+            remade = history.answer(alone, state, None if refused is not None else since, versions)
+            if remade is not None:
+                return *remade, closed
+        if alone.rows:
+            raise not_kept("ask")
+        if refused is not None:
+            raise refused
+        return [block for one in answers for block in one.blocks()], since, closed
 
     def _past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         with self._loop.lock:
-            return self._loop.past(one)
+            return self._loop.logged_past(one)
 
     def what_if(self, text: str) -> WhatIf:
         """What a query would cost in addition to the running ones, and from which window on it would be complete.
@@ -239,13 +296,13 @@ class Handle(AnswerViews):
         Nothing is registered; the call waits for the current round.
         """
         loop = self._loop
-        with self._changes:
+        with loop.changes:
             name = unused_name(self._newest.queries)
             if not loop.placement.counts_rows:
                 refuse_unsharded([self._queries.bind(name, text)])
             before, after = self.plan, self._queries.plan_with(self._newest, name, text)
             with loop.lock:
-                since = loop.carried(after).since.get(name)
+                since = loop.complete_from(after, name)
         query = after.query(name).query
         found = compare_plans(before, after, query, load_constants())
         return replace(found, complete_from=None if since is None else _told(query, since))
@@ -275,7 +332,7 @@ class Handle(AnswerViews):
     def _change(self, name: str, text: str | None) -> Change:
         self._check_active()
         loop = self._loop
-        with self._changes:
+        with loop.changes:
             if text is not None:
                 bound = self._queries.bind(name, text)  # mistakes are reported before anything changes
                 if not loop.placement.counts_rows:
@@ -287,7 +344,6 @@ class Handle(AnswerViews):
                 self._check_not_waiting()
                 record = planned.starting(self._checkpoint.first_free_round)
                 self._checkpoint.record_plan(record)
-                self._newest = record
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
         if since is None:
             return Change(name, record.from_round)

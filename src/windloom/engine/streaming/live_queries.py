@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields, replace
 
 from windloom.durable import PlanRecord
 from windloom.engine.catalog import Registry
 from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
-from windloom.optimizer import Known, PlanOptions, intakes_of, make_plan
+from windloom.optimizer import Known, PlanOptions, choices_of, make_plan
+from windloom.optimizer.adapt.basin import Basin, basins_of
+from windloom.optimizer.adapt.candidates import candidates_at
+from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.live_trees import LiveTrees
+from windloom.plan.choices import Choices
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Ongoing
 
@@ -21,9 +26,9 @@ _OLDER_PLANS = 2
 class LiveQueries:
     """Binds queries once per text, and builds a plan once per version; old ones are forgotten."""
 
-    def __init__(self, registry: Registry, known: Callable[[], Known]) -> None:
-        """`known` gives what is known at the moment, which new plans are made with."""
-        self._registry, self.known = registry, known
+    def __init__(self, registry: Registry, known: Callable[[], Known], objective: Objective | None = None) -> None:
+        """`known` gives what is known at the moment, which new plans are made with, and for the objective."""
+        self._registry, self.known, self._objective = registry, known, objective or Objective()
         self._bound: dict[tuple[str, str], Query] = {}
         self._plans: dict[int, Plan] = {}
         self._trees: LiveTrees | None = None
@@ -33,7 +38,7 @@ class LiveQueries:
         if plan is None:
             self._check_aggregates(record)
             known = Known(estimates=record.estimates, ongoing=record.ongoing)
-            plan = self._build(record.queries, record.options, record.trees, record.intakes, known)
+            plan = self._build(record.queries, record.options, None, record.given, known)
             self._remember(record.version, plan)
         return plan
 
@@ -65,9 +70,31 @@ class LiveQueries:
                 "stop the handle, or add another query first",
             )
         # A query that replaces another is woven in like a new one.
-        kept = [[name for name in tree if name not in (put or {})] for tree in record.trees]
+        kept = [[name for name in tree if name not in (put or {})] for tree in record.choices.tree_names]
         declared = record.declared if declared is None else declared
         return self._recorded(version, from_round, queries, dict(declared), dict(options or record.options), kept)
+
+    def switched(self, record: PlanRecord, choices: Choices, from_round: int) -> PlanRecord:
+        """The record after `record`, of the same queries with other choices."""
+        known = self.known()
+        found = replace(
+            record,
+            version=record.version + 1,
+            from_round=from_round,
+            choices=choices,
+            estimates=known.estimates,
+            ongoing=known.ongoing or Ongoing(),
+        )
+        self.plan_of(found)
+        return found
+
+    def basins(self, record: PlanRecord) -> list[Basin]:
+        """What the queries of a record are planned as, each by itself."""
+        bound = [self.bind(name, text) for name, text in record.queries.items()]
+        known = Known(ongoing=record.ongoing)
+        return basins_of(
+            self._registry.sources, bound, self._registry.known_types, _plan_options(record.options), known
+        )
 
     def bind(self, name: str, text: str) -> Query:
         """The query that a text means; it is remembered only if a plan has it."""
@@ -79,12 +106,12 @@ class LiveQueries:
         chosen, types = _plan_options(record.options), self._registry.known_types
         texts = {**record.queries, name: text}
         bound, known = [self.bind(one, own) for one, own in texts.items()], self.known()
-        trees = LiveTrees(self._registry.sources, chosen).follow(record.trees, bound, types, known)
+        trees = LiveTrees(self._registry.sources, chosen).follow(record.choices.tree_names, bound, types, known)
         return make_plan(self._registry.sources, bound, types, chosen, known, trees)
 
     def plan_alone(self, query: Query, options: Mapping[str, str]) -> Plan:
         """A plan of one query that is not among the others, for a question that is asked once."""
-        types, chosen = self._registry.known_types, _plan_options(options)
+        types, chosen = self._registry.known_types, replace(_plan_options(options), tuples=None)
         return make_plan(self._registry.sources, [query], types, chosen, self.known())
 
     def _recorded(
@@ -100,12 +127,21 @@ class LiveQueries:
         known = self.known()
         trees = None if kept is None else self._woven(queries, options, kept, known)
         plan = self._build(queries, options, trees, None, known)
-        trees = [[planned.name for planned in tree.queries] for tree in plan.trees]
+        if self._objective.memory:
+            plan = self._build(queries, options, None, self._preferred(known, options), known)
         self._remember(version, plan)
         own = {one.own.name: one.own.layout for query in plan.queries for one in query.query.aggregates if one.own}
         ongoing = known.ongoing or Ongoing()
-        intakes, estimates = intakes_of(plan), known.estimates
-        return PlanRecord(version, from_round, queries, options, trees, declared, intakes, own, estimates, ongoing)
+        made = choices_of(plan)
+        return PlanRecord(version, from_round, queries, options, made, declared, own, known.estimates, ongoing)
+
+    def _preferred(self, known: Known, options: Mapping[str, str]) -> Choices:
+        """What the objective prefers to the fastest plan, for the queries that are bound."""
+        streams, types = self._registry.sources, self._registry.known_types
+        found = Choices()
+        for one in basins_of(streams, self._bound.values(), types, _plan_options(options), known):
+            found |= candidates_at(one, known.estimates, self._objective)[0].choices
+        return found
 
     def _check_aggregates(self, record: PlanRecord) -> None:
         """User-defined aggregates are not in a checkpoint: the program must define them again, with the same values."""
@@ -146,13 +182,14 @@ class LiveQueries:
         queries: Mapping[str, str],
         options: Mapping[str, str],
         trees: list[list[str]] | None,
-        intakes: Mapping[str, str] | None,
+        given: Choices | None,
         known: Known,
     ) -> Plan:
         bound = self._bind_all(queries)
         chosen, types = _plan_options(options), self._registry.known_types
-        return make_plan(self._registry.sources, bound, types, chosen, known, trees, intakes)
+        return make_plan(self._registry.sources, bound, types, chosen, known, trees, given)
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:
-    return PlanOptions(options["strategy"], options["slicing"], options["technique"], options["intake"])
+    names = [field.name for field in fields(PlanOptions) if field.name != "tuples"]
+    return PlanOptions(**{name: options[name] for name in names}, tuples=int(options["tuples"]))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 
 from windloom.engine.running.delivery import PATIENCE_SECONDS
-from windloom.errors import WindloomError
+from windloom.errors import WindloomError, near_names
 from windloom.model.time import TICKS_PER_SECOND, parse_duration
+from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.objective import Objective
 from windloom.plan.statistics import GIVEN, Ongoing
 
 TRIGGERS = ("availableNow", "processingTime")
@@ -22,7 +24,9 @@ class StreamOptions:
     """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether
     a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
     the state lives; on executors in `shards` shards, None for as many as there are already, or twice the cores.
-    `sink_seconds` is how long a round waits for a sink that is down.
+    `sink_seconds` is how long a round waits for a sink that is down. Plans are chosen for the `objective`, and follow
+    what rounds show with charts as `adapt` says; None: they stay as they are until queries change. `tuple_ticks` is how
+    long tuples are kept besides what row queries need.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -34,6 +38,9 @@ class StreamOptions:
     placement: str = "driver"
     shards: int | None = None
     sink_seconds: float = PATIENCE_SECONDS
+    adapt: ChartOptions | None = field(default_factory=ChartOptions)
+    objective: Objective = field(default_factory=Objective)
+    tuple_ticks: int = 0
 
     @classmethod
     def of(
@@ -48,6 +55,9 @@ class StreamOptions:
         placement: str = "driver",
         shards: int | None = None,
         sink_patience: str | timedelta | None = None,
+        adapt: bool | Mapping[str, object] = True,
+        objective: str | Mapping[str, float] = "latency",
+        keep_tuples: str | timedelta | None = None,
     ) -> StreamOptions:
         trigger = _checked_trigger(trigger)
         if finish and "availableNow" not in trigger:
@@ -74,7 +84,20 @@ class StreamOptions:
         patience = PATIENCE_SECONDS
         if sink_patience is not None:
             patience = _ticks("sink_patience", sink_patience) / TICKS_PER_SECOND
-        return cls(trigger, finish, idle, keep_ticks, untimed, snapshot_rounds, placement, shards, patience)
+        return cls(
+            trigger,
+            finish,
+            idle,
+            keep_ticks,
+            untimed,
+            snapshot_rounds,
+            placement,
+            shards,
+            patience,
+            _charts(adapt),
+            Objective.of(objective),
+            0 if keep_tuples is None else _ticks("keep_tuples", keep_tuples),
+        )
 
     @property
     def ongoing(self) -> Ongoing:
@@ -100,6 +123,24 @@ def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, objec
     # Spark knows fewer spellings of durations, and counts in milliseconds.
     ticks = _ticks("processingTime", trigger["processingTime"])  # type: ignore[arg-type]
     return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
+
+
+def _charts(adapt: object) -> ChartOptions | None:
+    if isinstance(adapt, bool):
+        return ChartOptions() if adapt else None
+    names = [one.name for one in fields(ChartOptions)]
+    if not isinstance(adapt, Mapping):
+        raise WindloomError(
+            f"adapt cannot be {adapt!r}",
+            "it says whether, and how finely, plans follow the data",
+            'use True, False, or {"parts": 10, "dimensions": 3, "partition": "geometric"}',
+        )
+    for name in adapt:
+        if name not in names:
+            raise WindloomError(
+                f"adapt has no option '{name}'", "it says how charts are cut", near_names(str(name), names)
+            )
+    return ChartOptions(**adapt)
 
 
 def _check_placement(placement: str, shards: object) -> None:

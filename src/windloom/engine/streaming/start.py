@@ -8,14 +8,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
-from windloom.durable import Checkpoint, PlanRecord, recover
+from windloom.durable import Checkpoint, recover
+from windloom.durable.adapted import read_adapted
 from windloom.durable.sharding import settle_shards
 from windloom.durable.shards.files import ShardFiles
+from windloom.durable.tuples import TupleFolder, named_files
+from windloom.durable.tuples.room import planned_room, refuse_without_room
 from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
+from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.executors import ExecutorPlacement, Outlets
@@ -23,6 +28,7 @@ from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.relations import Relations
+from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.registry import SinkChoice, choose_sinks
 from windloom.engine.sinks.sink import Sink, SinkPlace
@@ -33,6 +39,9 @@ from windloom.engine.streaming.options import StreamOptions
 from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions
+from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.work import Beside
+from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
 from windloom.spark.answers.shard_job import SparkShardJobs
@@ -43,6 +52,9 @@ from windloom.spark.intake.driver_jobs import SparkDriverJobs
 from windloom.spark.intake.ingest import ingest_of
 from windloom.spark.intake.native import tick_sql
 from windloom.spark.relations.jobs import SparkRelationJobs
+from windloom.spark.rows.history import SparkHistory
+from windloom.spark.rows.session import JobSessions
+from windloom.spark.rows.stored import StoredTuples
 from windloom.spark.sources.storage import absolute_place, storage_at
 
 
@@ -77,33 +89,47 @@ def start_stream(
         shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
         memory, ongoing = _remembered(opened), options.ongoing
         queries = LiveQueries(
-            registry, lambda: Known(estimates=memory.estimates(trends=True).before(learned), ongoing=ongoing)
+            registry,
+            lambda: Known(estimates=memory.estimates(trends=True).before(learned), ongoing=ongoing),
+            options.objective,
         )
-        record = _plan_record(opened, queries, registry, plan_options, options)
+        _record_plan(opened, queries, registry, plan_options, options)
         answers = AnswerTables(spark)
         sinks: dict[str, Sink] = {}
         for name, open_sink in openers.items():
             sinks[name] = open_sink(SinkPlace(spark, place, opened.id))
             undo.callback(sinks[name].close)
         outlets = Outlets.for_sinks(list(sinks.values()), answers)
-        placement = _make_placement(spark, registry, opened, place, shards, options, outlets)
+        tuples = TupleFolder(storage, place, {name: registry.streams[name] for name in frames})
+        stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
+        placement = _make_placement(spark, registry, opened, place, shards, options, outlets, stored)
+        recovered = recover(opened, queries.plan_of)
+        tuples.keep_only(named_files(opened, recovered))
+        tuples.look_for_lost(recovered.state.kept)
+        newest = opened.newest_plan()
+        if newest is not None:
+            refuse_without_room(planned_room(queries.plan_of(newest), recovered.state.kept), storage)
         loop = RoundLoop(
             queries.plan_of,
             opened,
-            recover(opened, queries.plan_of),
+            recovered,
             placement,
             sinks,
             answers,
             snapshot_rounds=options.snapshot_rounds,
             memory=memory,
+            history=TupleHistory(SparkHistory(stored), tuples),
+            adapting=_adapting(opened, queries, memory, learned, options, undo),
             sink_patience=options.sink_seconds,
             listeners=Listeners(
                 done=lambda done: _tell(handle, done, progress),
                 waiting=lambda wait: None if waiting is None else waiting(wait),
             ),
         )
+        if loop.adapting is not None:
+            loop.adapting.switch = partial(_switch, loop, opened, queries)
         held = list(sinks.values())
-        handle = Handle(loop, opened, queries, options, held, answers, record, checkpoint is not None, tables)
+        handle = Handle(loop, opened, queries, options, held, answers, checkpoint is not None, tables)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
@@ -126,6 +152,35 @@ def _remembered(checkpoint: Checkpoint) -> Memory:
     for seen in checkpoint.recent_observed(memory.rounds):
         memory.add(seen)
     return memory
+
+
+def _adapting(
+    checkpoint: Checkpoint,
+    queries: LiveQueries,
+    memory: Memory,
+    learned: Estimates,
+    options: StreamOptions,
+    undo: ExitStack,
+) -> Adapting | None:
+    """Goes on with what was counted and learned before this start."""
+    if options.adapt is None:
+        return None
+    adapted, measured = read_adapted(checkpoint.recent_progress(memory.rounds))
+    adapter = Adapter(memory, learned, options.adapt, options.objective, Beside(), adapted, measured)
+    undo.callback(adapter.close)
+    return Adapting(adapter, queries.basins)
+
+
+def _switch(loop: RoundLoop, checkpoint: Checkpoint, queries: LiveQueries, choices: Choices) -> None:
+    """Has the next round run with other choices, unless queries change at the moment; called between two rounds."""
+    if not loop.changes.acquire(blocking=False):
+        return
+    try:
+        newest = checkpoint.newest_plan()
+        if newest is not None and loop.record is not None and newest.version == loop.record.version:
+            checkpoint.record_plan(queries.switched(newest, choices, checkpoint.first_free_round))
+    finally:
+        loop.changes.release()
 
 
 def _tell(handle: Handle, done: RoundProgress, progress: Callable[[RoundProgress], None] | None) -> None:
@@ -159,31 +214,32 @@ def _make_placement(
     shards: int | None,
     options: StreamOptions,
     outlets: Outlets | None,
+    stored: StoredTuples,
 ) -> Placement:
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
     relations = Relations(registry.current_versions(), SparkRelationJobs())
     skip_untimed = options.untimed == "skip"
     if shards is None:
-        return DriverPlacement(
-            SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks, relations
-        )
-    jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
-    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, relations)
+        jobs = SparkDriverJobs(spark, registry.streams, skip_untimed, stored)
+        return DriverPlacement(jobs, checkpoint, watermarks, stored.folder, relations)
+    shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
+    return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, relations)
 
 
-def _plan_record(
+def _record_plan(
     checkpoint: Checkpoint,
     queries: LiveQueries,
     registry: Registry,
     plan_options: PlanOptions,
     options: StreamOptions,
-) -> PlanRecord:
-    """The newest record of the checkpoint; where the program declares other queries than last time, one more.
+) -> None:
+    """The first record of the checkpoint; where the program declares other queries than last time, one more.
 
     Queries that were added and removed through a handle stay so: only what the program itself changed is taken over.
     """
     declared = {name: query.text for name, query in registry.queries.items()}
-    wanted = {**asdict(plan_options), "history_ticks": str(options.keep_ticks)}
+    chosen = {name: str(value) for name, value in asdict(plan_options).items()}
+    wanted = {**chosen, "history_ticks": str(options.keep_ticks)}
     newest = checkpoint.newest_plan()
     if newest is None:
         record = queries.first(declared, wanted)
@@ -198,7 +254,7 @@ def _plan_record(
         put = {name: text for name, text in declared.items() if before.get(name) != text}
         gone = [name for name in before if name not in declared and name in newest.queries]
         if not put and not gone and dict(newest.options) == wanted:
-            return newest
+            return
         record = queries.following(
             newest,
             newest.version + 1,
@@ -209,7 +265,6 @@ def _plan_record(
             options=wanted,
         )
     checkpoint.record_plan(record)
-    return record
 
 
 def _history_frames(

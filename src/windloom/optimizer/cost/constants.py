@@ -16,13 +16,14 @@ from platformdirs import user_config_path
 from windloom.errors import WindloomError
 
 #: The number is increased when constants change their meaning.
-FORMAT = "windloom-costs/2"
+FORMAT = "windloom-costs/3"
 #: The environment variable that holds the path of the constants to use.
 VARIABLE = "WINDLOOM_COSTS"
 
 #: What every plan does, whatever its techniques, in nanoseconds.
 RUNTIME = (
     "job",  # one Spark job, before it has done anything
+    "shuffle",  # added where the job aggregates
     "tuple",  # scanned, sliced and aggregated
     "tuple_field",  # for each column of partials computed
     "tuple_key",  # for each grouping column
@@ -47,6 +48,13 @@ RUNTIME = (
     "lane",  # a query in a group, before it has answered anything
     "query",  # a column of a query, before it has answered anything
     "tree",  # a tree, before it has answered anything
+    "fold_group",  # a group of a side of a join, whose key is numbered
+    "fold_row",  # two rows of sides of a join that match
+    "fold_value",  # a value of theirs, multiplied and added up
+    "matrix_cell",  # a cell of a side, put in its place for a slice matrix
+    "matrix_pair",  # two cells that some window holds together
+    "matrix_value",  # a value of theirs, multiplied and added up
+    "matrix_window",  # a value of a group in a window, looked up or combined
 )
 
 

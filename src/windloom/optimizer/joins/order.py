@@ -121,20 +121,26 @@ class SideSize:
     """What a side has at the end of a window: its groups, and how many values they have in what matters.
 
     `keys` are the values of the keys of its links, by number of the link; `groups` those of the grouping columns that
-    the query reports of it, 1 if it reports none.
+    the query reports of it, 1 if it reports none. `matching` is the share of the parent's rows that have a match, by
+    link, where rounds have shown it.
     """
 
     rows: float
     keys: Mapping[int, float] = field(default_factory=dict)
     groups: float = 1.0
+    matching: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """The links of a join in the order in which children are folded into parents, and the rows that are touched."""
+    """The links of a join in the order in which children are folded into parents.
+
+    `rows` are touched in all, at every end; `matches` are the pairs of rows that meet, before they are added up.
+    """
 
     order: Order
     rows: float
+    matches: float = 0.0
 
 
 def elimination_order(join: Join, sizes: Sequence[SideSize]) -> Elimination:
@@ -143,16 +149,17 @@ def elimination_order(join: Join, sizes: Sequence[SideSize]) -> Elimination:
     Only the order among the children of one parent matters, so each parent is ordered by itself.
     """
     found = _below(join, sizes, 0)
-    return Elimination(found.order, found.touched)
+    return Elimination(found.order, found.touched, found.matches)
 
 
 @dataclass(frozen=True, slots=True)
 class _Folded:
-    """A side with all that has been folded into it, in which order, and the rows that were touched."""
+    """A side with all that has been folded into it, in which order, the rows that were touched, and those that met."""
 
     size: SideSize
     order: Order = ()
     touched: float = 0.0
+    matches: float = 0.0
 
 
 def _below(join: Join, sizes: Sequence[SideSize], side: int) -> _Folded:
@@ -179,6 +186,7 @@ def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
     link, own, other = join.links[number], parent.size, child.size
     keys = Size(own.rows, own.keys.get(number, own.rows)), Size(other.rows, other.keys.get(number, other.rows))
     matching = min(1.0, keys[1].values / keys[0].values) if keys[0].values else 0.0
+    matching = own.matching.get(number, matching)
     per_key = _per_key(join, number, other)
     rows = {
         JoinKind.INNER: own.rows * matching * per_key,
@@ -193,7 +201,9 @@ def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
         left.update({one: min(left[one], left[number]) for one in left if _same_key(join, one, number)})
     size = replace(own, rows=rows, keys=left, groups=own.groups * (other.groups if is_kept else 1.0))
     touched = parent.touched + child.touched + other.rows + own.rows + rows
-    return _Folded(size, (*parent.order, *child.order, number), touched)
+    met = own.rows * matching * (other.rows / keys[1].values if keys[1].values else 0.0)
+    matches = parent.matches + child.matches + met
+    return _Folded(size, (*parent.order, *child.order, number), touched, matches)
 
 
 def _per_key(join: Join, number: int, child: SideSize) -> float:

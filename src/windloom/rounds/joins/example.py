@@ -11,7 +11,7 @@ import pyarrow as pa
 from windloom.aggregates.lifted import Combined, Lifted
 from windloom.aggregates.listed import Listed
 from windloom.aggregates.planned import PlannedComponent, neutral
-from windloom.kernels.folds.registry import FOLDS
+from windloom.kernels.folds.registry import ROW_FOLDS
 from windloom.kernels.lists.cells import Lists
 from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.expression import Expression
@@ -47,7 +47,7 @@ def fold_examples() -> None:
     kept = tuple(one.component for one in components)
     side = Side(WindowedStream("s", TimeWindow(1, 1)), None, None, (Expression.of_column("k"),), kept)
     types = FoldTypes((components, components), planned)
-    for kind, technique in product((JoinKind.INNER, JoinKind.LEFT), FOLDS):
+    for kind, technique in product((JoinKind.INNER, JoinKind.LEFT), ROW_FOLDS):
         join = Join((side, side), (Link(0, 1, kind, (KeyPair(0, 0),)),), (), folded)
         fold_sides(join, types, (rows, rows), 1, (0,), technique)
 

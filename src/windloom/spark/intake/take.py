@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +20,7 @@ from windloom.rounds.behind import ON_TIME, Before
 from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.spark.intake.collect import Fetched, collected
-from windloom.spark.intake.native import tick_sql
+from windloom.spark.intake.native import slice_starts, tick_sql
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
 from windloom.spark.relations.enrich import RoundFrames
@@ -46,6 +47,14 @@ class Ticks:
         counted = [one for one in (self.tuples, other.tuples) if one is not None]
         untimed = self.untimed + other.untimed
         return Ticks(min(firsts, default=None), max(lasts, default=None), untimed, sum(counted) if counted else None)
+
+
+class TupleKeeper(Protocol):
+    """Takes tuples that are kept."""
+
+    def take(self, scan: WovenScan, table: pa.Table) -> None:
+        """The tuples of a scan, all with a tick, as they were projected."""
+        ...
 
 
 class TooLargeError(Exception):
@@ -83,12 +92,14 @@ def take_in(
     timed: Iterable[Stream] = (),
     skip_untimed: bool = False,
     limit: int | None = None,
+    keeper: TupleKeeper | None = None,
 ) -> TakenIn:
     """Runs the jobs of all scans whose slices are of time.
 
     `before` says, by stream, which tuples are late. `timed` are streams whose ticks must be known, of tuples that no
     query wants included: where no scan sees all tuples, Spark observes their ticks while it scans. Tuples without a
-    usable time are refused, or left out and counted. Cells of more than `limit` bytes are too large.
+    usable time are refused, or left out and counted. Cells of more than `limit` bytes are too large. `keeper` takes the
+    tuples of scans that keep them.
     """
     timed = list(timed)
     known = {stream.name: stream for stream in (*plan.streams, *timed)}
@@ -102,17 +113,18 @@ def take_in(
         stream, base = plan.stream(scan.stream), plan.base_of(scan.stream)
         if _is_counted(scan):
             continue
-        found, is_base = _Found(timed=stream in timed), base == scan.stream
-        if base in unseen:
+        is_base, tells = base == scan.stream, _tells(scan)
+        found = _Found(timed=stream in timed and tells)
+        if base in unseen and tells:
             found.clock = Clock(stream)
         frame = _watched(frames, scan.stream, found.clock)
         own = before.get(scan.stream, ON_TIME)
-        for part in _scanned(plan, scan, stream, frame, own, found):
+        for part in _scanned(plan, scan, stream, frame, own, found, keeper):
             parts.append(part)
             size += sum(cells.nbytes for cells in part.cells.values())
             if limit is not None and size > limit:
                 raise TooLargeError(stream.name, size, limit)
-        if is_base:
+        if is_base and tells:
             ticks[base] = found.ticks + ticks.get(base, Ticks())
             _refuse_untimed(stream, ticks[base], skip_untimed)
         watched = None if found.clock is None or not found.fetched.at_once else found.clock.observed()
@@ -180,12 +192,23 @@ class _Found:
     table: pa.Table | None = None
 
 
+def _tells(scan: Scan) -> bool:
+    """Is it the scan that tells how far its stream has come?"""
+    return isinstance(scan, WovenScan) or scan.tells
+
+
 def _is_counted(scan: Scan) -> bool:
     return isinstance(scan, WovenScan) and scan.counted_by is not None
 
 
 def _scanned(
-    plan: Plan, scan: Scan, stream: Stream, frame: DataFrame, before: Before, found: _Found
+    plan: Plan,
+    scan: Scan,
+    stream: Stream,
+    frame: DataFrame,
+    before: Before,
+    found: _Found,
+    keeper: TupleKeeper | None,
 ) -> Iterator[Taken]:
     what = f"what is taken in of stream '{stream.name}'"
     if isinstance(scan, NativeScan):
@@ -199,6 +222,8 @@ def _scanned(
         found.ticks += ticks
         found.portions += 1
         found.table = table if found.portions == 1 and table.nbytes <= KEPT_BYTES else None
+        if keeper is not None:
+            keeper.take(scan, table)
         yield take_tuples(plan, scan, table, before)
 
 
@@ -211,7 +236,8 @@ def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
 
 
 def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The partials whose slice is known, without their ticks, and the ticks of all of them."""
+    """The partials whose slice is known, by its start and without their ticks, and the ticks of all of them."""
+    table = table.set_column(0, "slice", slice_starts(scan.slice_id, table.column(0)))
     untimed = 0
     if table.column(0).null_count:
         known = pc.is_valid(table.column(0))

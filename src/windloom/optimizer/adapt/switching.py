@@ -1,0 +1,85 @@
+"""When a switch pays: what it saves until the stream moves on must exceed what it costs.
+
+Source B takes a switch as free. Here another plan has to be made, and where Spark must compile other code, the first
+round with it takes longer. Both are measured, switch by switch. How long the stream will stay where it is follows from
+how long it has stayed elsewhere. And a plan that is only a little better is not worth having: where two plans cost
+about the same, figures that go up and down would make plans go back and forth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from windloom.optimizer.adapt.objective import Least, Objective
+from windloom.optimizer.adapt.round_cost import RoundCost
+
+#: A plan must be better by this share to replace another: if Spark compiles new code, and if not.
+CLEARLY, SLIGHTLY = 0.03, 0.01
+#: Rounds that a stay is expected to last before any has ended, and as how many stays that counts.
+USUAL_STAY, STAYS = 8.0, 2.0
+#: No stay is expected to last longer.
+LONGEST_STAY = 64.0
+#: Seconds that a switch is expected to cost before any was made: if Spark compiles new code, and if not.
+RECOMPILING, PLAIN = 1.0, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Stays:
+    """How long streams stay in a region of their chart."""
+
+    rounds: int = 0
+    moves: int = 0
+
+    def after(self, *, moved: bool) -> Stays:
+        return Stays(self.rounds + 1, self.moves + moved)
+
+    @property
+    def expected(self) -> float:
+        """In rounds.
+
+        >>> Stays().expected, Stays(100, 49).expected
+        (8.0, 2.2745098039215685)
+        """
+        return min(LONGEST_STAY, (self.rounds + STAYS * USUAL_STAY) / (self.moves + STAYS))
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Seconds that switches have cost, on average.
+
+    Of one for which Spark compiles, that is how much longer than expected the first round took; of others, how long it
+    took to make the plan.
+    """
+
+    recompiling: float = RECOMPILING
+    plain: float = PLAIN
+
+    def of(self, *, recompiles: bool) -> float:
+        return self.recompiling if recompiles else self.plain
+
+    def after(self, seconds: float, *, recompiles: bool) -> Prices:
+        """With one more switch, which counts as much as all before."""
+        seconds = max(0.0, seconds)
+        if recompiles:
+            return replace(self, recompiling=(self.recompiling + seconds) / 2)
+        return replace(self, plain=(self.plain + seconds) / 2)
+
+
+def pays(
+    present: RoundCost,
+    other: RoundCost,
+    objective: Objective,
+    stay: float,
+    prices: Prices,
+    *,
+    recompiles: bool,
+) -> bool:
+    """Is another plan worth what a switch costs, if it runs for `stay` rounds?"""
+    least = Least.of([present, other])
+    now, then = objective.utility(present, least), objective.utility(other, least)
+    saved = now - then
+    price = prices.of(recompiles=recompiles)
+    return (
+        saved > (CLEARLY if recompiles else SLIGHTLY) * now
+        and saved * stay >= objective.latency * price / least.seconds
+    )

@@ -1,0 +1,73 @@
+"""Predicts what it takes to answer queries from the cells of a set, for any trees of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.model.query import Query
+from windloom.optimizer.cost.calibrated import CalibratedCost, columns_of, technique_cost
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.cost.omega import cost_name
+from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
+from windloom.plan.physical import PartialSet
+from windloom.slicing.edges import EdgeSet
+
+Floats = NDArray[np.float64]
+
+
+def set_model(one: PartialSet, constants: Constants) -> CalibratedCost:
+    """The model for the costs that do not depend on techniques."""
+    columns = columns_of(one.components)
+    return CalibratedCost(constants, one.statistics, (), one.edges.edges_per_second, columns, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Seconds per second for finding windows and writing answers, and for the technique of each component, by tree."""
+
+    answers: Floats
+    techniques: Floats
+
+    @property
+    def total(self) -> Floats:
+        return np.asarray(self.answers + self.techniques.sum(axis=1))
+
+
+def estimate_answering(
+    one: PartialSet,
+    trees: Sequence[Sequence[Query]],
+    edges: Sequence[EdgeSet],
+    techniques: Sequence[tuple[str, ...]],
+    constants: Constants,
+) -> Answering:
+    """For any trees of the set's queries, all at once, so that a thousand trees are a few arrays.
+
+    A tree may have no queries that are answered.
+    """
+    statistics = one.statistics
+    rates, regular = np.array([each.edges_per_second for each in edges]), evenly_spaced(edges)
+    every = Work.of(
+        Demand.of(([query.window for query in tree] for tree in trees), statistics), rates, statistics, regular
+    )
+    values = np.array([sum(len(query.aggregates) for query in tree) / max(1, len(tree)) for tree in trees])
+    answers = set_model(one, constants).answer_cost(every, values)
+    costs = np.zeros((len(trees), len(one.components)))
+    known: dict[object, Work] = {}
+    for index, part in enumerate(one.components):
+        asking = tuple(tuple(query for query in tree if part.component in query.components) for tree in trees)
+        key = tuple(tuple(map(id, tree)) for tree in asking)
+        if key not in known:  # many components are asked for by the same queries
+            windows = ([query.window for query in tree] for tree in asking)
+            known[key] = Work.of(Demand.of(windows, statistics), rates, statistics, regular)
+        work = known[key]
+        names = np.array([each[index] for each in techniques])
+        for name in dict.fromkeys(each[index] for each in techniques):
+            has = (names == name) & (work.queries > 0)
+            if has.any():
+                cost = technique_cost(constants, cost_name(str(name), part.family), part.family, work)
+                costs[has, index] = part.card.parts(part) * cost[has]
+    return Answering(answers, costs)

@@ -1,0 +1,100 @@
+"""Which windows of a row query a round reports, and which tuples of its strands that needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from windloom.model.rows import Reports, Rows
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.model.windows import Window
+from windloom.plan.physical import Plan
+from windloom.plan.rows import PlannedRows
+
+#: No tuple was there before: the number of no round.
+NO_ROUND = -1
+
+
+@dataclass(frozen=True, slots=True)
+class RowSpan:
+    """The ends `first, first + slide, …, last` of a query's windows; None: from the first tuple on, to the last.
+
+    `seen` is the last round whose tuples were there when the window before `first` was reported, `NO_ROUND` if none
+    was: what came later found that window closed, though it may belong to it.
+    """
+
+    first: int | None = None
+    last: int | None = None
+    seen: int = NO_ROUND
+
+    @property
+    def follows(self) -> bool:
+        """Whether the window before was reported."""
+        return self.seen != NO_ROUND and self.first is not None
+
+
+def first_end_after(window: Window, tick: int) -> int:
+    """The first end behind a tick.
+
+    >>> from windloom.model.windows import TimeWindow
+    >>> [first_end_after(TimeWindow(10, 4), tick) for tick in (-1, 1, 2)]
+    [2, 2, 6]
+    """
+    return tick - (tick - window.end_ticks) % window.slide_ticks + window.slide_ticks
+
+
+def last_end_upto(window: Window, tick: int) -> int:
+    """The last end at or before a tick."""
+    return tick - (tick - window.end_ticks) % window.slide_ticks
+
+
+def row_span(window: Window, after: int, until: int, seen: int) -> RowSpan | None:
+    """The span of ends in `(after, until]`; None if there are none."""
+    first = None if after == TICK_MIN else first_end_after(window, after)
+    last = None if until == TICK_MAX else last_end_upto(window, until)
+    if until == TICK_MIN or (first is not None and last is not None and first > last):
+        return None
+    return RowSpan(first, last, seen if first is not None else NO_ROUND)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRows:
+    """A row query, and which of its windows a round reports."""
+
+    planned: PlannedRows
+    span: RowSpan
+
+
+def asked_rows(
+    plan: Plan,
+    interval: Callable[[PlannedRows], tuple[int, int]],
+    closed: Mapping[tuple[str, ...], int],
+    reported: Mapping[str, int],
+) -> Iterator[AskedRows]:
+    """The row queries of which a round reports windows.
+
+    `interval` gives the ends `(after, until]` of a query, `closed` says by inputs of queries up to where windows were
+    closed before the round, and `reported` is the last round in which a query reported windows.
+    """
+    for planned in plan.rows:
+        after, until = interval(planned)
+        # Where windows are left out, because they are not complete, the one before was not reported.
+        is_next = after <= closed[planned.query.inputs]
+        span = row_span(
+            planned.query.window, after, until, reported.get(planned.name, NO_ROUND) if is_next else NO_ROUND
+        )
+        if span is not None:
+            yield AskedRows(planned, span)
+
+
+def needed_from(rows: Rows, window: Window, span: RowSpan) -> int:
+    """The tick from which on the tuples of a strand are needed, that is read through the window."""
+    if span.first is None:
+        return TICK_MIN
+    looks_back = span.follows and (rows.reports is Reports.LEAVING or not rows.has_lifetimes)
+    return span.first - window.range_ticks - (window.slide_ticks if looks_back else 0)
+
+
+def needed_until(span: RowSpan) -> int:
+    """The tick up to which, without it, tuples are needed."""
+    return TICK_MAX if span.last is None else span.last
