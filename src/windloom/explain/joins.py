@@ -135,12 +135,13 @@ def residual_text(join: Join, link: Link) -> str:
 
 def bits_text(plan: Plan, planned: PlannedJoin) -> str:
     """Which sides Spark aggregates before anything leaves it, and the name that source D has for that."""
-    early = early_sides(plan, planned)
-    aliases = [side.alias for side in planned.join.sides]
-    chosen = [alias for alias, is_early in zip(aliases, early, strict=True) if is_early]
-    others = [alias for alias, is_early in zip(aliases, early, strict=True) if not is_early]
+    early, sides = early_sides(plan, planned), planned.join.sides
+    chosen = [side.alias for side, is_early in zip(sides, early, strict=True) if is_early]
+    others = [side.alias for side, is_early in zip(sides, early, strict=True) if not is_early and not side.is_relation]
+    relations = [side.alias for side in sides if side.is_relation]
     parts = [f"Spark aggregates {listing(chosen, len(chosen))} early"] if chosen else []
     parts += [f"kernels aggregate {listing(others, len(others))} late, from tuples"] if others else []
+    parts += [f"{listing(relations, len(relations))} as a whole"] if relations else []
     asked = "" if plan.join_plan in ("auto", plan_name(early)) else f" (asked for was {plan.join_plan})"
     return f"{plan_name(early)}: {', '.join(parts)}{asked}"
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from windloom.durable import RoundLog
@@ -52,6 +52,7 @@ from windloom.plan.physical import Plan
 from windloom.rounds import Block, State, step
 from windloom.rounds.cells import Cells
 from windloom.rounds.joins.divided import blocks_of
+from windloom.rounds.joins.keyed import with_relations
 from windloom.rounds.observe import observe
 from windloom.rounds.taken import Taken
 from windloom.rounds.windows.life import Landmark
@@ -167,6 +168,7 @@ class ExecutorPlacement:
         self._ran = log.shards
         state_bytes = state.nbytes + sum(note.state_bytes for note in log.shards)
         counts = counts_of(log.shards, counted.late)
+        counts = replace(counts, links=with_relations(round.plan, counts.links, counted.links))
         with watch("observe"):
             observed = observe(round.plan, round.state, log.input, counts)
         return Outcome(

@@ -259,7 +259,7 @@ class RoundLoop:
             late_queries={name: _told(one) for name, one in sorted(counts.late.queries.items())},
             frontiers=frontiers,
             lags=lags,
-            tuples={name: one.tuples for name, one in outcome.observed.streams.items()},
+            tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
             cells=_cells(round.plan, outcome.observed),
             placement=self.placement.description,
             relations=_versions(round, state),
@@ -286,7 +286,7 @@ def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
     held = dict.fromkeys((stream.name for stream in plan.streams), 0)
     for one in plan.sets:
         if one.identity in observed.sets:
-            held[one.stream] += observed.sets[one.identity].held
+            held[one.base] += observed.sets[one.identity].held
     return held
 
 
