@@ -138,10 +138,9 @@ def bits_text(plan: Plan, planned: PlannedJoin) -> str:
     early, sides = early_sides(plan, planned), planned.join.sides
     chosen = [side.alias for side, is_early in zip(sides, early, strict=True) if is_early]
     others = [side.alias for side, is_early in zip(sides, early, strict=True) if not is_early and not side.is_relation]
-    relations = [side.alias for side in sides if side.is_relation]
     parts = [f"Spark aggregates {listing(chosen, len(chosen))} early"] if chosen else []
     parts += [f"kernels aggregate {listing(others, len(others))} late, from tuples"] if others else []
-    parts += [f"{listing(relations, len(relations))} as a whole"] if relations else []
+    parts += [f"relation {side.alias} is read as a whole" for side in sides if side.is_relation]
     asked = "" if plan.join_plan in ("auto", plan_name(early)) else f" (asked for was {plan.join_plan})"
     return f"{plan_name(early)}: {', '.join(parts)}{asked}"
 
