@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from support.join_rounds import JoinRounds, join_rounds
 from support.join_texts import Asked
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in
 from support.relations import Versions
+from support.switching import any_choices
 from windloom.durable.faults import watched
 from windloom.optimizer import PlanOptions
 from windloom.slicing import SLICINGS
@@ -76,8 +78,11 @@ def test_every_fold_order_slicing_and_strategy_answers_what_the_oracle_answers(
 # ---- rounds ---------------------------------------------------------------------------------------------------------
 
 
-def live(case: JoinRounds, folder: Path, placement: str, intake: str) -> None:
-    """One life: the rounds that are left, and the end; the relation is what the case says of each round."""
+def live(case: JoinRounds, folder: Path, placement: str, intake: str, seed: int | None = None) -> None:
+    """One life: the rounds that are left, and the end; the relation is what the case says of each round.
+
+    With a seed, every round has a plan of its own.
+    """
     registry = registered({name: asked.cql() for name, asked in case.asked.items()}, case.streams)
     options: dict[str, Any] = {"placement": placement, "shards": 2, "snapshot_rounds": 2}
     options |= {"intake": possible(intake, registry), "relations": {**RELATIONS, **ATTACHED}}
@@ -85,6 +90,9 @@ def live(case: JoinRounds, folder: Path, placement: str, intake: str) -> None:
     with MicroBatches(folder, case.streams, types=registry.types(), **options) as life:
         life.change(registry.queries)
         for one in case.rounds[life.loop.next_round :]:
+            if seed is not None:
+                draw = random.Random(f"{seed} {life.loop.next_round}")
+                life.switch(lambda plan, draw=draw: any_choices(plan, draw))  # type: ignore[misc]
             life.round(one)
         if life.loop.next_round == len(case.rounds):
             life.finish()
@@ -106,6 +114,14 @@ def test_windows_see_the_version_of_the_round_in_which_they_close_and_tuples_tha
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         live(case, Path(folder), placement, intake)
+        check(case, answers_in(Path(folder)))
+
+
+@settings(max_examples=20, deadline=None)
+@given(case=join_rounds(relations=BOTH), placement=st.sampled_from(PLACEMENTS), seed=st.integers(0, 1000))
+def test_plans_that_change_in_every_round_see_the_same_versions(case: JoinRounds, placement: str, seed: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        live(case, Path(folder), placement, "auto", seed)
         check(case, answers_in(Path(folder)))
 
 

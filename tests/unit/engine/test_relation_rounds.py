@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,10 @@ from windloom.durable import RoundLog
 from windloom.model import Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.adapt.basin import basins_of
+from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, with_figures
+from windloom.optimizer.adapt.switches import choices_of
+from windloom.plan.estimates import Estimates, Mean, StreamEstimate
 from windloom.rounds.ask import ask, relation_cells, united
 
 Row = dict[str, Any]
@@ -46,9 +51,9 @@ class Case:
 
     def life(self, texts: Mapping[str, str], **options: Any) -> MicroBatches:
         registry = registered(texts)
-        given: dict[str, Any] = {"placement": self.placement, "shards": 2, "history_ticks": 100, **options}
+        given: dict[str, Any] = {"placement": self.placement, "shards": 2, "history_ticks": 100}
         given |= {"relations": {**RELATIONS, **ATTACHED}, "versions": Versions(self.versions)}
-        life = MicroBatches(self.folder, {"s": STREAMS["s"]}, types=registry.types(), **given)
+        life = MicroBatches(self.folder, {"s": STREAMS["s"]}, **{**given, "types": registry.types(), **options})
         life.change(registry.queries)
         return life
 
@@ -186,3 +191,82 @@ def test_the_end_of_all_streams_sees_a_version_too(tmp_path: Path) -> None:
         assert life.state.frontiers["s"] == TICK_MAX
         assert done.relations["r"]["version"] == 2
     assert case.rows("q") == {10: [("a", 1, 7)]}
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_a_query_that_is_replaced_and_one_that_comes_back_see_the_version_of_their_rounds(
+    tmp_path: Path, placement: str
+) -> None:
+    """What is replaced is another query; while nobody reads a relation, nobody looks at it."""
+    other = INNER.replace("sum(b.i)", "min(b.i)")
+    case = Case(tmp_path, [version(("a", one), ("a", 9)) for one in range(7)], placement)
+    lives: list[dict[str, str]] = [{"q": INNER}, {"q": other}, {"plain": PLAIN}, {"q": INNER}]
+    types = registered({"q": INNER, "other": other, "plain": PLAIN}).types()
+    ticks, looked = iter((5, 15, 25, 35, 45, 55, 65)), []
+    for texts, rounds in zip(lives, (2, 1, 2, 2), strict=True):
+        with case.life(texts, history_ticks=0, types=types) as life:
+            for _ in range(rounds):
+                life.round({"s": [tuple_at(next(ticks))]})
+            looked.append(life.relations.taken)
+            assert ("r" in life.done[-1].relations) == ("q" in texts)
+    assert looked == [2, 1, 0, 2]
+    # The tuple at 45 came while nobody asked for it.
+    assert case.rows("q") == {10: [("a", 2, 10)], 20: [("a", 2, 2)], 60: [("a", 2, 15)]}
+
+
+def test_a_version_that_nobody_read_for_a_while_is_logged_once_more(tmp_path: Path) -> None:
+    same = version(("a", 1))
+    case = Case(tmp_path, [same])
+    with case.life({"q": INNER}, snapshot_rounds=100) as life:
+        registry = registered({"q": INNER, "plain": PLAIN})
+        for tick, names in ((5, ("q",)), (15, ("q",)), (25, ("plain",)), (35, ("q",)), (45, ("q",))):
+            life.change({name: registry.queries[name] for name in names})
+            life.round({"s": [tuple_at(tick)]})
+        assert [sorted(log.input.versions) for log in logs(life)] == [["r"], [], [], ["r"], []]
+        assert life.state.versions["r"].number == 1
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_versions_that_tuples_were_joined_with_are_logged_only_when_they_change(tmp_path: Path, placement: str) -> None:
+    same = version(("a", 1))
+    case = Case(tmp_path, [same, same, version(("a", 2)), same], placement)
+    with case.life({"q": CAME}, snapshot_rounds=100) as life:
+        for tick in (1, 2, 3, 15):
+            life.round({"s": [tuple_at(tick)]})
+        assert [sorted(log.input.versions) for log in logs(life)] == [["p"], [], ["p"], ["p"]]
+    assert case.rows("q") == {10: [(1, 2), (2, 1)]}
+
+
+def test_row_queries_and_kept_tuples_stand_beside_relations(tmp_path: Path) -> None:
+    """The store keeps tuples as they came, whatever they are joined with for others."""
+    rows = "SELECT k, tick AS at FROM s [TUMBLE 10 microseconds] WHERE k = 'a'"
+    case = Case(tmp_path, [version(("a", 1)), version(("a", 2), ("a", 3))])
+    with case.life({"q": INNER, "came": CAME, "rows": rows}, tuples=1000) as life:
+        life.round({"s": [tuple_at(5), tuple_at(6, "b")]})
+        life.round({"s": [tuple_at(15)]})
+        life.finish()
+        assert life.done[-1].relations.keys() == {"p", "r"}
+        assert life.done[0].tuples == {"s": 2}
+    assert case.rows("rows") == {10: [("a", 5)], 20: [("a", 15)]}
+    assert case.rows("q") == {10: [("a", 2, 5)], 20: [("a", 2, 5)]}
+    assert case.rows("came") == {10: [(1, 1), (None, 1)], 20: [(2, 1), (3, 1)]}
+
+
+def test_a_relation_is_no_figure_of_a_chart() -> None:
+    """Streams that are enriched move with the figures of their stream; relations are part of no figure."""
+    registry = registered({"q": INNER, "came": CAME})
+    (basin,) = basins_of(registry.sources, registry.queries.values(), registry.types(), PlanOptions(), Known())
+    (enriched,) = basin.enriched
+    assert basin.name == "s"
+    assert {figure.stream for figure in figures_of(basin)} == {"s", enriched}
+    seen = StreamEstimate(Mean(10.0, 1), Mean(2.0, 1))
+    estimates = Estimates({"s": seen, enriched: replace(seen, rate=Mean(20.0, 1))}, {})
+    wanted = {Figure(Kind.RATE, "s"): 30.0, Figure(Kind.ROUND, "s"): 4.0}
+    moved = with_figures(estimates, basin, wanted).streams
+    assert {name: (one.rate.value, one.round and one.round.value) for name, one in moved.items()} == {
+        "s": (30.0, 4.0),
+        enriched: (60.0, 4.0),
+    }
+    plan = basin.plan(estimates)
+    assert basin.own(choices_of(plan)) == choices_of(plan)
+    assert basin.cost(basin.plan(estimates, choices_of(plan))) == basin.cost(plan)

@@ -200,6 +200,22 @@ REFUSED = {
     ),
     f"SELECT count(*) FROM orders {W} o JOIN clicks [RANGE 9 s] c ON c.user = o.user"
     " LEFT JOIN shop k ON k.id = o.shop AND k.kind = c.mail": ("tuples of one stream are joined with it", "kind"),
+    f"SELECT o.user, p.city FROM orders {W} o JOIN person p ON o.user = p.id": (
+        "rows of windows cannot be joined with relation 'person'",
+        "person",
+    ),
+    f"SELECT ISTREAM o.user FROM orders {W} o LEFT SEMI JOIN shop k ON o.shop = k.id": (
+        "rows of windows cannot be joined with relation 'shop'",
+        "shop",
+    ),
+    f"SELECT user FROM clicks {W} UNION ALL SELECT o.user FROM orders {W} o JOIN shop k ON o.shop = k.id": (
+        "rows of windows cannot be joined with relation 'shop'",
+        "shop",
+    ),
+    f"SELECT count(*) FROM orders {W} o JOIN clicks [RANGE 9 s] c WITHIN 3 s ON c.user = o.user"
+    " JOIN person p ON o.user = p.id": ("rows of windows cannot be joined with relation 'person'", "person"),
+    f"SELECT count(*) FROM orders {W} o JOIN clicks [RANGE 9 s] c WITHIN 3 s ON c.user = o.user"
+    " JOIN shop k ON o.shop = k.id": ("rows of windows cannot be joined with relation 'shop'", "orders"),
     f"SELECT count(*) FROM orders {W} o JOIN person p ON o.user = p.id JOIN shop k ON k.owner = p.age": (
         "relation 'k' is joined without a key",
         "shop",
