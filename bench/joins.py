@@ -244,7 +244,9 @@ def grid(events: int) -> dict[str, dict]:  # type: ignore[type-arg]
 
     found = {f"a: w1 = {n} slides": point(first=n) for n in (1, 4, 40)}
     found |= {f"b: g1 = {g:,}": point(regions=g) for g in (1, 81, 6561)}
-    found |= {f"c: rates {r:g} : 1": point(orders=int(half * min(1, r)), clicks=int(half / max(1, r))) for r in (0.1, 10)}
+    found |= {
+        f"c: rates {r:g} : 1": point(orders=int(half * min(1, r)), clicks=int(half / max(1, r))) for r in (0.1, 10)
+    }
     found |= {f"d: {k:,} keys": point(keys=k) for k in (10, 10_000, 100_000)}
     return found
 
