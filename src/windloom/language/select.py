@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import Token
 
-from windloom.errors import QueryError
+from windloom.errors import QueryError, WrongJoinError
 from windloom.language.group_by import read_group_by, read_groups
 from windloom.language.joins.read import read_join
 from windloom.language.outputs import read_answer
@@ -88,12 +88,15 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
     """A query over several sources: folded from partials of each where that is possible, else over rows.
 
     This is the one place that decides: what cannot be taken apart into sides (a circle of conditions, a condition on
-    three streams, no key, an aggregate that no fold answers) is joined tuple by tuple.
+    three streams, no key, an aggregate that no fold answers) is joined tuple by tuple. What that cannot do either is
+    refused for the reason why it cannot be folded.
     """
     if has_distances(statement):  # how far two tuples lie apart cannot be told from partials
         return read_aggregated_rows(name, statement, text)
     try:
         return _read_fold(name, statement, text)
+    except WrongJoinError:
+        raise
     except QueryError as refused:
         try:
             return read_aggregated_rows(name, statement, text)
