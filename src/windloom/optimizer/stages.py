@@ -88,12 +88,14 @@ def make_plan(
     known: Known,
     trees: Sequence[Collection[str]] | None = None,
     given: Choices | None = None,
+    *,
+    imagined: bool = False,
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
     `known` are the figures that costs are predicted with: the same queries and figures always give the same plan.
     `trees` (names of queries) replace the choice of trees, and `given` replaces all choices: a recorded plan is built
-    again as it was.
+    again as it was. With `imagined` figures no query is refused because of them.
     """
     queries = list(queries)
     shapes: dict[Shape, int] = {}
@@ -114,7 +116,11 @@ def make_plan(
     ]
     joins = with_folds(linked, sets, options.fold, known.in_force(), given) if linked else ()
     early = forced_sets(options.joins, joins)
-    rows = tuple(plan_rows(query, streams, types, shapes, known) for query in queries if query.rows is not None)
+    rows = tuple(
+        plan_rows(query, streams, types, shapes, known, given, imagined=imagined)
+        for query in queries
+        if query.rows is not None
+    )
     stores = () if options.tuples is None else stores_of(queries, streams, options.tuples)
     used = {one.stream for one in sets} | {one.stream for one in stores}
     used |= {name for one in rows for name in one.rows.streams}

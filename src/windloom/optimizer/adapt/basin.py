@@ -45,9 +45,8 @@ class Basin:
 
     def plan(self, estimates: Estimates, given: Choices | None = None) -> Plan:
         """The best plan for what is estimated, or the plan of some choices."""
-        return make_plan(
-            self.streams, self.queries, self.types, self.options, self.known.with_estimates(estimates), given=given
-        )
+        known = self.known.with_estimates(estimates)
+        return make_plan(self.streams, self.queries, self.types, self.options, known, given=given, imagined=True)
 
     def cost(self, plan: Plan) -> RoundCost:
         """What a plan is predicted to take, with the statistics it carries."""
@@ -56,7 +55,7 @@ class Basin:
     def own(self, choices: Choices) -> Choices:
         """Of the choices of a whole plan, those that are about this basin."""
         names = {query.name for query in with_sides(self.queries)}
-        about = {*self.streams, *(query.name for query in self.queries if query.join is not None)}
+        about = {*self.streams, *(query.name for query in self.queries if query.join or query.rows)}
         return Choices(
             tuple(tree for tree in choices.trees if tree.queries[0] in names),
             tuple(one for one in choices.options if one[1] in about),
