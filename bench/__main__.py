@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from bench.clocks import CLOCKS, rounds_by
 from bench.measure import Outcome, write_outcomes
 
 RESULTS = Path("build/bench/batch.json")
@@ -20,6 +21,9 @@ def main() -> int:
         "names", nargs="*", metavar="NAME", help="workloads, or the first word of several; all by default"
     )
     parser.add_argument("--repeats", type=int, default=5, help="pairs of timings per ratio")
+    parser.add_argument(
+        "--clock", choices=CLOCKS, default="wall", help="of the rounds of streams; on a loaded machine: processor"
+    )
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     known = workloads()
@@ -29,13 +33,15 @@ def main() -> int:
         parser.error(f"unknown workload {unknown[0]!r}; known: {', '.join(known)}")
     names = list(dict.fromkeys(name for found in chosen.values() for name in found)) or list(known)
     if arguments.in_process:
-        outcome = known[names[0]](arguments.repeats)
+        with rounds_by(arguments.clock):
+            outcome = known[names[0]](arguments.repeats)
         print(json.dumps(outcome.__dict__))
         return 0
     outcomes = []
     for name in names:
         print(f"… {name}", file=sys.stderr, flush=True)
-        command = [sys.executable, "-m", "bench", name, "--in-process", "--repeats", str(arguments.repeats)]
+        options = ["--repeats", str(arguments.repeats), "--clock", arguments.clock]
+        command = [sys.executable, "-m", "bench", name, "--in-process", *options]
         finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         outcomes.append(Outcome(**json.loads(finished.stdout.strip().splitlines()[-1])))
         print(outcomes[-1].line(), flush=True)
