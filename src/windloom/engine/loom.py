@@ -205,16 +205,19 @@ class Loom:
         """The plan for all registered queries; found once for the same queries and options."""
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         if options not in self._plans:
-            if not self.queries:
-                raise WindloomError(
-                    "there is no query to plan",
-                    f"{len(self.streams)} streams are registered, and no query reads them",
-                    "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
-                )
+            self._check_queries()
             types = self._registry.types()
             sources = self._registry.sources
             self._plans[options] = make_plan(sources, self.queries.values(), types, options, self._known())
         return self._plans[options]
+
+    def _check_queries(self) -> None:
+        if not self.queries:
+            raise WindloomError(
+                "there is no query to plan",
+                f"{len(self.streams)} streams are registered, and no query reads them",
+                "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
+            )
 
     def explain(
         self,
@@ -285,13 +288,16 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> str:
         """Which plan would be best where: the charts by which a running stream chooses its plans.
 
         They are drawn around what is known: given, observed by runs, or by the stream whose checkpoint was learned from
         (`loom.learn`), whose last rounds are a path in them. `format` is "text", "json" or "svg" (a picture).
         """
-        options = PlanOptions(strategy, slicing, technique, intake)
+        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
+        self._check_queries()
         known = Known(ongoing=self._ongoing or Ongoing())
         basins = basins_of(self._registry.sources, self.queries.values(), self._registry.types(), options, known)
         charts = draw_charts(
