@@ -261,6 +261,7 @@ class RoundLoop:
             tuples={name: one.tuples for name, one in outcome.observed.streams.items()},
             cells=_cells(round.plan, outcome.observed),
             placement=self.placement.description,
+            lost=list(outcome.lost),
         )
 
 

@@ -68,6 +68,7 @@ class Outcome:
     blocks: Callable[[], Iterable[Block]] = tuple
     wide: WideAnswers | None = None
     pieces: Sequence[Piece] = ()
+    lost: Sequence[str] = ()
 
 
 class Stopwatch:
