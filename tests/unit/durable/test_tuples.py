@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 import pytest
 
-from support.micro_batches import CrashError, MicroBatches, answers_in, crash_at
 from support.join_looms import registered
+from support.micro_batches import CrashError, MicroBatches, answers_in, crash_at
 from support.row_rounds import QUERIES, STREAMS, TEXTS, TYPES
 from windloom.durable.storage import LocalStorage
 from windloom.durable.tuples.folder import MERGED_FILES
