@@ -263,6 +263,7 @@ class RoundLoop:
             cells=_cells(round.plan, outcome.observed),
             placement=self.placement.description,
             relations=_versions(round, state),
+            lost=list(outcome.lost),
         )
 
 
