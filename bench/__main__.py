@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from inspect import signature
 from pathlib import Path
 
+from bench.clocks import CLOCKS, rounds_by
 from bench.measure import Outcome, write_outcomes
 
 RESULTS = Path("build/bench/batch.json")
@@ -22,6 +23,9 @@ def main() -> int:
     )
     parser.add_argument("--repeats", type=int, default=5, help="pairs of timings per ratio")
     parser.add_argument("--events", type=int, help="tuples, for workloads that can have more or fewer")
+    parser.add_argument(
+        "--clock", choices=CLOCKS, default="wall", help="of the rounds of streams; on a loaded machine: processor"
+    )
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     known = workloads()
@@ -31,14 +35,16 @@ def main() -> int:
         parser.error(f"unknown workload {unknown[0]!r}; known: {', '.join(known)}")
     names = list(dict.fromkeys(name for found in chosen.values() for name in found)) or list(known)
     if arguments.in_process:
-        outcome = run(known[names[0]], arguments.repeats, arguments.events)
+        with rounds_by(arguments.clock):
+            outcome = run(known[names[0]], arguments.repeats, arguments.events)
         print(json.dumps(outcome.__dict__))
         return 0
     outcomes = []
     for name in names:
         print(f"… {name}", file=sys.stderr, flush=True)
-        command = [sys.executable, "-m", "bench", name, "--in-process", "--repeats", str(arguments.repeats)]
-        command += [] if arguments.events is None else ["--events", str(arguments.events)]
+        options = ["--repeats", str(arguments.repeats), "--clock", arguments.clock]
+        options += [] if arguments.events is None else ["--events", str(arguments.events)]
+        command = [sys.executable, "-m", "bench", name, "--in-process", *options]
         finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         outcomes.append(Outcome(**json.loads(finished.stdout.strip().splitlines()[-1])))
         print(outcomes[-1].line(), flush=True)
@@ -59,6 +65,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
     from bench.adapt import ADAPT_WORKLOADS
     from bench.cold import COLD_WORKLOADS
     from bench.joins import JOIN_WORKLOADS
+    from bench.relations import RELATION_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
     from bench.service import SERVICE_WORKLOADS
     from bench.streams import STREAM_WORKLOADS
@@ -68,6 +75,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
     return {
         **BATCH_WORKLOADS,
         **ADAPT_WORKLOADS,
+        **RELATION_WORKLOADS,
         **SCAN_WORKLOADS,
         **STREAM_WORKLOADS,
         **UNLIKE_WORKLOADS,

@@ -11,6 +11,7 @@ from windloom.language.group_by import read_group_by, read_groups
 from windloom.language.joins.read import read_join
 from windloom.language.outputs import read_answer
 from windloom.language.predicates import analyse
+from windloom.language.relations.attach import attach_relations
 from windloom.language.rows.heads import Select, read_written
 from windloom.language.rows.read import asks_rows, read_aggregated_rows, read_rows
 from windloom.language.rows.windows import has_distances
@@ -58,6 +59,7 @@ def read_query(
         if isinstance(written, Select) and written.is_plain:
             statement = taken_apart(written.tokens)
             if not asks_rows(statement):
+                statement = attach_relations(statement)
                 return (_read_join if statement.is_join else _read)(name, statement, text)
         return read_rows(name, written, taken_apart, source, text)
     except RecursionError:

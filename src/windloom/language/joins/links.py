@@ -107,7 +107,7 @@ class Linker:
             f"'{names[left[0]]}' is joined without a key: every tuple would be paired with every other",
             self._statement.clause.sides[left[0]].stream,
             f"add an equality with '{names[linked[0]]}', as in ON a.x = b.y",
-            fact=f"about {pairs:,.0f} pairs per window are expected",
+            fact="" if other.stream.is_relation else f"about {pairs:,.0f} pairs per window are expected",
         )
         is_linked = any(one.sides & set(linked) and one.sides & set(left) for one in residual)
         return refused if is_linked else WrongJoinError(refused.message, refused.detail, refused.hint)
