@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from windloom.durable import PlanRecord
 from windloom.durable.shards.pieces import Piece
@@ -18,6 +18,9 @@ from windloom.rounds import Block, State
 from windloom.rounds.step import StepCounts
 from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import DataFrame
+
+if TYPE_CHECKING:
+    from windloom.engine.running.relations import Relations
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Outcome:
     blocks: Callable[[], Iterable[Block]] = tuple
     wide: WideAnswers | None = None
     pieces: Sequence[Piece] = ()
+    lost: Sequence[str] = ()
 
 
 class Stopwatch:
@@ -86,8 +90,14 @@ class Stopwatch:
 
 
 def refuse_unsharded(queries: Iterable[Query]) -> None:
-    """Refuse windows that shards, each with the tuples of its own groups, cannot answer."""
+    """Refuse what shards, each with the cells of its own groups, cannot answer."""
     for query in queries:
+        if query.rows is not None:
+            raise WindloomError(
+                f"query '{query.name}' is answered from kept tuples, which streams on executors do not keep",
+                "it reports rows, or aggregates rows of a join that partials cannot answer",
+                "use placement='driver': the rows are made by a Spark job there too",
+            )
         obstacle = query.window.shard_obstacle
         if obstacle is not None:
             raise WindloomError(
@@ -109,6 +119,9 @@ class Placement(Protocol):
 
     #: Whether it answers windows of rows.
     counts_rows: bool
+
+    #: What gives the versions of relations.
+    relations: Relations
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome: ...
 

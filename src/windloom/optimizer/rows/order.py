@@ -105,9 +105,10 @@ def joined(selection: Selection, done: set[int], found: Size, other: int, size: 
 
 def links(selection: Selection, done: set[int], other: int) -> tuple[int, int]:
     """How many keys, and how many other conditions, are decided when a strand is joined to those before it."""
+    own = selection.attached[other - 1].on if other else ()  # of a LEFT join
     decided = [
         one
-        for one in selection.conditions
+        for one in (*selection.conditions, *own)
         if other in one.strands and set(one.strands) <= done | {other} and len(one.strands) > 1
     ]
     keys = sum(one.is_key for one in decided)

@@ -87,13 +87,18 @@ def _check_pairs(query: Query, pairs: float, rates: Sequence[StrandRate]) -> Non
 
 
 def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_ticks: int) -> tuple[Store, ...]:
-    """What every stream keeps; with `keep_ticks`, all tuples of all streams with all their columns."""
+    """What every stream keeps; with `keep_ticks`, all tuples of all streams with all their columns.
+
+    Relations are among the streams, and are kept version by version instead.
+    """
     strands: dict[str, list[Strand]] = {}
     for query in queries:
         for strand in () if query.rows is None else query.rows.strands:
             strands.setdefault(strand.stream, []).append(strand)
     found = []
     for name, stream in streams.items():
+        if stream.is_relation:
+            continue
         if keep_ticks:
             columns, predicates = tuple(stream.columns), None
         elif name in strands:
