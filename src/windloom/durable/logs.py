@@ -93,6 +93,7 @@ class RoundLog:
             "idle": sorted(given.idle),
             "untimed": dict(self.untimed),
             "events": dict(given.events),
+            "postponed": dict(given.postponed),
             "scanned": {str(number): asdict(one) for number, one in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
         }
@@ -115,4 +116,13 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
     idle = frozenset(about["idle"])
     scanned = {int(number): Scanned(**one) for number, one in about.get("scanned", {}).items()}
     taken = Taken(cells, behind, scanned)
-    return RoundInput(taken, about["frontiers"], about["seen"], about["first"], rows, idle, about.get("events", {}))
+    return RoundInput(
+        taken,
+        about["frontiers"],
+        about["seen"],
+        about["first"],
+        rows,
+        idle,
+        about.get("events", {}),
+        about.get("postponed", {}),
+    )

@@ -42,7 +42,8 @@ def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) ->
     window = asked.query.window
     after = TICK_MIN if since is None else life_of(window).after_since(window, since)
     landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, {inputs: closed})
-    return Answers(query_plan, held, {inputs: after}, {inputs: closed}, landmarks=landmarks, since=own_since), since
+    interval = life_of(window).interval(after, closed)
+    return Answers(query_plan, held, {asked.name: interval}, landmarks, since=own_since), since
 
 
 def united(parts: Iterable[State], plan: Plan, query_plan: Plan) -> State:

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from windloom.aggregates import neutral
 from windloom.model.query import Query
+from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedJoin
 from windloom.rounds.backfill import Past
 from windloom.rounds.cells import Cells, coarsen
-from windloom.rounds.state import Cut, History, State
+from windloom.rounds.owed import readers_of
+from windloom.rounds.state import Cut, History, LaterRound, Owed, State
 from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeSet
 
@@ -25,6 +27,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
 
     Sets are the same if their identities are; queries are the same if name and meaning are. Queries that
     are new are `fresh`, and `since` says from which window on they are exact where that is not from the beginning.
+    Windows that a query owes go with it: a query that leaves has to be answered before.
     """
     known = old.by_identity
     running = {planned.name: planned.query for planned in old.queries}
@@ -65,7 +68,57 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         else:
             since |= joined_since(new, join, exact)
             fresh.add(join.name)
-    return replace(state, cells=cells, since=since, fresh=frozenset(fresh), history=history, positions=positions)
+    answered = {name: tick for name, tick in state.answered.items() if name not in leaving(old, new)}
+    return replace(
+        state,
+        cells=cells,
+        since=since,
+        fresh=frozenset(fresh),
+        history=history,
+        positions=positions,
+        answered=answered,
+        owed=_owed(state, known, new, answered),
+    )
+
+
+def leaving(old: Plan, new: Plan) -> set[str]:
+    """The queries of a plan that the next one does not have, or has in another meaning."""
+    staying = {planned.name: planned.query for planned in new.queries}
+    return {
+        planned.name
+        for planned in old.queries
+        if planned.name not in staying or not _same(planned.query, staying[planned.name])
+    }
+
+
+def _owed(
+    state: State, known: Mapping[SetIdentity, PartialSet], new: Plan, answered: Mapping[str, int]
+) -> dict[int, Owed]:
+    """What sets owe, with the components and edges of the new plan."""
+    found = {}
+    for one in new.sets if state.owed else ():
+        before = known.get(one.identity)
+        owed = None if before is None else state.owed.get(before.number)
+        if owed is None or before is None or not any(each.name in answered for each in readers_of(new, one.number)):
+            continue
+        places = {component: index for index, component in enumerate(before.components)}
+        cells, rounds = _aligned(owed.cells, before, one, places), owed.rounds
+        if rounds is not None:
+            rounds = tuple(_later(each, before, one, places, answered) for each in rounds)
+        found[one.number] = Owed(cells, rounds)
+    return found
+
+
+def _later(
+    later: LaterRound,
+    before: PartialSet,
+    one: PartialSet,
+    places: dict[PlannedComponent, int],
+    answered: Mapping[str, int],
+) -> LaterRound:
+    cells = _aligned(later.cells, before, one, places)
+    assert cells is not None
+    return LaterRound(cells, {name: tick for name, tick in later.closed.items() if name in answered})
 
 
 def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None]) -> dict[str, int]:

@@ -18,7 +18,8 @@ class RoundInput:
     included (without it no query can be added later); `first` is the smallest event tick of this round. Landmark
     queries need both. `rows` are the positions of tuples after the round, by which the cells of sets that count tuples
     are cut; None: as they were. `idle` names the streams that the clock counted as idle: they do not hold back queries
-    that read other streams too. `events` counts the tuples that each stream brought, where that is known.
+    that read other streams too. `events` counts the tuples that each stream brought, where that is known. `postponed`
+    names queries of which windows that end after a tick are left to later rounds, although they are closed.
     """
 
     taken: Taken = field(default_factory=Taken)
@@ -28,6 +29,7 @@ class RoundInput:
     rows: Positions | None = None
     idle: frozenset[str] = frozenset()
     events: Mapping[str, int] = field(default_factory=dict)
+    postponed: Mapping[str, int] = field(default_factory=dict)
 
     def taking(self, taken: Taken, events: Mapping[str, int] | None = None) -> RoundInput:
         """The same with what was taken in, and how many tuples came."""

@@ -10,13 +10,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from windloom.plan.physical import Plan
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds.answers import Answers
 from windloom.rounds.cells import Cells, merge_cells
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.lateness import Lateness, count_late
+from windloom.rounds.owed import (
+    Intervals,
+    Lineage,
+    Pass,
+    held,
+    left_owing,
+    lineage_of,
+    members_behind,
+    passes_of,
+    readers_of,
+    sets_asked,
+)
 from windloom.rounds.round_input import RoundInput
-from windloom.rounds.state import History, State
+from windloom.rounds.state import History, Owed, State
 from windloom.rounds.windows.landmark import first_ticks, landmarks_of
 from windloom.rounds.windows.life import Span, Turn
 from windloom.rounds.windows.registry import life_of
@@ -46,37 +59,91 @@ def step(
     """
     positions = state.positions if round_input.rows is None else round_input.rows
     moved = _moved(state, round_input, plan)
-    after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
-    until = {inputs: moved.closed_over(inputs) for inputs in after}
+    until = {inputs: moved.closed_over(inputs) for inputs in all_inputs(plan)}
     landmarks = landmarks_of(plan, state.since, moved.first, moved.seen, until)
+    answered = _answered(state, plan, until, round_input.postponed)
     turn = Turn(state, until, positions, landmarks, history_ticks)
-    spans: dict[int, Span] = {}
-    cells: dict[int, Cells] = {}
-    kept: dict[int, Cells] = {}
-    history: dict[int, History] = {}
-    tuples: dict[int, int] = {}
-    taken: dict[int, int] = {}
+    sets = _Sets(plan, state, round_input, turn, replace(turn, behind=members_behind(plan, answered)), answered)
     for one in plan.sets:
-        current, past = state.cells.get(one.number), state.history_of(one.number)
-        fresh = round_input.taken.cells.get(one.number)
+        sets.take(one)
+    intervals = _intervals(state, plan, until, answered)
+    answers = sets.answers(intervals)
+    since = _since(state, plan, until, answered)
+    after_round = replace(
+        moved,
+        cells=sets.kept,
+        since=since,
+        fresh=frozenset(),
+        history=sets.history,
+        positions=positions,
+        answered=answered,
+        owed=sets.owed,
+    )
+    late = count_late(plan, round_input.taken.behind, state, landmarks)
+    groups = {number: one.groups if len(one) else 0 for number, one in sets.cells.items()}
+    cells = {number: len(one) for number, one in sets.cells.items()}
+    return after_round, answers, StepCounts(sets.tuples, sets.partials, late, groups, cells)
+
+
+class _Sets:
+    """The sets of a plan in a round: what each is answered from, what it keeps, what it owes."""
+
+    def __init__(
+        self, plan: Plan, state: State, given: RoundInput, now: Turn, owing: Turn, answered: Mapping[str, int]
+    ) -> None:
+        self._plan, self._state, self._given, self._now, self._owing = plan, state, given, now, owing
+        self._answered = answered
+        self.spans: dict[int, Span] = {}
+        self.cells: dict[int, Cells] = {}
+        self.kept: dict[int, Cells] = {}
+        self.history: dict[int, History] = {}
+        self.tuples: dict[int, int] = {}
+        self.partials: dict[int, int] = {}
+        self.lineages: dict[int, Lineage] = {}
+        self.owed: dict[int, Owed] = {}
+
+    def take(self, one: PartialSet) -> None:
+        """Merges what came into the cells of a set, and keeps what is still needed."""
+        number, state = one.number, self._state
+        before, past = state.cells.get(number), state.history_of(number)
+        fresh, current = self._given.taken.cells.get(number), before
         if fresh is not None:
-            tuples[one.number], taken[one.number] = int(fresh.tuples.sum()), len(fresh)
-            current = fresh if current is None else merge_cells(current, fresh)
+            self.tuples[number], self.partials[number] = int(fresh.tuples.sum()), len(fresh)
+            current = fresh if before is None else merge_cells(before, fresh)
             current = life_of(one.window).joined(one, current, state.closed_of(one))
         if current is not None:
-            left = life_of(one.window).close(one, current, past, turn)
-            cells[one.number], kept[one.number], past = current, left.cells, left.history
+            left = life_of(one.window).close(one, current, past, self._now)
+            self.cells[number], self.kept[number], past = current, left.cells, left.history
             if left.span is not None:
-                spans[one.number] = left.span
+                self.spans[number] = left.span
         if past != History():
-            history[one.number] = past
-    answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans, state.since)
-    since = _since(state, plan, until)
-    after_round = replace(moved, cells=kept, since=since, fresh=frozenset(), history=history, positions=positions)
-    late = count_late(plan, round_input.taken.behind, state, landmarks)
-    groups = {number: one.groups if len(one) else 0 for number, one in cells.items()}
-    held = {number: len(one) for number, one in cells.items()}
-    return after_round, answers, StepCounts(tuples, taken, late, groups, held)
+            self.history[number] = past
+        owed = state.owed.get(number)
+        if owed is not None:
+            self.lineages[number] = lineage_of(one, owed, before, fresh, current, state, self._plan)
+        names = {
+            planned.name: self._answered[planned.name]
+            for planned in (readers_of(self._plan, number) if self._answered else ())
+            if planned.name in self._answered
+        }
+        if names:
+            lineage = self.lineages.get(number) or Lineage(held(current))
+            self.owed[number] = left_owing(one, lineage, names, self._now, self._owing)
+
+    def answers(self, intervals: Intervals) -> Answers:
+        """The answers of the round, where late tuples came of several passes; a set is merged only if one needs it."""
+        *earlier, last = passes_of(self._plan, self.lineages, intervals)
+        before = tuple(self._pass(each) for each in earlier)
+        return replace(self._pass(last), spans=self.spans, earlier=before)
+
+    def _pass(self, one: Pass) -> Answers:
+        cells = {number: cells for number, cells in self.cells.items() if number not in self.lineages}
+        asked = sets_asked(self._plan, one.intervals) if self.lineages else set()
+        for number, count in one.rounds:
+            view = self.lineages[number].view(count) if number in asked else None
+            if view is not None:
+                cells[number] = view
+        return Answers(self._plan, cells, one.intervals, self._now.landmarks, since=self._state.since)
 
 
 def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
@@ -91,22 +158,37 @@ def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
     )
 
 
-def _own_after(state: State, plan: Plan) -> dict[str, int]:
-    """Queries whose windows do not begin where the last round ended."""
-    own = {}
-    for planned in plan.queries if state.fresh or state.since else ():
-        if planned.name in state.fresh or planned.name in state.since:
-            life = life_of(planned.query.window)
-            own[planned.name] = life.own_after(planned, state, state.closed_over(planned.query.inputs))
-    return own
+def _answered(state: State, plan: Plan, until: Mapping[Inputs, int], postponed: Mapping[str, int]) -> dict[str, int]:
+    """Up to where queries are answered after the round, of those for which this is not up to where they are closed."""
+    found = {}
+    for planned in plan.queries if postponed else ():
+        closed = until[planned.query.inputs]
+        if planned.name in postponed and closed < TICK_MAX and life_of(planned.query.window).can_wait:
+            before = TICK_MIN if planned.name in state.fresh else state.answered_by(planned.query)
+            tick = max(postponed[planned.name], before)
+            if tick < closed:
+                found[planned.name] = tick
+    return found
 
 
-def _since(state: State, plan: Plan, until: Mapping[Inputs, int]) -> dict[str, int]:
-    """Without the queries for which it no longer matters, because every earlier window has ended."""
+def _intervals(state: State, plan: Plan, until: Mapping[Inputs, int], answered: Mapping[str, int]) -> Intervals:
+    """Of each query, `(after, until]` for the ends of the windows that it reports."""
+    found = {}
+    for planned in plan.queries:
+        query, life = planned.query, life_of(planned.query.window)
+        last = answered.get(planned.name, until[query.inputs])
+        after = life.own_after(planned, state, state.answered_by(query))
+        found[planned.name] = after, life.interval(after, last)[1]
+    return found
+
+
+def _since(state: State, plan: Plan, until: Mapping[Inputs, int], answered: Mapping[str, int]) -> dict[str, int]:
+    """Without the queries for which it no longer matters, because every earlier window has been reported."""
     since = {}
     sides = (planned for one in plan.sets for planned in one.queries if planned.query.is_side)
     for planned in (*plan.queries, *sides) if state.since else ():
         tick, window = state.since.get(planned.name), planned.query.window
-        if tick is not None and life_of(window).holds_back(window, tick, until[planned.query.inputs]):
+        last = answered.get(planned.name, until[planned.query.inputs])
+        if tick is not None and life_of(window).holds_back(window, tick, last):
             since[planned.name] = tick
     return since

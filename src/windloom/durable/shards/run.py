@@ -134,10 +134,11 @@ def shard_state(files: ShardFiles, name: str, facts: State, plan: Plan) -> State
     """The cells of a file, in terms of a plan, with the facts that hold for all shards."""
     data = files.read(name)
     try:
-        return restored_state(replace(facts, cells=decode(data).cells), plan)
+        held = decode(data)
+        return restored_state(replace(facts, cells=held.cells, owed=held.owed), plan)
     except WindloomError as error:
         raise WindloomError(f"the shard file '{name}': {error.message}", error.detail, error.hint) from None
 
 
 def _cells_only(state: State) -> Iterator[bytes]:
-    yield encode(State(state.cells))
+    yield encode(State(state.cells, owed=state.owed))

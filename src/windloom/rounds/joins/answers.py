@@ -36,16 +36,20 @@ def join_makers(
     cells: Mapping[int, Cells],
     interval: Callable[[PlannedJoin], Interval],
     landmarks: Mapping[str, Landmark],
-    without: Collection[int] = (),
-) -> list[Callable[[], Iterator[Block]]]:
-    """Makers of blocks, each for all joins that ask the same sides for the same windows."""
+    asked: Collection[int],
+) -> list[tuple[str, Callable[[], Iterator[Block]]]]:
+    """Makers of blocks, each for all joins that ask the same sides for the same windows, by the name of the first.
+
+    `asked` are the places of the joins to answer.
+    """
     held = HeldTrees(plan, cells)
     together: dict[object, list[PlannedJoin]] = {}
-    for number, join in enumerate(plan.joins):
-        if number in without:
-            continue
+    for number in asked:
+        join = plan.joins[number]
         together.setdefault((join.sides, interval(join)), []).append(join)
-    return [_Family(plan, held, joins, interval(joins[0]), landmarks).blocks for joins in together.values()]
+    return [
+        (joins[0].name, _Family(plan, held, joins, interval(joins[0]), landmarks).blocks) for joins in together.values()
+    ]
 
 
 def join_folds(

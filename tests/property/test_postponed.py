@@ -1,0 +1,165 @@
+"""Answers that are left to later rounds: the same rows, once each, and otherwise the same state."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.catalogs import make_query
+from support.compare import rows_of
+from support.native import taken_of_plan
+from support.rounds import Round, first_of, plan_of, renamed, run_rounds
+from windloom.durable.encoding import decode, encode
+from windloom.model import Aggregate, Expression, LandmarkWindow, Query, SessionWindow, TimeWindow
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.optimizer import STRATEGIES, PlanOptions
+from windloom.plan import Plan
+from windloom.rounds import RoundInput, State, carry, step
+from windloom.rounds.carry import leaving
+from windloom.slicing import SLICINGS
+
+Row = dict[str, Any]
+
+ASKED = [
+    Aggregate("count"),
+    Aggregate("sum", Expression.of_column("i")),
+    Aggregate("max", Expression.of_column("i")),
+    Aggregate("min_by", Expression.of_column("i"), Expression.of_column("k")),
+    Aggregate("count_distinct", Expression.of_column("i")),
+]
+ASKING = st.builds(
+    lambda window, aggregate, grouping, where: make_query("q", window, [aggregate], grouping, where),
+    st.sampled_from(
+        [TimeWindow(*one) for one in [(4, 2), (8, 4), (6, 3), (12, 4), (5, 2), (9, 8, 1), (3, 6), (10, 1)]]
+        + [LandmarkWindow(*one) for one in [(4,), (6, 1), (5,)]]
+        + [SessionWindow(2), SessionWindow(4)]
+    ),
+    st.sampled_from(ASKED),
+    st.sampled_from([(), (), (), ("k",)]),
+    st.sampled_from([None, None, None, "b"]),
+)
+OPTIONS = st.builds(
+    PlanOptions,
+    st.sampled_from(sorted(STRATEGIES)),
+    st.sampled_from(sorted(SLICINGS)),
+    st.just("auto"),
+    st.just("woven"),
+)
+
+
+@st.composite
+def streams(draw: st.DrawFn, changes: bool = True) -> list[Round]:
+    """Tuples in disorder, many of them late, and queries that come, go and are replaced."""
+    names = ["a", "b", "c", "d"]
+    running = {name: renamed(draw(ASKING), name) for name in names[: draw(st.integers(1, 4))]}
+    rounds: list[Round] = []
+    now, watermark = 0, TICK_MIN
+    for _ in range(draw(st.integers(2, 9))):
+        if changes and rounds and draw(st.integers(0, 3)) == 0:
+            running = dict(running)
+            for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=2)):
+                if name in running and draw(st.booleans()):
+                    del running[name]
+                else:
+                    running[name] = renamed(draw(ASKING), name)
+        ticks = draw(st.lists(st.integers(-14, 10), max_size=10))
+        rows = [{"tick": now + tick, "k": "abc"[tick % 3], "i": tick % 5, "b": tick % 4 > 0} for tick in ticks]
+        now = max([now, *(row["tick"] for row in rows)])
+        watermark = max(watermark, now - draw(st.integers(0, 8)))
+        rounds.append(Round(rows, watermark, running))
+    return rounds
+
+
+class Postponing:
+    """A stream of which every round leaves some answers to later ones, at random."""
+
+    def __init__(self, rng: random.Random, options: PlanOptions, history_ticks: int) -> None:
+        self.rng, self.options, self.history_ticks = rng, options, history_ticks
+        self.state = State()
+        self.plan: Plan | None = None
+        self.seen: dict[str, int] = {}
+        self.rows: dict[Query, list[list[Row]]] = {}
+        self.states: list[State] = []
+
+    def run(self, rounds: list[Round]) -> None:
+        for one in rounds:
+            new = plan_of(one.queries, self.options)
+            if self.plan is not None and new != self.plan:
+                self.settle(leaving(self.plan, new))
+                self.state = carry(self.state, self.plan, new)
+            self.plan = new
+            ticks = [row["tick"] for row in one.rows]
+            self.seen = {"s": max(ticks + list(self.seen.values()))} if ticks or self.seen else {}
+            taken = taken_of_plan(new, one.rows, self.state)
+            given = RoundInput(taken, {"s": one.watermark}, seen=self.seen, first=first_of(one.rows))
+            self.step(replace(given, postponed=self.postponed(new, one.watermark)))
+            self.states.append(self.state)
+            if self.rng.random() < 0.3:  # a round that only answers
+                self.step(RoundInput(postponed=self.postponed(new, one.watermark)))
+        self.settle(set(self.state.answered))
+
+    def settle(self, names: set[str]) -> None:
+        """Answer what some queries owe, and leave the others where they are."""
+        left = {name: tick for name, tick in self.state.answered.items() if name not in names}
+        if names & set(self.state.answered):
+            self.step(RoundInput(postponed=left))
+            assert self.state.answered == left
+
+    def postponed(self, plan: Plan, watermark: int) -> Mapping[str, int]:
+        found = {}
+        for planned in plan.queries:
+            if self.rng.random() < 0.6:
+                cut = watermark - self.rng.randrange(30) if watermark > TICK_MIN else TICK_MIN
+                found[planned.name] = self.rng.choice([TICK_MIN, TICK_MIN, cut])
+        return found
+
+    def step(self, given: RoundInput) -> None:
+        assert self.plan is not None
+        before = self.state
+        self.state, answers, _ = step(before, given, self.plan, history_ticks=self.history_ticks)
+        self.state = decode(encode(self.state)) if self.rng.random() < 0.3 else self.state
+        blocks = list(answers.blocks())
+        for planned in self.plan.queries:
+            self.rows.setdefault(planned.query, []).append(rows_of(blocks, planned.query))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rounds=streams(), options=OPTIONS, history_ticks=st.sampled_from([0, 0, 10, 1000]), seed=st.integers(0, 2**32 - 1)
+)
+def test_postponed_answers_are_the_rows_of_a_run_that_postpones_nothing(
+    rounds: list[Round], options: PlanOptions, history_ticks: int, seed: int
+) -> None:
+    prompt = run_rounds(rounds, options, history_ticks)
+    late = Postponing(random.Random(seed), options, history_ticks)
+    late.run(rounds)
+    expected: dict[Query, list[str]] = {}
+    for life in prompt.lives:
+        expected.setdefault(life.query, []).extend(repr(row) for part in life.reported.values() for row in part)
+    for query, rows in expected.items():
+        assert sorted(repr(row) for part in late.rows[query] for row in part) == sorted(rows), query
+    for found, wanted in zip(late.states, prompt.states, strict=True):
+        assert encode(replace(found, answered={}, owed={}, since={})) == encode(replace(wanted, since={}))
+    assert not late.state.owed
+    assert not late.state.answered
+
+
+@settings(max_examples=50, deadline=None)
+@given(rounds=streams(changes=False), options=OPTIONS, seed=st.integers(0, 2**32 - 1))
+def test_the_end_of_a_stream_answers_all_that_was_postponed(
+    rounds: list[Round], options: PlanOptions, seed: int
+) -> None:
+    rounds = [*rounds, Round([], TICK_MAX, rounds[-1].queries)]
+    prompt = run_rounds(rounds, options)
+    late = Postponing(random.Random(seed), options, 0)
+    late.run(rounds)
+    for life in prompt.lives:
+        wanted = [repr(row) for part in life.reported.values() for row in part]
+        assert sorted(repr(row) for part in late.rows[life.query] for row in part) == sorted(wanted)
+    assert not late.states[-1].answered
+    assert not late.states[-1].owed
