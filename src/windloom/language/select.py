@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import Token
 
@@ -15,6 +16,7 @@ from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement, take_apart
 from windloom.language.syntax import too_deep
 from windloom.language.tokens import Source, Span, tokenize
+from windloom.language.urgency import cut_header
 from windloom.model import Aggregate, Expression, Grouping, Query, Stream, UserDefined, Window
 
 
@@ -45,10 +47,12 @@ def read_query(
     text: str,
     own: Mapping[str, UserDefined] | None = None,
 ) -> Query:
-    """Reads the query in these tokens of a longer text."""
+    """Reads the query in these tokens of a longer text, perhaps with options before an AS."""
+    header = cut_header(tokens, source)
     try:
-        statement = take_apart(tokens, source, streams, own or {})
-        return (_read_join if statement.is_join else _read)(name, statement, text)
+        statement = take_apart(header.select, source, streams, own or {})
+        query = (_read_join if statement.is_join else _read)(name, statement, text)
+        return replace(query, urgency=header.urgency)
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from windloom.aggregates import neutral
 from windloom.model.query import Query
+from windloom.model.urgency import Urgency
 from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedJoin
 from windloom.rounds.backfill import Past
@@ -191,5 +192,5 @@ def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
 
 
 def _same(left: Query, right: Query) -> bool:
-    """Do they mean the same, however they are spelled?"""
-    return replace(left, text="") == replace(right, text="")
+    """Do they mean the same, however they are spelled, and however urgent they are?"""
+    return replace(left, text="", urgency=Urgency()) == replace(right, text="", urgency=Urgency())
