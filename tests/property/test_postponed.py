@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
@@ -12,7 +15,10 @@ from hypothesis import strategies as st
 
 from support.catalogs import make_query
 from support.compare import rows_of
+from support.durable import make_batches, reported, run_stream
+from support.micro_batches import PLACEMENTS, CrashError, crash_after
 from support.native import taken_of_plan
+from support.postponing import RandomScheduling
 from support.rounds import Round, first_of, plan_of, renamed, run_rounds
 from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, LandmarkWindow, Query, SessionWindow, TimeWindow
@@ -163,3 +169,47 @@ def test_the_end_of_a_stream_answers_all_that_was_postponed(
         assert sorted(repr(row) for part in late.rows[life.query] for row in part) == sorted(wanted)
     assert not late.states[-1].answered
     assert not late.states[-1].owed
+
+
+ROUNDS = 12
+
+
+def rows_by_query(folder: Path) -> dict[str, list[str]]:
+    """What the sink holds of each query, of all rounds together."""
+    found: dict[str, list[str]] = {}
+    for answers in reported(folder).values():
+        for name, rows in answers.items():
+            found.setdefault(name, []).extend(rows)
+    return {name: sorted(rows) for name, rows in found.items()}
+
+
+@lru_cache(maxsize=32)
+def undisturbed(seed: int, placement: str) -> tuple[dict[str, list[str]], bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        state = run_stream(Path(folder), make_batches(seed, ROUNDS, placement), placement=placement)
+        return rows_by_query(Path(folder)), encode(state)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 9),
+    chance=st.integers(0, 2**32 - 1),
+    crashes=st.lists(st.integers(0, 80), max_size=6),
+    placement=st.sampled_from(PLACEMENTS),
+)
+def test_postponing_crashes_and_changes_of_queries_lose_and_double_no_row(
+    seed: int, chance: int, crashes: list[int], placement: str
+) -> None:
+    batches = make_batches(seed, ROUNDS, placement)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for life, crash in enumerate(crashes):
+            try:
+                with crash_after(crash):
+                    run_stream(folder, batches, placement=placement, scheduling=RandomScheduling(chance + life))
+            except CrashError:
+                pass
+        state = run_stream(folder, batches, placement=placement, scheduling=RandomScheduling(chance))
+        rows, bytes_ = undisturbed(seed, placement)
+        assert rows_by_query(folder) == rows
+        assert encode(replace(state, since={})) == encode(replace(decode(bytes_), since={}))

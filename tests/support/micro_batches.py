@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Self
 from unittest.mock import patch
 
@@ -34,6 +35,7 @@ from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement
 from windloom.engine.running.progress import RoundProgress
+from windloom.engine.running.scheduling import Scheduling
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.parquet import ParquetSink
 from windloom.engine.sinks.registry import SinkOpener
@@ -156,6 +158,8 @@ class MicroBatches:
         sink_patience: float = 60.0,
         intake: str = "auto",
         types: Types = TYPES,
+        scheduling: Scheduling | None = None,
+        round_clock: ManualClock | None = None,
     ) -> None:
         storage = LocalStorage(folder / "checkpoint")
         self.checkpoint, self.jobs, self.done = Checkpoint.open(storage, streams), RowJobs(), list[RoundProgress]()
@@ -184,6 +188,8 @@ class MicroBatches:
                 snapshot_rounds=snapshot_rounds,
                 sink_patience=sink_patience,
                 listeners=Listeners(done=self.done.append, waiting=self.waits.append),
+                scheduling=scheduling,
+                clock=round_clock or perf_counter,
             )
         except BaseException:
             self.checkpoint.close()
@@ -218,6 +224,10 @@ class MicroBatches:
     def finish(self) -> RoundProgress:
         self.loop.finish()
         return self.done[-1]
+
+    def catch_up(self, *, everything: bool = False) -> bool:
+        """A round that only answers; False if nothing was postponed."""
+        return self.loop.catch_up(everything=everything)
 
 
 def answers_in(folder: Path) -> dict[int, dict[str, list[Row]]]:

@@ -47,10 +47,14 @@ _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it has one."""
+    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it has one.
+
+    `only_answers`: the round takes nothing in.
+    """
 
     plan_version: int
     batch: int | None
+    only_answers: bool = False
 
 
 class Checkpoint:
@@ -114,22 +118,37 @@ class Checkpoint:
 
     # Rounds
 
-    def begin(self, round: int, batch: int | None = None) -> PlanRecord:
+    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord:
         """The plan that the round runs with: the one it began with before, or else the newest that applies.
 
-        `batch` is Spark's number of the micro-batch, None for a round that is none.
+        `batch` is Spark's number of the micro-batch, None for a round that is none. `answers_of` is the plan of a round
+        that takes nothing in, and only answers what rounds with that plan have postponed.
         """
         begun = self.begun(round)
         if begun is not None:
             version = begun.plan_version
         else:
-            version = self._plan_version_for(round)
+            version = self._plan_version_for(round) if answers_of is None else answers_of.version
+            only_answers = answers_of is not None
             fault("before begun")
-            body = {"round": round, "plan_version": version, "batch": batch}
+            body = {"round": round, "plan_version": version, "batch": batch, "only_answers": only_answers}
             self._write("begun", round, write_record("begun", body))
-            self._begun[round] = Begun(version, batch)
+            self._begun[round] = Begun(version, batch, only_answers)
             fault("after begun")
         return self.plan(version)
+
+    def upcoming(self, round: int) -> PlanRecord:
+        """The plan with which `begin` would begin a round."""
+        begun = self.begun(round)
+        return self.plan(self._plan_version_for(round) if begun is None else begun.plan_version)
+
+    def was_answering(self, round: int) -> bool:
+        """Whether a round that was interrupted takes nothing in, and only answers."""
+        begun = self.begun(round)
+        if begun is not None:
+            return begun.only_answers
+        log = self.read_log(round)  # the record that it began may be damaged
+        return log is not None and log.only_answers
 
     def begun(self, round: int) -> Begun | None:
         """What a round has begun with, if it has."""
@@ -143,7 +162,7 @@ class Checkpoint:
                 if round <= self.last_committed:
                     raise
                 return None
-            self._begun[round] = Begun(body["plan_version"], body.get("batch"))
+            self._begun[round] = Begun(body["plan_version"], body.get("batch"), body.get("only_answers", False))
         return self._begun[round]
 
     def _plan_version_for(self, round: int) -> int:

@@ -21,7 +21,11 @@ class Journal(Protocol):
 
     def plan(self, version: int) -> PlanRecord: ...
 
-    def begin(self, round: int, batch: int | None = None) -> PlanRecord: ...
+    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord: ...
+
+    def upcoming(self, round: int) -> PlanRecord: ...
+
+    def was_answering(self, round: int) -> bool: ...
 
     def write_log(self, log: RoundLog) -> None: ...
 
@@ -48,8 +52,14 @@ class NoJournal:
     def plan(self, version: int) -> PlanRecord:
         return self._record
 
-    def begin(self, round: int, batch: int | None = None) -> PlanRecord:
+    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord:
         return self._record
+
+    def upcoming(self, round: int) -> PlanRecord:
+        return self._record
+
+    def was_answering(self, round: int) -> bool:
+        return False
 
     def write_log(self, log: RoundLog) -> None: ...
 

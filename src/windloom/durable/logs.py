@@ -36,7 +36,7 @@ class RoundLog:
     """The input of the step, in terms of the plan `plan_version`, and the other figures of the round.
 
     `tuples` are, by number of the scan, those whose cells `input` need not have: see `complete`. `untimed` counts the
-    tuples of each stream that had no usable time and were left out.
+    tuples of each stream that had no usable time and were left out. `only_answers`: the round took nothing in.
     """
 
     round: int
@@ -45,6 +45,7 @@ class RoundLog:
     untimed: Mapping[str, int] = field(default_factory=dict)
     shards: tuple[ShardNote, ...] = ()  # by number of the shard
     tuples: Mapping[int, pa.Table] = field(default_factory=dict)
+    only_answers: bool = False
 
     def complete(self, plan: Plan, state: State) -> RoundInput:
         """What the step is called with; `plan` is that of the round, `state` what it began with."""
@@ -96,6 +97,7 @@ class RoundLog:
             "postponed": dict(given.postponed),
             "scanned": {str(number): asdict(one) for number, one in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
+            "only_answers": self.only_answers,
         }
         return frame_bytes("log", body, blobs)
 
@@ -106,7 +108,8 @@ class RoundLog:
         about, blobs = frame.body, frame.blobs
         shards = tuple(ShardNote.from_json(note) for note in about["shards"])
         tuples = {number: table_of(blobs[f"tuples {number}"]) for number in about["tuples"]}
-        return cls(about["round"], about["plan_version"], _input(about, blobs), about["untimed"], shards, tuples)
+        given, only_answers = _input(about, blobs), about.get("only_answers", False)
+        return cls(about["round"], about["plan_version"], given, about["untimed"], shards, tuples, only_answers)
 
 
 def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundInput:

@@ -58,7 +58,7 @@ def step(
     may cover them, and for `history_ticks` behind where their set is closed.
     """
     positions = state.positions if round_input.rows is None else round_input.rows
-    moved = _moved(state, round_input, plan)
+    moved = moved_state(state, round_input, plan)
     until = {inputs: moved.closed_over(inputs) for inputs in all_inputs(plan)}
     landmarks = landmarks_of(plan, state.since, moved.first, moved.seen, until)
     answered = _answered(state, plan, until, round_input.postponed)
@@ -146,7 +146,7 @@ class _Sets:
         return Answers(self._plan, cells, one.intervals, self._now.landmarks, since=self._state.since)
 
 
-def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
+def moved_state(state: State, round_input: RoundInput, plan: Plan) -> State:
     """The state with the frontier of every stream moved, and everything else unchanged."""
     frontiers = advanced(state.frontiers, round_input.frontiers)
     return replace(

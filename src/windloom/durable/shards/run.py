@@ -23,6 +23,7 @@ from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State
 from windloom.rounds.step import StepCounts, step
 from windloom.rounds.taken import Taken
+from windloom.rounds.timer import Timer
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,8 @@ def run_shard(
     divided = sharding_of(round.plan).divided
     outlet = places.outlet
     writer = PieceWriter(outlet, round.number, shard) if outlet is not None and outlet.is_reached else None
-    blocks = answers.blocks(without=divided)
+    timer = Timer()
+    blocks = answers.blocks(without=divided, timed=timer)
     written = write_blocks(blocks if writer is None else writer.take(round.plan, blocks))
     first = next(written, None)
     if first is not None:
@@ -127,7 +129,17 @@ def run_shard(
         fault("after pieces", round.number + 1)
     places.files.write(state_name, _cells_only(after))
     left = None if first is None else answers_name
-    return ShardNote(shard, state_name, after.nbytes, left, counts, kept_from, pieces, folds_name if folds else None)
+    return ShardNote(
+        shard,
+        state_name,
+        after.nbytes,
+        left,
+        counts,
+        kept_from,
+        pieces,
+        folds_name if folds else None,
+        timer.seconds,
+    )
 
 
 def shard_state(files: ShardFiles, name: str, facts: State, plan: Plan) -> State:

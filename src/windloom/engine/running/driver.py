@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -14,9 +14,10 @@ from windloom.durable.journal import Journal
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.watermark import Watermarks
 from windloom.plan.physical import Plan
-from windloom.rounds import State, step
+from windloom.rounds import RoundInput, State, step
 from windloom.rounds.observe import observe
 from windloom.rounds.positions import counted_scans
+from windloom.rounds.timer import Timer
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.rows import TakenRows
 from windloom.spark.intake.take import TakenIn
@@ -45,9 +46,10 @@ class DriverPlacement:
         log = self._journal.read_log(round.number)
         if log is None:
             log = self._take(round, intake, watch)
-            if any(counted_scans(round.plan)):
+            if any(counted_scans(round.plan)) and not intake.only_answers:
                 with watch("rows"):
                     log = self._with_rows(log, round, intake)
+            log = replace(log, input=replace(log.input, postponed=round.decide(log.input)))
             with watch("log"):
                 self._journal.write_log(log.smaller(round.plan))
         with watch("step"):
@@ -56,8 +58,12 @@ class DriverPlacement:
             state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
         with watch("observe"):
             observed = observe(round.plan, round.state, given, counts)
-        blocks = partial(answers.blocks, threads=os.cpu_count() or 1)
-        return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks)
+        timer = Timer()
+        blocks = partial(answers.blocks, threads=os.cpu_count() or 1, timed=timer)
+        return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks, took=timer.seconds)
+
+    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
+        return ()
 
     def committed(self, round: int, state: State) -> None:
         """The state needs no file of its own: it is made again from snapshot and log."""
@@ -67,6 +73,8 @@ class DriverPlacement:
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         """The log of a round, but for windows of rows."""
+        if intake.only_answers:
+            return RoundLog(round.number, round.record.version, RoundInput(), only_answers=True)
         found = TakenIn()
         if intake.brings_tuples:
             with watch("partials"):

@@ -27,9 +27,9 @@ It folds the step over the logs, without cells, as recovery does for the driver 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from windloom.durable import RoundLog
@@ -37,16 +37,16 @@ from windloom.durable.encoding import restored_folds
 from windloom.durable.journal import Journal
 from windloom.durable.shards.blocks import joined, read_blocks
 from windloom.durable.shards.files import ShardFiles
-from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of
+from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of, took_of
 from windloom.durable.shards.pieces import Outlet, PieceFolder
-from windloom.durable.shards.run import ShardPlaces, ShardRound, shard_state
+from windloom.durable.shards.run import ShardPlaces, ShardRound, moved_sets, shard_state
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
-from windloom.rounds import Block, State, step
+from windloom.rounds import Block, RoundInput, State, step
 from windloom.rounds.cells import Cells
 from windloom.rounds.joins.divided import blocks_of
 from windloom.rounds.observe import observe
@@ -103,10 +103,13 @@ def gathered_round(
                 job = jobs.gathered(round.plan, intake.frames, intake.batch, round.state, shards)
                 taken = scope.enter_context(job)
             told = taken.told
-        decide = watermarks.ended if intake.ends else watermarks.after
-        given = decide(round.state, told.largest_ticks, told.smallest_ticks).taking(
-            Taken(behind=told.behind, scanned=told.scanned), told.events
-        )
+        given = RoundInput()
+        if not intake.only_answers:
+            decide = watermarks.ended if intake.ends else watermarks.after
+            given = decide(round.state, told.largest_ticks, told.smallest_ticks).taking(
+                Taken(behind=told.behind, scanned=told.scanned), told.events
+            )
+        given = replace(given, postponed=round.decide(given))
         previous = None if round.previous is round.plan else round.previous
         yield ShardRound(round.number, round.plan, given, round.record.history_ticks, round.left, previous), taken
 
@@ -162,7 +165,11 @@ class ExecutorPlacement:
             log.untimed,
             lambda: joined(self._blocks(log.shards, round.plan, facts.landmarks)),
             pieces=[piece for note in log.shards for piece in note.pieces],
+            took=took_of(log.shards),
         )
+
+    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
+        return moved_sets(old, new)
 
     def committed(self, round: int, state: State) -> None:
         self._notes = self._ran
@@ -183,7 +190,14 @@ class ExecutorPlacement:
             with watch("shards"):
                 notes = self._jobs.run_shards(shard_round, places, taken, self._shards)
             untimed = {} if taken is None else dict(taken.told.untimed)
-        return RoundLog(round.number, round.record.version, shard_round.input, untimed, tuple(notes))
+        return RoundLog(
+            round.number,
+            round.record.version,
+            shard_round.input,
+            untimed,
+            tuple(notes),
+            only_answers=intake.only_answers,
+        )
 
     def _blocks(self, notes: Iterable[ShardNote], plan: Plan, landmarks: Mapping[str, Landmark]) -> Iterator[Block]:
         """Shard after shard: the driver holds the answers of one at a time. Joins folded in parts are last."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from windloom.engine.running.executors import gathered_round
@@ -32,6 +32,9 @@ class HeldPlacement:
         self._scope.callback(wide.unpersist)
         counts = wide.totals.counts
         return Outcome(State(), 0, counts, observe(round.plan, round.state, shard_round.input, counts), wide=wide)
+
+    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
+        return ()
 
     def committed(self, round: int, state: State) -> None:
         """There is no other round."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
@@ -21,6 +22,7 @@ from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWai
 from windloom.engine.running.events import events_of
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
+from windloom.engine.running.scheduling import Deciding, Measured, Scheduling, no_costs
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.time import TICKS_PER_SECOND
@@ -28,9 +30,10 @@ from windloom.plan.memory import Memory
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
-from windloom.rounds.carry import carry
+from windloom.rounds.carry import carry, leaving
 from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import Late
+from windloom.rounds.owed import readers_of
 from windloom.rounds.state import History
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.ingest import Ingest
@@ -77,8 +80,11 @@ class RoundLoop:
         sink_patience: float = PATIENCE_SECONDS,
         listeners: Listeners | None = None,
         memory: Memory | None = None,
+        scheduling: Scheduling | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.lock = threading.RLock()
+        self.scheduling, self._clock = scheduling or Scheduling(no_costs), clock
         self._plan_of, self._journal, self._snapshot_rounds = plan_of, journal, snapshot_rounds
         self.placement, self._sinks, self._tables = placement, sinks, tables
         self._listeners = listeners or Listeners()
@@ -110,31 +116,69 @@ class RoundLoop:
         """The only round of a batch run: all tuples there are, with every frontier at +∞."""
         return self._run(None, Intake(frames, ends=True))
 
+    def catch_up(self, *, everything: bool = False, must: Collection[str] = ()) -> bool:
+        """A round that takes nothing in: it answers what was postponed, within the budget, or all of it.
+
+        `must` names queries that are answered in any case. False if nothing is postponed.
+        """
+        with self.lock:
+            if not self.state.answered:
+                return False
+            names = frozenset(must)
+            self._run(None, Intake(only_answers=True, everything=everything, must=names))
+            return True
+
     def _run(self, batch: int | None, intake: Intake) -> Ran:
         with self.lock:
-            return self._run_locked(batch, intake)
+            if self._journal.was_answering(self.next_round):
+                ran = self._run_locked(None, Intake(only_answers=True), self.record)
+                if intake.only_answers and not intake.everything and not intake.must:
+                    return ran
+            leaving = self._leaving(intake)
+            if leaving:
+                # A query that goes has to report the windows that are closed already: its cells go with it.
+                self._run_locked(None, Intake(only_answers=True, must=leaving), self.record)
+            return self._run_locked(batch, intake, self.record if intake.only_answers else None)
 
-    def _run_locked(self, batch: int | None, intake: Intake) -> Ran:
+    def _leaving(self, intake: Intake) -> frozenset[str]:
+        """Queries that owe answers, and are not part of the next round, or not as they were."""
+        if not self.state.answered or self.plan is None or intake.only_answers:
+            return frozenset()
+        record = self._journal.upcoming(self.next_round)
+        if self.record is not None and record.version == self.record.version:
+            return frozenset()
+        plan = self._plan_of(record)
+        names = leaving(self.plan, plan)
+        for number in self.placement.moved_sets(self.plan, plan):
+            names |= {planned.name for planned in readers_of(self.plan, number)}
+        return frozenset(names & self.state.answered.keys())
+
+    def _run_locked(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None) -> Ran:
         number = self.next_round
-        watch = Stopwatch()
-        record = self._journal.begin(number, batch)
+        watch = Stopwatch(self._clock)
+        record = self._journal.begin(number, batch, answers_of=answers_of)
         plan, state = self.adopted(record)
         if plan is not self.plan and number > 0:
             # What a new query's past is made from may be gone when the round is replayed: it is kept before it counts.
             self._keep_past(number - 1, record, plan, state)
         round = Round(number, record, plan, state, self.plan, self.state)
-        outcome = self.placement.run(round, intake, watch)
+        deciding = Deciding(self.scheduling, round, intake, watch)
+        outcome = self.placement.run(replace(round, decide=deciding), intake, watch)
         self._listeners.stepped(outcome)
         folder = next((sink.pieces for sink in self._sinks.values() if sink.pieces is not None), None)
         is_shared = len(self._sinks) > 1
         answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, folder, is_shared=is_shared)
         given = self.delivery.give(number, answers, watch)
+        measured = deciding.measured(outcome)
         with watch("commit"):
-            progress = self._progress(round, batch, outcome, answers.finished, watch.seconds)
+            progress = self._progress(round, batch, outcome, answers.finished, watch)
             progress = replace(progress, sinks=given)
-            self._journal.commit(number, {**progress.as_dict(), "observed": write_observed(outcome.observed)})
+            self._journal.commit(number, self._committed(progress, intake, outcome, measured))
         self.state, self.record, self.plan = outcome.state, record, plan
-        self.memory.add(outcome.observed)
+        if not intake.only_answers:
+            self.memory.add(outcome.observed)
+        if measured is not None:
+            self.scheduling.learned.add(measured)
         self.placement.committed(number, self.state)
         if self._snapshot_rounds is not None and (number + 1) % self._snapshot_rounds == 0:
             with watch("snapshot"):
@@ -143,6 +187,17 @@ class RoundLoop:
         progress = replace(progress, seconds=dict(watch.seconds))
         self._listeners.done(progress)
         return Ran(outcome, progress, answers.made)
+
+    def _committed(
+        self, progress: RoundProgress, intake: Intake, outcome: Outcome, measured: Measured | None
+    ) -> dict[str, Any]:
+        """What is kept of a round: its figures, and what later plans and schedules learn from it."""
+        found = progress.as_dict()
+        if not intake.only_answers:
+            found["observed"] = write_observed(outcome.observed)
+        if measured is not None:
+            found["answering"] = measured.to_json()
+        return found
 
     @contextmanager
     def kept(self) -> Iterator[tuple[Plan | None, Iterable[State]]]:
@@ -172,10 +227,12 @@ class RoundLoop:
         """Newest first, as long as tuples were logged."""
         newer: RoundLog | None = None
         for log in self._journal.logged():
+            if log.only_answers:
+                continue
             if newer is not None:
                 yield LoggedRound(self._plan_of_log(newer), newer.tuples, log.input.seen)
             newer = log
-        if newer is not None and newer.round == 0:
+        if newer is not None and newer.round == 0:  # which always takes something in
             yield LoggedRound(self._plan_of_log(newer), newer.tuples, {})
 
     def _plan_of_log(self, log: RoundLog) -> Plan:
@@ -188,9 +245,10 @@ class RoundLoop:
             self._journal.snapshot(round, state, record.version)
 
     def _progress(
-        self, round: Round, batch: int | None, outcome: Outcome, rows: int, seconds: Mapping[str, float]
+        self, round: Round, batch: int | None, outcome: Outcome, rows: int, watch: Stopwatch
     ) -> RoundProgress:
-        counts, state = outcome.counts, outcome.state
+        counts, state, seconds = outcome.counts, outcome.state, watch.seconds
+        answering = self.scheduling.told(round.plan, round.state, state, watch.elapsed)
         late = {stream.name: _told(counts.late.streams.get(stream.name, Late())) for stream in round.plan.streams}
         ticks = frontier_ticks(round.plan, state)
         frontiers, lags = {name: instant(tick) for name, tick in ticks.items()}, _lags(ticks)
@@ -216,6 +274,10 @@ class RoundLoop:
             frontiers=frontiers,
             lags=lags,
             placement=self.placement.description,
+            postponed=answering.postponed,
+            late_answers=answering.late,
+            answered_windows=answering.windows,
+            late_windows=answering.late_windows,
         )
 
 

@@ -25,6 +25,10 @@ class RoundProgress:
     of a query that does not read that stream may be closed further. `state_bytes` is the size of the kept cells.
     `sinks` has the seconds that each sink took, those that the round `waited` for it if it was down, and figures of its
     own.
+
+    `postponed` has, by query, how many closed windows are left to later rounds. `answered_windows` counts the windows
+    that were answered, of queries with a deadline, `late_windows` those of them that came after it; `late_answers` has,
+    by query, how many those were and by how many seconds the latest one was late.
     """
 
     round: int
@@ -48,6 +52,10 @@ class RoundProgress:
     lags: Mapping[str, float | None] = field(default_factory=dict)  # by stream
     placement: str = "driver"
     sinks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by name
+    postponed: Mapping[str, int] = field(default_factory=dict)  # by query
+    late_answers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by query
+    answered_windows: int = 0
+    late_windows: int = 0
 
     @property
     def total_seconds(self) -> float:
