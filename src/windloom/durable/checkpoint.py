@@ -16,8 +16,11 @@ write that a crash cut short on storage without atomic renames): they count as n
 
 from __future__ import annotations
 
+import threading
+import time
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -66,6 +69,7 @@ class Checkpoint:
         self._numbers = {folder: self._list(folder) for folder in _ENDINGS}
         self._plans: dict[int, PlanRecord] = {}
         self._begun: dict[int, Begun] = {}
+        self._lock, self._readers = threading.Lock(), 0
 
     @classmethod
     def open(cls, storage: Storage, streams: Mapping[str, Stream]) -> Checkpoint:
@@ -204,9 +208,9 @@ class Checkpoint:
                 raise
             return None
 
-    def logged(self) -> Iterator[RoundLog]:
-        """The logs of committed rounds that are kept, newest first, without a gap."""
-        for round in range(self.last_committed, -1, -1):
+    def logged(self, last: int) -> Iterator[RoundLog]:
+        """The logs of committed rounds up to `last` that are kept, newest first, without a gap."""
+        for round in range(last, -1, -1):
             log = self.read_log(round)
             if log is None:
                 return
@@ -223,6 +227,14 @@ class Checkpoint:
         """The last committed round, or -1. The name of its file decides, which is written after everything else."""
         commits = self._numbers["commits"]
         return commits[-1] if commits else -1
+
+    def committed_at(self, round: int) -> float:
+        """When a round was committed, by the clock; now, if that is not known."""
+        try:
+            about = self.progress(round)
+        except DamagedError:
+            about = None
+        return time.time() if about is None else float(about.get("at", time.time()))
 
     def progress(self, round: int) -> dict[str, Any] | None:
         """What `commit` was given."""
@@ -245,6 +257,17 @@ class Checkpoint:
             if record is not None:
                 found.append(record)
         return found
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While somebody reads logs beside the rounds, nothing is dropped."""
+        with self._lock:
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._readers -= 1
 
     # Snapshots
 
@@ -281,6 +304,12 @@ class Checkpoint:
 
         Logs and commits of the newest `keep_rounds` rounds stay in any case.
         """
+        with self._lock:
+            if self._readers:
+                return  # the next time; readers are soon done
+            self._retain(keep_rounds, keep_snapshots)
+
+    def _retain(self, keep_rounds: int, keep_snapshots: int) -> None:
         kept = [one for one in self._numbers["snapshots"] if one <= self.last_committed]
         kept = kept[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
         if len(kept) < LEAST_SNAPSHOTS:

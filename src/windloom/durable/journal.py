@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from windloom.durable.logs import RoundLog
@@ -31,7 +32,11 @@ class Journal(Protocol):
 
     def read_log(self, round: int) -> RoundLog | None: ...
 
-    def logged(self) -> Iterator[RoundLog]: ...
+    def logged(self, last: int) -> Iterator[RoundLog]: ...
+
+    def committed_at(self, round: int) -> float: ...
+
+    def reading(self) -> AbstractContextManager[None]: ...
 
     def commit(self, round: int, progress: Mapping[str, Any]) -> None: ...
 
@@ -66,8 +71,14 @@ class NoJournal:
     def read_log(self, round: int) -> RoundLog | None:
         return None
 
-    def logged(self) -> Iterator[RoundLog]:
+    def logged(self, last: int) -> Iterator[RoundLog]:
         return iter(())
+
+    def committed_at(self, round: int) -> float:
+        return 0.0
+
+    def reading(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def commit(self, round: int, progress: Mapping[str, Any]) -> None: ...
 

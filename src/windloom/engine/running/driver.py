@@ -15,6 +15,7 @@ from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.watermark import Watermarks
 from windloom.plan.physical import Plan
 from windloom.rounds import RoundInput, State, step
+from windloom.rounds.lateness import late_from
 from windloom.rounds.observe import observe
 from windloom.rounds.positions import counted_scans
 from windloom.rounds.timer import Timer
@@ -58,9 +59,10 @@ class DriverPlacement:
             state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
         with watch("observe"):
             observed = observe(round.plan, round.state, given, counts)
-        timer = Timer()
+        timer = Timer(round.give_way)
         blocks = partial(answers.blocks, threads=os.cpu_count() or 1, timed=timer)
-        return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks, took=timer.seconds)
+        late = late_from(round.plan, given)
+        return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks, took=timer.seconds, late_from=late)
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
         return ()

@@ -49,6 +49,7 @@ from windloom.plan.physical import Plan
 from windloom.rounds import Block, RoundInput, State, step
 from windloom.rounds.cells import Cells
 from windloom.rounds.joins.divided import blocks_of
+from windloom.rounds.lateness import late_from
 from windloom.rounds.observe import observe
 from windloom.rounds.taken import Taken
 from windloom.rounds.windows.life import Landmark
@@ -114,6 +115,19 @@ def gathered_round(
         yield ShardRound(round.number, round.plan, given, round.record.history_ticks, round.left, previous), taken
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The states of all shards, read one after another; as often as wanted."""
+
+    files: ShardFiles
+    names: tuple[str, ...]
+    facts: State
+    plan: Plan
+
+    def __iter__(self) -> Iterator[State]:
+        return (shard_state(self.files, name, self.facts, self.plan) for name in self.names)
+
+
 class ExecutorPlacement:
     counts_rows = False
 
@@ -166,6 +180,7 @@ class ExecutorPlacement:
             lambda: joined(self._blocks(log.shards, round.plan, facts.landmarks)),
             pieces=[piece for note in log.shards for piece in note.pieces],
             took=took_of(log.shards),
+            late_from=late_from(round.plan, log.input),
         )
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
@@ -181,7 +196,7 @@ class ExecutorPlacement:
     def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
         names = self._states
         with self._files.pinned(names):
-            yield (shard_state(self._files, name, state, plan) for name in names)
+            yield _Parts(self._files, names, state, plan)
 
     def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         outlet = None if self._outlets is None else self._outlets.of(round.plan)

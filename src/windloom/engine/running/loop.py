@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from windloom.durable import PlanRecord, Recovered, RoundLog
@@ -22,10 +24,13 @@ from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWai
 from windloom.engine.running.events import events_of
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
+from windloom.engine.running.questioners import Questioners
 from windloom.engine.running.scheduling import Deciding, Measured, Scheduling, no_costs
+from windloom.engine.running.snapshots import Committed, Snapshot
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
-from windloom.model.time import TICKS_PER_SECOND
+from windloom.model.query import Query
+from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
 from windloom.plan.memory import Memory
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
@@ -37,6 +42,9 @@ from windloom.rounds.owed import readers_of
 from windloom.rounds.state import History
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.ingest import Ingest
+
+#: Answers to questions can be repaired across so many rounds.
+REPAIRED_ROUNDS = 64
 
 
 def _ignore(_: object) -> None: ...
@@ -85,6 +93,7 @@ class RoundLoop:
     ) -> None:
         self.lock = threading.RLock()
         self.scheduling, self._clock = scheduling or Scheduling(no_costs), clock
+        self.questions = Questioners(self.scheduling.budget or 0.0)
         self._plan_of, self._journal, self._snapshot_rounds = plan_of, journal, snapshot_rounds
         self.placement, self._sinks, self._tables = placement, sinks, tables
         self._listeners = listeners or Listeners()
@@ -93,6 +102,11 @@ class RoundLoop:
         self.state = recovered.state
         # Before the first round there is no plan to carry a state over from.
         self.record, self.plan = recovered.plan_record, recovered.plan
+        self._showing = threading.Lock()
+        at = self._journal.committed_at(recovered.next_round - 1)
+        self._shown = Committed(recovered.next_round - 1, self.plan, self.record, self.state, at)
+        #: Of the newest rounds, the least tick of the tuples that came late, by stream.
+        self._late: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=REPAIRED_ROUNDS)
 
     @property
     def next_round(self) -> int:
@@ -127,6 +141,12 @@ class RoundLoop:
             names = frozenset(must)
             self._run(None, Intake(only_answers=True, everything=everything, must=names))
             return True
+
+    def settle(self, names: Collection[str]) -> None:
+        """Answers what some queries have left, before they change; called while the lock is held."""
+        owing = self.state.answered.keys() & set(names)
+        if owing:
+            self.catch_up(must=owing)
 
     def _run(self, batch: int | None, intake: Intake) -> Ran:
         with self.lock:
@@ -163,7 +183,9 @@ class RoundLoop:
             self._keep_past(number - 1, record, plan, state)
         round = Round(number, record, plan, state, self.plan, self.state)
         deciding = Deciding(self.scheduling, round, intake, watch)
-        outcome = self.placement.run(replace(round, decide=deciding), intake, watch)
+        self.questions.round_begins()
+        decided = replace(round, decide=deciding, give_way=self.questions.give_way)
+        outcome = self.placement.run(decided, intake, watch)
         self._listeners.stepped(outcome)
         folder = next((sink.pieces for sink in self._sinks.values() if sink.pieces is not None), None)
         is_shared = len(self._sinks) > 1
@@ -171,15 +193,16 @@ class RoundLoop:
         given = self.delivery.give(number, answers, watch)
         measured = deciding.measured(outcome)
         with watch("commit"):
+            at = time.time()
             progress = self._progress(round, batch, outcome, answers.finished, watch)
             progress = replace(progress, sinks=given)
-            self._journal.commit(number, self._committed(progress, intake, outcome, measured))
+            self._journal.commit(number, {**self._kept_of(progress, intake, outcome, measured), "at": at})
         self.state, self.record, self.plan = outcome.state, record, plan
         if not intake.only_answers:
             self.memory.add(outcome.observed)
         if measured is not None:
             self.scheduling.learned.add(measured)
-        self.placement.committed(number, self.state)
+        self._show(Committed(number, plan, record, self.state, at), outcome.late_from)
         if self._snapshot_rounds is not None and (number + 1) % self._snapshot_rounds == 0:
             with watch("snapshot"):
                 self._journal.snapshot(number, self.state)
@@ -188,7 +211,7 @@ class RoundLoop:
         self._listeners.done(progress)
         return Ran(outcome, progress, answers.made)
 
-    def _committed(
+    def _kept_of(
         self, progress: RoundProgress, intake: Intake, outcome: Outcome, measured: Measured | None
     ) -> dict[str, Any]:
         """What is kept of a round: its figures, and what later plans and schedules learn from it."""
@@ -199,14 +222,38 @@ class RoundLoop:
             found["answering"] = measured.to_json()
         return found
 
+    @property
+    def committed(self) -> Committed:
+        """What the last committed round left."""
+        return self._shown
+
     @contextmanager
-    def kept(self) -> Iterator[tuple[Plan | None, Iterable[State]]]:
-        """The plan of the last round, and the state it left, in parts; no round waits for who reads them."""
+    def snapshot(self) -> Iterator[Snapshot]:
+        """What the last committed round left, until the end of the `with`; neither it nor rounds wait for another."""
         with ExitStack() as held:
-            with self.lock:
-                plan = self.plan
-                parts = [] if plan is None else held.enter_context(self.placement.kept(self.state, plan))
-            yield plan, parts
+            with self._showing:
+                shown = self._shown
+                parts: Iterable[State] = ()
+                if shown.plan is not None:
+                    parts = held.enter_context(self.placement.kept(shown.state, shown.plan))
+            yield Snapshot(shown, parts, partial(self._past_until, shown.round), self._late_from, self._tables)
+
+    def _show(self, committed: Committed, late: Mapping[str, int]) -> None:
+        """From now on, questions see a round; what only earlier ones needed is forgotten."""
+        with self._showing:
+            self._shown = committed
+            self._late.append((committed.round, late))
+            self.placement.committed(committed.round, committed.state)
+
+    def _late_from(self, query: Query, after: int, until: int) -> int | None:
+        """The least tick of late tuples of a query's streams, of rounds after one up to another."""
+        every = dict(list(self._late))
+        ticks = []
+        for round in range(after + 1, until + 1):
+            if round not in every:
+                return TICK_MIN  # too long ago
+            ticks += [tick for stream, tick in every[round].items() if stream in query.inputs]
+        return min(ticks, default=None)
 
     def adopted(self, record: PlanRecord) -> tuple[Plan, State]:
         """The plan of a record, and the present state as that plan needs it."""
@@ -221,12 +268,17 @@ class RoundLoop:
 
     def past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         """What the logged tuples of past rounds make of a set; called while the lock is held."""
-        return woven_again(one, self._logged_rounds())
+        return woven_again(one, self._logged_rounds(self._journal.last_committed))
 
-    def _logged_rounds(self) -> Iterator[LoggedRound]:
+    def _past_until(self, round: int, one: PartialSet) -> tuple[Cells | None, History] | None:
+        """The same, of rounds up to one; rounds may run meanwhile."""
+        with self._journal.reading():
+            return woven_again(one, self._logged_rounds(round))
+
+    def _logged_rounds(self, last: int) -> Iterator[LoggedRound]:
         """Newest first, as long as tuples were logged."""
         newer: RoundLog | None = None
-        for log in self._journal.logged():
+        for log in self._journal.logged(last):
             if log.only_answers:
                 continue
             if newer is not None:

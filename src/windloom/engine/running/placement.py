@@ -51,7 +51,8 @@ class Round:
     """A round about to run with `plan`. `state` is what the last round left, in terms of `plan`.
 
     `left` is the same in terms of `previous`, the plan of that last round; None before the first. `decide` says, when
-    it is known what the round brings, which answers it leaves to later ones.
+    it is known what the round brings, which answers it leaves to later ones. `give_way` is called now and then while it
+    answers, and waits for questions.
     """
 
     number: int
@@ -61,6 +62,7 @@ class Round:
     previous: Plan | None
     left: State
     decide: Callable[[RoundInput], Mapping[str, int]] = _nothing_postponed
+    give_way: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Outcome:
     wide: WideAnswers | None = None
     pieces: Sequence[Piece] = ()
     took: Mapping[str, float] = field(default_factory=dict)
+    late_from: Mapping[str, int] = field(default_factory=dict)  # by stream, the least tick of tuples that came late
 
 
 class Stopwatch:

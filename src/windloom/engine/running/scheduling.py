@@ -74,6 +74,18 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """How a query's deadlines were kept so far: windows answered, those that were late, seconds of the latest one."""
+
+    windows: int = 0
+    late: int = 0
+    worst: float = 0.0
+
+    def plus(self, windows: int, late: int, worst: float) -> Kept:
+        return Kept(self.windows + windows, self.late + late, max(self.worst, worst))
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """Of a round: windows left to later ones, by query; late ones, by query; and how many windows there were."""
 
@@ -133,11 +145,13 @@ class Scheduling:
         """`round_seconds` is how far event time advances in a round, in seconds."""
         self.budget, self.schedule = budget, find_schedule(schedule)
         self.learned = Learned()
-        self._predict, self._round_seconds = costs, round_seconds
+        self._predict, self.round_seconds = costs, round_seconds
         self._costs: tuple[Plan, int, list[Unit], Sequence[AnswerCost]] | None = None
         self._passed: dict[str, int] = {}
         #: By query, the tick from which on deadlines count: where it was closed after its first round.
         self.counting_from: dict[str, int] = {}
+        #: By query, how its deadlines were kept, since this process has begun.
+        self.kept: dict[str, Kept] = {}
 
     def decide(self, round: Round, given: RoundInput, intake: Intake, elapsed: float) -> Decision:
         """What a round answers, `elapsed` seconds after it has begun."""
@@ -186,18 +200,15 @@ class Scheduling:
             count, worst = (
                 answered.late(now, self.counting_from.get(query.name, TICK_MIN)) if answered.windows else (0, 0)
             )
+            self.kept[query.name] = self.kept.get(query.name, Kept()).plus(answered.windows, count, worst)
             if count:
                 late[query.name] = {"windows": count, "seconds": round(worst, 3)}
                 late_windows += count
         return Told(postponed, late, windows, late_windows)
 
-    def least_deadline(self) -> float | None:
-        """Seconds within which answers can be at best: a round brings so much time, and takes so long."""
-        return None if not self.learned.length else self._round_seconds() + self.learned.length
-
     def _until_next(self, elapsed: float) -> float:
         """Seconds until the next round is done, if it is like the last ones."""
-        return max(self._round_seconds(), elapsed + self.learned.length)
+        return max(self.round_seconds(), elapsed + self.learned.length)
 
     def _units(self, plan: Plan, number: int) -> tuple[list[Unit], Sequence[AnswerCost]]:
         known = self._costs
@@ -208,6 +219,7 @@ class Scheduling:
 
     def _count(self, plan: Plan, state: State, due: Sequence[tuple[int, Due]]) -> None:
         names = {planned.name for planned in plan.queries}
+        self.kept = {name: one for name, one in self.kept.items() if name in names}
         self.counting_from = {name: tick for name, tick in self.counting_from.items() if name in names}
         for _, one in due:
             if one.planned.name in state.fresh:

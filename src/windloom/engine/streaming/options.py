@@ -10,6 +10,7 @@ from windloom.engine.running.delivery import PATIENCE_SECONDS
 from windloom.errors import WindloomError
 from windloom.model.time import TICKS_PER_SECOND, parse_duration
 from windloom.plan.statistics import GIVEN, Ongoing
+from windloom.rounds.schedule import DEFAULT_SCHEDULE, find_schedule
 
 TRIGGERS = ("availableNow", "processingTime")
 UNTIMED = ("stop", "skip")
@@ -22,7 +23,8 @@ class StreamOptions:
     """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether
     a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
     the state lives; on executors in `shards` shards, None for as many as there are already, or twice the cores.
-    `sink_seconds` is how long a round waits for a sink that is down.
+    `sink_seconds` is how long a round waits for a sink that is down. `budget_seconds` is how long a round may take,
+    None for as long as it takes; `schedule` says what it answers first if that does not suffice.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -34,6 +36,8 @@ class StreamOptions:
     placement: str = "driver"
     shards: int | None = None
     sink_seconds: float = PATIENCE_SECONDS
+    budget_seconds: float | None = None
+    schedule: str = DEFAULT_SCHEDULE
 
     @classmethod
     def of(
@@ -48,6 +52,8 @@ class StreamOptions:
         placement: str = "driver",
         shards: int | None = None,
         sink_patience: str | timedelta | None = None,
+        budget: str | timedelta | None = None,
+        schedule: str | None = None,
     ) -> StreamOptions:
         trigger = _checked_trigger(trigger)
         if finish and "availableNow" not in trigger:
@@ -74,7 +80,10 @@ class StreamOptions:
         patience = PATIENCE_SECONDS
         if sink_patience is not None:
             patience = _ticks("sink_patience", sink_patience) / TICKS_PER_SECOND
-        return cls(trigger, finish, idle, keep_ticks, untimed, snapshot_rounds, placement, shards, patience)
+        seconds, chosen = _budget(budget, schedule)
+        return cls(
+            trigger, finish, idle, keep_ticks, untimed, snapshot_rounds, placement, shards, patience, seconds, chosen
+        )
 
     @property
     def ongoing(self) -> Ongoing:
@@ -84,6 +93,26 @@ class StreamOptions:
             return Ongoing(history_seconds=history)
         seconds = _ticks("processingTime", str(self.trigger["processingTime"])) / TICKS_PER_SECOND
         return Ongoing(seconds, GIVEN, history) if seconds > 0 else Ongoing(history_seconds=history)
+
+
+def _budget(budget: str | timedelta | None, schedule: str | None) -> tuple[float | None, str]:
+    """The seconds of a budget, None without one, and the schedule."""
+    if schedule is not None:
+        find_schedule(schedule)
+    if budget is None:
+        if schedule is not None:
+            raise WindloomError(
+                f"schedule '{schedule}' is not used",
+                "it says what a round answers first if its budget does not suffice, and there is none",
+                "give a budget, such as budget='2 seconds', or leave the schedule out",
+            )
+        return None, DEFAULT_SCHEDULE
+    ticks = _ticks("budget", budget)
+    if ticks == 0:
+        raise WindloomError(
+            "a budget of no time is none", "nothing could be answered", "for example budget='2 seconds'"
+        )
+    return ticks / TICKS_PER_SECOND, schedule or DEFAULT_SCHEDULE
 
 
 def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, object]:
