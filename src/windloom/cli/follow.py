@@ -205,11 +205,11 @@ def saying_warnings(view: RoundView) -> Iterator[None]:
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
-        def say(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        def say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, WindloomWarning):
                 view.say(f"warning: {message}")
             else:
-                shown(message, category, *place)
+                shown(message, category, *place, **more)
 
         warnings.simplefilter("always", WindloomWarning)
         warnings.showwarning = say

@@ -98,9 +98,9 @@ class Metrics:
         self.answered.inc(done.answered_windows)
         self.lateness.clear()
         self.postponed.clear()
-        for query, late in done.late_answers.items():
-            self.late_windows.labels(query).inc(late["windows"])
-            self.lateness.labels(query).set(late["seconds"])
+        for query, answers in done.late_answers.items():
+            self.late_windows.labels(query).inc(answers["windows"])
+            self.lateness.labels(query).set(answers["seconds"])
         for query, windows in done.postponed.items():
             self.postponed.labels(query).set(windows)
         self.state_bytes.set(done.state_bytes)

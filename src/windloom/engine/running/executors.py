@@ -139,8 +139,10 @@ class ExecutorPlacement:
         shards: int,
         watermarks: Watermarks,
         outlets: Outlets | None = None,
+        slots: int = 1,
     ) -> None:
-        self._jobs, self._journal, self._files = jobs, journal, files
+        """`slots` is how many shards run at the same time."""
+        self._jobs, self._journal, self._files, self._slots = jobs, journal, files, slots
         self._shards, self._watermarks, self._outlets = shards, watermarks, outlets
         self.description = f"executors, {shards} shards"
         self._ran: tuple[ShardNote, ...] = ()  # of the round that is not committed yet
@@ -167,7 +169,7 @@ class ExecutorPlacement:
             state, facts, counted = step(round.state, log.input, round.plan, history_ticks=history_ticks)
         state = state.forgetting(kept_from_of(log.shards))
         self._ran = log.shards
-        state_bytes = sum(note.state_bytes for note in log.shards)
+        state_bytes, took = sum(note.state_bytes for note in log.shards), took_of(log.shards)
         counts = counts_of(log.shards, counted.late)
         with watch("observe"):
             observed = observe(round.plan, round.state, log.input, counts)
@@ -179,7 +181,8 @@ class ExecutorPlacement:
             log.untimed,
             lambda: joined(self._blocks(log.shards, round.plan, facts.landmarks)),
             pieces=[piece for note in log.shards for piece in note.pieces],
-            took=took_of(log.shards),
+            took=took,
+            answered_before=sum(took.values()) / self._slots,
             late_from=late_from(round.plan, log.input),
         )
 

@@ -71,7 +71,8 @@ class Outcome:
 
     `wide` are the answers of a batch run that Spark holds: then there are no blocks. `pieces` are rows that shards have
     written to where the sink keeps them; they are in no block. `took` has the seconds of what was answered together, by
-    the name of the first query, when the answers have been read.
+    the name of the first query, when the answers have been read; `answered_before` is how much of that the round took
+    longer before its answers are read.
     """
 
     state: State
@@ -83,6 +84,7 @@ class Outcome:
     wide: WideAnswers | None = None
     pieces: Sequence[Piece] = ()
     took: Mapping[str, float] = field(default_factory=dict)
+    answered_before: float = 0.0
     late_from: Mapping[str, int] = field(default_factory=dict)  # by stream, the least tick of tuples that came late
 
 

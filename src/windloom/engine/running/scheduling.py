@@ -246,9 +246,9 @@ class Deciding:
             return None
         decision, elapsed = self._made
         units = {name: (decision.predicted.get(name, 0.0), seconds) for name, seconds in outcome.took.items()}
-        seconds = self._watch.seconds
-        answers = seconds.get("answers", 0.0) + seconds.get("shards", 0.0) - seconds.get("waiting", 0.0)
-        return Measured(units, max(0.0, answers), max(0.0, self._watch.elapsed - elapsed - answers))
+        # Shards answer in tasks, so many at a time, before sinks are given the rows.
+        answers = self._watch.seconds.get("answers", 0.0) + outcome.answered_before
+        return Measured(units, answers, max(0.0, self._watch.elapsed - elapsed - answers))
 
 
 def no_costs(plan: Plan, units: Sequence[Unit]) -> Sequence[AnswerCost]:

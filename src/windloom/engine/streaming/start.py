@@ -188,7 +188,8 @@ def _make_placement(
     if shards is None:
         return DriverPlacement(SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks)
     jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
-    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets)
+    slots = min(shards, spark.sparkContext.defaultParallelism)
+    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, slots)
 
 
 def _plan_record(

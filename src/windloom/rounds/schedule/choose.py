@@ -31,7 +31,7 @@ class Chosen:
 def choose(
     tasks: Sequence[Task], schedule: Schedule, costs: JointCosts, seconds: float, round_seconds: float
 ) -> Chosen:
-    """What to answer in so many seconds. Something is answered always, so that there is progress."""
+    """What to answer in so many seconds; something in any case, unless all of it is in no hurry."""
     every = _Taking(costs)
     for task in tasks:
         every.take(task, task.windows)
