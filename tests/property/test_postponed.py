@@ -134,7 +134,7 @@ class Postponing:
             self.rows.setdefault(planned.query, []).append(rows_of(blocks, planned.query))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     rounds=streams(), options=OPTIONS, history_ticks=st.sampled_from([0, 0, 10, 1000]), seed=st.integers(0, 2**32 - 1)
 )
@@ -155,7 +155,7 @@ def test_postponed_answers_are_the_rows_of_a_run_that_postpones_nothing(
     assert not late.state.answered
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(rounds=streams(changes=False), options=OPTIONS, seed=st.integers(0, 2**32 - 1))
 def test_the_end_of_a_stream_answers_all_that_was_postponed(
     rounds: list[Round], options: PlanOptions, seed: int
@@ -190,7 +190,7 @@ def undisturbed(seed: int, placement: str) -> tuple[dict[str, list[str]], bytes]
         return rows_by_query(Path(folder)), encode(state)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 9),
     chance=st.integers(0, 2**32 - 1),

@@ -14,6 +14,7 @@ from windloom.engine.running.loop import RoundLoop
 from windloom.engine.running.progress import instant
 from windloom.engine.running.snapshots import Committed, Found, Snapshot
 from windloom.engine.streaming.live_queries import LiveQueries
+from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.optimizer import Known
 from windloom.plan.physical import Plan
@@ -89,8 +90,11 @@ class Questions:
             while repairs and self._loop.committed.round > found.round:
                 repairs -= 1
                 with self._loop.snapshot() as snapshot:
+                    try:
+                        found = snapshot.repair(question.query, question.alone, found)
+                    except WindloomError:  # what it needs is not kept any more: the answer is as old as it says
+                        break
                     committed = snapshot.committed
-                    found = snapshot.repair(question.query, question.alone, found)
             return _told(found, committed)
 
     def read(self, text: str) -> _Question:
