@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 
 from support.catalogs import make_query
 from support.compare import rows_of
+from support.compare_joins import assert_equal_join_rows
 from support.durable import make_batches, reported, run_stream
-from support.micro_batches import PLACEMENTS, CrashError, crash_after
+from support.join_looms import registered
+from support.join_rounds import JoinRounds, join_rounds
+from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
 from support.native import taken_of_plan
 from support.postponing import RandomScheduling
 from support.rounds import Round, first_of, plan_of, renamed, run_rounds
@@ -190,7 +193,7 @@ def undisturbed(seed: int, placement: str) -> tuple[dict[str, list[str]], bytes]
         return rows_by_query(Path(folder)), encode(state)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 9),
     chance=st.integers(0, 2**32 - 1),
@@ -213,3 +216,31 @@ def test_postponing_crashes_and_changes_of_queries_lose_and_double_no_row(
         rows, bytes_ = undisturbed(seed, placement)
         assert rows_by_query(folder) == rows
         assert encode(replace(state, since={})) == encode(replace(decode(bytes_), since={}))
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=join_rounds(), placement=st.sampled_from(PLACEMENTS), seed=st.integers(0, 2**32 - 1))
+def test_joins_that_are_postponed_see_the_tuples_that_had_come_when_their_windows_closed(
+    case: JoinRounds, placement: str, seed: int
+) -> None:
+    registry = registered({name: asked.cql() for name, asked in case.asked.items()}, case.streams)
+    with tempfile.TemporaryDirectory() as name:
+        scheduling = RandomScheduling(seed)
+        with MicroBatches(
+            Path(name), case.streams, types=registry.types(), placement=placement, shards=2, scheduling=scheduling
+        ) as life:
+            life.change(registry.queries)
+            for one in case.rounds:
+                life.round(one)
+            life.finish()
+            assert not life.state.owed
+        answers = answers_in(Path(name))
+    for query_name, asked in case.asked.items():
+        query = asked.query(query_name)
+        found = [row for rows in answers.values() for row in rows.get(query_name, [])]
+        closed = TICK_MIN
+        for number, wanted in case.expected(query).items():
+            until = case.closed(query, number + 1)
+            rows = [row for row in found if closed < row["window_end"] <= until]
+            assert_equal_join_rows(query, case.arrived(number + 1), wanted, rows, case.landmarks(query, number))
+            closed = until
