@@ -8,7 +8,7 @@ COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/python -m piptools compile -
 	--strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test kill check bench experiments lock clean
+.PHONY: help setup demo test kill check bench experiments docs dist lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,10 +37,17 @@ bench: setup ## measure speed
 experiments: setup ## repeat the papers' experiments: docs/experiments
 	@$(BIN)/python -m experiments $(ARGS)
 
+docs: setup ## the documentation as a site that can be searched, in build/docs
+	@$(BIN)/python tools/docs/build.py
+
+dist: setup ## wheel and sdist, in dist
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation $(ARGS)
+
 lock: setup ## pin every dependency again; ARGS=--upgrade moves to the newest versions
 	@$(BIN)/python -m pip install --quiet 'pip-tools>=7.5'
 	@$(COMPILE) --build-deps-for editable --only-build-deps -o requirements-build.lock pyproject.toml
-	@$(COMPILE) --extra dev --extra serve --extra delta --extra postgres -o requirements.lock pyproject.toml
+	@$(COMPILE) --extra dev --extra docs --extra serve --extra delta --extra postgres -o requirements.lock pyproject.toml
 	@$(BIN)/python -c "import tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
 		print(*extras['java'], sep='\n')" | $(COMPILE) -o requirements-java.lock -
 

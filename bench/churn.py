@@ -80,7 +80,7 @@ def _run(spark: SparkSession, folder: Path, rounds: int) -> list[Sample]:
     for i, (length, slide) in enumerate(WINDOWS):
         loom.query(f"stays_{i}", _text("avg(price) AS p", length, slide))
     samples: list[Sample] = []
-    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr,operator]
+    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     rng = random.Random(5)
     last = time.perf_counter()
 
@@ -99,8 +99,13 @@ def _run(spark: SparkSession, folder: Path, rounds: int) -> list[Sample]:
         if done.round >= GUESTS:
             handle.remove(f"guest_{done.round - GUESTS}")
 
-    places = {"path": folder / "out", "checkpoint": folder / "checkpoint"}
-    handle = loom.start("parquet", **places, trigger={"availableNow": True}, progress=watch)
+    handle = loom.start(
+        "parquet",
+        path=folder / "out",
+        checkpoint=folder / "checkpoint",
+        trigger={"availableNow": True},
+        progress=watch,
+    )
     ready.set()
     handle.await_termination()
     return samples

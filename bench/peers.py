@@ -115,8 +115,8 @@ def check_values(query: UnlikeQuery, ours: pa.Table, theirs: pa.Table) -> None:
     for value in values:
         if value in UNDECIDED:
             continue
-        pair = (np.asarray(table[value].cast(pa.float64()).to_numpy()) for table in (left, right))
-        if not np.allclose(*pair, rtol=1e-9, atol=1e-9, equal_nan=True):
+        mine, other = (np.asarray(table[value].cast(pa.float64()).to_numpy()) for table in (left, right))
+        if not np.allclose(mine, other, rtol=1e-9, atol=1e-9, equal_nan=True):
             raise AssertionError(f"the values of '{value}' differ: {query.cql}")
 
 

@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import numba
 import numpy as np
@@ -74,7 +75,7 @@ def zipf(repeats: int) -> Outcome:
     return Outcome("Weave Share, 1,000 Zipf queries", took, "s", 60, "<=", note)
 
 
-@numba.njit(cache=False)  # type: ignore[misc]
+@numba.njit(cache=False)
 def _marked(periods: object, residues: object, bits: object) -> int:  # pragma: no cover
     bits[:] = False  # type: ignore[index]
     for i in range(len(periods)):  # type: ignore[arg-type]
@@ -113,7 +114,7 @@ def naive(repeats: int) -> Outcome:
         state += [classes[i] for i in range(alive - len(final))]
         if alive % 25 == 0 or alive == len(classes):
             sampled = [rng.sample(state, 2) for _ in range(10)]
-            each = statistics.mean(seconds(lambda two=two: pair(*two)) for two in sampled)
+            each = statistics.mean(seconds(partial(pair, *two)) for two in sampled)
         total += each * alive * (alive - 1) / 2
         pairs += alive * (alive - 1) // 2
     note = f"ours {ours:.2f} s, naive {total:,.0f} s: {pairs:,} pairs, timed on a sample of each 25th round"
@@ -160,7 +161,7 @@ def incremental(repeats: int) -> Outcome:
     example = problem_of(windows[:1000], 300.0)
     plan = IncrementalPlan.of(example, STRATEGIES["weave_share"].choose(example), 0.1, in_background=True)
     plan.add(windows[1000])  # compiles
-    times = [1000 * seconds(lambda window=window: plan.add(window)) for window in windows[1001:]]
+    times = [1000 * seconds(partial(plan.add, window)) for window in windows[1001:]]
     note = f"median of {len(times)}; longest {max(times):.1f} ms"
     return Outcome("one query more on a plan of 1,000", statistics.median(times), "ms", 20, "<=", note)
 

@@ -8,7 +8,8 @@ from statistics import median
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.measure import Outcome, paired, seconds
-from bench.workloads import PER_SECOND, SELECT, session, stored_trades
+from bench.sessions import session
+from bench.workloads import PER_SECOND, SELECT, stored_trades
 from windloom import Loom
 
 #: Range and slide in seconds.

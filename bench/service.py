@@ -11,14 +11,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import httpx
 from pyspark.sql import SparkSession
 
 from bench.measure import Outcome
+from bench.sessions import session
 from bench.streams import NOW, WARM, followed, round_files
-from bench.workloads import PER_SECOND, SELECT, session
+from bench.workloads import PER_SECOND, SELECT
 from windloom import Loom
 from windloom.service.loading import Relay
 from windloom.service.server import Place
@@ -29,8 +31,8 @@ from windloom.testing.workload import divisor_queries
 ROUNDS = 30
 QUERIES = 100
 WATCHERS = 200
-#: Fifty queries a minute are added, and as many removed.
-CHANGE_SECONDS = 0.6
+#: Fifty queries per minute are added, and as many removed.
+CHANGE_SECONDS = 1.2
 _TEXT = "SELECT sum(price) AS s, max(price) AS m FROM trades [RANGE {range} seconds SLIDE {slide} seconds]"
 
 
@@ -83,9 +85,10 @@ def _crowd(port: int) -> Iterator[dict[str, Any]]:
 def _change(port: int, ended: threading.Event, told: dict[str, Any]) -> None:
     told["added"] = told["removed"] = told["refused"] = 0
     with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1", timeout=30) as client:
-        number = 0
-        while not ended.wait(CHANGE_SECONDS):
+        number, begun = 0, perf_counter()
+        while not ended.wait(max(0.0, begun + (number + 1) * CHANGE_SECONDS - perf_counter())):
             number += 1
+            told["per_minute"] = 60 * number / (perf_counter() - begun)
             text = _TEXT.format(range=60 * (1 + number % 7), slide=5 * (1 + number % 4))
             try:
                 added = client.post("/queries", json={"name": f"guest_{number}", "text": text})
@@ -99,7 +102,8 @@ def _change(port: int, ended: threading.Event, told: dict[str, Any]) -> None:
 def service_watched(repeats: int) -> Outcome:
     """The median round watched against the median round unwatched, in turn; of the ratios the median."""
     spark = session()
-    pairs, last = [], {}
+    pairs: list[tuple[float, float]] = []
+    last: dict[str, float] = {}
     with round_files(spark, 1, ROUNDS) as place:
         for _ in range(max(1, min(repeats, 3))):
             alone, first = _rounds(spark, place, watched=False)
@@ -110,7 +114,8 @@ def service_watched(repeats: int) -> Outcome:
     ratio = statistics.median(watched / alone for alone, watched in pairs)
     note = (
         f"{pairs[-1][1]:.3f} s against {pairs[-1][0]:.3f} s; {last['watchers']} event streams each told"
-        f" {last['rounds']} rounds, {last['added']} queries added and {last['removed']} removed"
+        f" {last['rounds']} rounds, {last['added']} queries added and {last['removed']} removed,"
+        f" {last['per_minute']:.0f} of each per minute"
     )
     return Outcome("service_watched", ratio, "×", 1.1, "<=", note, {"pairs": pairs, **last})
 

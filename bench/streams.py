@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 
 from bench.churn import churn
 from bench.measure import Outcome, cpu_seconds, seconds
-from bench.workloads import PER_SECOND, SELECT, session
+from bench.sessions import session
+from bench.workloads import PER_SECOND, SELECT
 from windloom import Loom
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, RoundLog, recover
 from windloom.engine.running.progress import RoundProgress
@@ -25,7 +26,9 @@ from windloom.engine.streaming import Handle
 from windloom.language import parse_query
 from windloom.model import DataType, ExpressionKey, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.plan.scans import NativeScan
 from windloom.rounds import RoundInput, State, step
+from windloom.rounds.taken import take_partials
 from windloom.spark.sources.synthetic import synthetic_trades
 from windloom.testing.workload import divisor_queries, divisor_windows
 
@@ -197,7 +200,7 @@ def add_to_a_thousand(repeats: int, after: int = 5) -> Outcome:
         f"in force from the next round, which took {statistics.median(firsts):.2f} times as long;"
         f" {plain[-1]:.2f} s a round; the call took {statistics.median(calls):.2f} s"
     )
-    details = {"ratios": ratios, "first rounds": firsts, "calls": calls}
+    details: dict[str, object] = {"ratios": ratios, "first rounds": firsts, "calls": calls}
     return Outcome(
         "1,000 queries, one added / none added", statistics.median(ratios), "ratio", 1.1, "<=", note, details
     )
@@ -209,7 +212,11 @@ def recovery(repeats: int) -> Outcome:
     stream = Stream("s", {"ts": DataType.parse("timestamp"), "k": DataType.parse("bigint")}, "ts")
     text = "SELECT k, count(*) AS n FROM s [RANGE 1 hour SLIDE 1 second] GROUP BY k"
     query = parse_query("n", text, {"s": stream})
-    plan = make_plan({"s": stream}, [query], {ExpressionKey("s", "k"): stream.columns["k"]}, PlanOptions(), Known())
+    plan = make_plan(
+        {"s": stream}, [query], {ExpressionKey("s", "k"): stream.columns["k"]}, PlanOptions(intake="native"), Known()
+    )
+    (scan,) = plan.scans
+    assert isinstance(scan, NativeScan)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Checkpoint.open(LocalStorage(Path(folder)), {"s": stream})
         checkpoint.record_plan(PlanRecord(0, 0, {"n": text}))
@@ -220,7 +227,7 @@ def recovery(repeats: int) -> Outcome:
             keys = np.tile(np.arange(groups), each)
             table = pa.table({"slice": starts, "g0": keys, "c0": np.ones(len(keys), np.int64)})
             last = {"s": int(starts[-1])}
-            log = RoundLog(round, 0, RoundInput({0: table}, frontiers=last, seen=last))
+            log = RoundLog(round, 0, RoundInput(take_partials(plan, scan, table), frontiers=last, seen=last))
             checkpoint.begin(round)
             checkpoint.write_log(log)
             state, _, _ = step(state, log.input, plan)

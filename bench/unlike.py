@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -79,9 +80,7 @@ def against_spark(repeats: int, *, queries: int = 100, events: int = EVENTS, sam
         del results
         row_counts(loom)
         ours = statistics.median(seconds(lambda: row_counts(loom)) for _ in range(repeats))
-        took = {
-            query.cql: seconds(lambda query=query: _thrown_away(spark_frame(spark, folder, query))) for query in chosen
-        }
+        took = {query.cql: seconds(partial(_thrown_away, spark_frame(spark, folder, query))) for query in chosen}
     scaled = sum(took.values()) / len(chosen) * queries
     note = f"scaled from {len(chosen)} queries, one after the other: {ours:.2f} s against {scaled:,.0f} s"
     return Outcome(f"mixed {queries} / Spark's own SQL", ours / scaled, "ratio", 0.01, "<=", note, {"sample": took})
@@ -109,7 +108,7 @@ def first_run(repeats: int, *, queries: int = 100, events: int = EVENTS) -> Outc
     first, warm, registering = (statistics.median(column) for column in zip(*runs, strict=True))
     figure = statistics.median(one / other for one, other, _ in runs)
     note = f"{first:.1f} s against {warm:.2f} s in {len(runs)} processes; registering the queries {registering:.1f} s"
-    details = {"runs": [list(one) for one in runs]}
+    details: dict[str, object] = {"runs": [list(one) for one in runs]}
     return Outcome(f"plain {queries}, first run / warm", figure, "ratio", 5, "<=", note, details)
 
 

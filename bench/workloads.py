@@ -47,7 +47,8 @@ def tumbling(trades: DataFrame, keys: int) -> int:
     """The baseline: one native tumbling groupBy at the plan's finest slice, to Arrow."""
     groups = ["symbol"] if keys > 1 else []
     slices = F.expr("unix_micros(ts) DIV 1000000L").alias("slice")
-    return trades.groupBy(slices, *groups).agg(F.sum("price"), F.max("price"), F.count("*")).toArrow().num_rows
+    found = trades.groupBy(slices, *groups).agg(F.sum("price"), F.max("price"), F.count("*"))
+    return int(found.toArrow().num_rows)
 
 
 def against_tumbling(name: str, queries: int, keys: int, bar: float, repeats: int) -> Outcome:

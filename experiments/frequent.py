@@ -12,15 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from experiments.pages import Figure, Page, Skipped, Table
+from experiments.pages import Cell, Figure, Page, Skipped, Table
 from windloom.model import Aggregate, DataType, Expression, ExpressionKey, Output, Query, Stream, WindowedStream
 from windloom.model.windows import TimeWindow
 from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan
-from windloom.plan.physical import Plan
+from windloom.plan.scans import WovenScan
 from windloom.report import Series, line_chart
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.frontiers import all_closed
+from windloom.rounds.taken import take_tuples
 
 FILE = Path("lbl_pkt4") / "lbl_pkt4_udp.parquet"
 #: Tuples a window holds, tuples a sub-window holds, windows looked at.
@@ -82,7 +83,11 @@ def _answers(sources: Ints, size: int, ks: tuple[int, ...]) -> dict[int, dict[in
         Query(f"k{k}", WindowedStream("s", window), None, (), (one,), output, None, "") for k, one in asked.items()
     ]
     plan = make_plan({"s": _STREAM}, queries, _TYPES, PlanOptions("shared"), Known())
-    _, answers, _ = step(State(), RoundInput({0: _partials(plan, sources)}, all_closed(plan.streams)), plan)
+    (scan,) = plan.scans
+    assert isinstance(scan, WovenScan), "lists are counted from tuples"
+    tuples = pa.table({"tick": np.arange(len(sources), dtype=np.int64), "x0": sources})
+    taken = take_tuples(plan, scan, tuples)
+    _, answers, _ = step(State(), RoundInput(taken, all_closed(plan.streams)), plan)
     found: dict[int, dict[int, Answer]] = {}
     for block in answers.blocks():
         firsts, values = block.table["window_start"].cast(pa.int64()).to_pylist(), block.table["f"].to_pylist()
@@ -90,13 +95,6 @@ def _answers(sources: Ints, size: int, ks: tuple[int, ...]) -> dict[int, dict[in
             rows = slice(int(block.bounds[i]), int(block.bounds[i + 1]))
             found.setdefault(int(name[1:]), {}).update(zip(firsts[rows], values[rows], strict=True))
     return found
-
-
-def _partials(plan: Plan, sources: Ints) -> pa.Table:
-    """As a scan would count them: slice, COUNT(*), a source and how often it occurs."""
-    slices = plan.sets[0].edges.last_edge(np.arange(len(sources), dtype=np.int64))
-    pairs, counts = np.unique(np.stack([slices, sources]), axis=1, return_counts=True)
-    return pa.table({"slice": pairs[0], "c0": counts, "c1": pairs[1], "c2": counts})
 
 
 def _measured(size: int, k: int, rows: dict[int, Answer], truths: dict[int, Ints]) -> Measured:
@@ -109,8 +107,8 @@ def _measured(size: int, k: int, rows: dict[int, Answer], truths: dict[int, Ints
         errors += [1 - one["count"] / int(truth[one["value"]]) for one in items]
     identified = sum(reported) / sum(above) if sum(above) else 1.0
     error = float(np.mean(errors)) if errors else None
-    means = (float(np.mean(one)) for one in (thresholds, above, reported))
-    return Measured(size, k, *means, identified, k * WINDOW // size, error)
+    threshold, many, shown = (float(np.mean(values)) for values in (thresholds, above, reported))
+    return Measured(size, k, threshold, many, shown, identified, k * WINDOW // size, error)
 
 
 def _false_positives(answer: Answer, truth: Ints) -> int:
@@ -127,7 +125,9 @@ def _page(found: list[Measured], tuples: int, sources: int, false_positives: int
         [(o.size, o.k, o.threshold, o.above, o.reported, o.identified, o.entries, o.error) for o in found],
     )
     columns = ("k", *(f"b = {size}" for size in sizes))
-    shown = [(k, *(_shown(one) for one in found if one.k == k)) for k in sorted({one.k for one in found})]
+    shown: list[tuple[Cell, ...]] = [
+        (k, *(_shown(one) for one in found if one.k == k)) for k in sorted({one.k for one in found})
+    ]
     return Page(
         title="Source E, figure 6.3: frequent items",
         summary=f"k = {fine.k}: of the sources above the threshold {fine.identified:.0%} are reported with sub-windows "

@@ -28,9 +28,11 @@ from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan, PlannedComponent
+from windloom.plan.scans import NativeScan
 from windloom.report import bar_chart
 from windloom.rounds import RoundInput, State, step
 from windloom.rounds.frontiers import all_closed
+from windloom.rounds.taken import take_partials
 from windloom.testing.workload import divisors_workload
 
 #: A tuple every 10 ms, which is then what a slide of 1 lasts: λ = 1.
@@ -111,7 +113,7 @@ def _plans(windows: tuple[Window, ...], trees: Trees, strategy: str, title: str,
     one, seconds = Mean(1.0, 1), tuples * UNIT / 1e6
     streams = {"s": StreamEstimate(Mean(1e6 / UNIT, 1), Mean(seconds, 1))}
     known = Known(load_constants(), Estimates(streams, {SetIdentity("s"): SetEstimate(one, one, one, regularity=1.0)}))
-    options = PlanOptions("shared", "pairs", technique)
+    options = PlanOptions("shared", "pairs", technique, "native")
     for part in [trees] if strategy == "tri_weave" else [(tree,) for tree in trees]:
         names = [[queries[i].name for i in tree] for tree in part]
         yield make_plan({"s": stream}, [queries[i] for tree in part for i in tree], _TYPES, options, known, names)
@@ -137,7 +139,9 @@ def _summarised(part: PlannedComponent, values: Ints, starts: Ints) -> Ints:
 
 def _answer(plan: Plan, table: pa.Table) -> int:
     """The step and all its answers; how many rows they have."""
-    _, answers, _ = step(State(), RoundInput({0: table}, all_closed(plan.streams)), plan)
+    (scan,) = plan.scans
+    assert isinstance(scan, NativeScan)
+    _, answers, _ = step(State(), RoundInput(take_partials(plan, scan, table), all_closed(plan.streams)), plan)
     return sum(block.table.num_rows for block in answers.blocks())
 
 

@@ -36,7 +36,7 @@ def test_constants_are_measured_shown_and_kept(windloom: Command, tmp_path: Path
     assert "prefix_ring add_int" in outcome.out
     assert f"kept in {path}" in outcome.out
     found = json.loads(path.read_text())
-    assert found["format"] == "windloom-costs/2"
+    assert found["format"] == "windloom-costs/3"
     assert set(found["runtime"]) == set(RUNTIME)
     assert "add_float" in found["techniques"]["two_stacks"]
 

@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from support.command import Command
+from windloom.cli.demo.command import Extent
+from windloom.cli.main import cli
 
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
@@ -38,8 +40,9 @@ class Nesting(HTMLParser):
 def test_a_small_demo_runs_checks_itself_and_reports(
     windloom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windloom.cli.demo.command._SAMPLED", 1)  # what the others would have cost is measured once
-    outcome = windloom("demo", "--events", 20_000, "--out", tmp_path / "demo")
+    # What the others would have cost is measured once.
+    monkeypatch.setattr("windloom.cli.demo.command.FULL", Extent(20_000, 1, 4))
+    outcome = windloom("demo", "--out", tmp_path / "demo")
     assert outcome.code == 0, outcome.err
     assert "Traceback" not in outcome.err
     for words in (
@@ -60,3 +63,16 @@ def test_a_small_demo_runs_checks_itself_and_reports(
     page = Nesting()
     page.feed((tmp_path / "demo" / "report.html").read_text(encoding="utf-8"))
     assert (page.open, page.wrong) == ([], [])
+    check_next_steps(outcome.out)
+
+
+def check_next_steps(said: str) -> None:
+    """Three commands that exist, with options that exist, about files that are there."""
+    lines = said.partition("three commands to try next:\n")[2].splitlines()
+    commands = [line.split() for line in lines if line.startswith("  windloom ")]
+    assert [words[1] for words in commands] == ["plan", "serve", "init"]
+    for _, name, file, *rest in commands:
+        options = {option for one in cli.commands[name].params for option in one.opts}
+        assert {word for word in rest if word.startswith("--")} <= options
+        assert file == "FILE" or Path(file).is_file()
+    assert list(Path(commands[1][4].partition("=")[2]).glob("*.parquet"))

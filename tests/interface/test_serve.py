@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +16,14 @@ from typing import Any
 import httpx
 import pytest
 
+from support.command import Command
+from support.disks import fill, small_disk
 from support.files import put
 from support.receiver import Receiver
 from support.trades import ROWS, catalog
+from windloom.cli.follow import wait_for_end
+from windloom.cli.rounds import RoundView
+from windloom.engine.streaming import Handle
 
 Refused = Callable[..., str]
 
@@ -137,6 +143,38 @@ def test_a_sink_that_stays_down_ends_the_service_and_the_same_command_goes_on(
         wait_for_round(process, 0)
         stopped(process)
     assert [one["query"] for one in receiver.letters.values()] == ["high"]
+
+
+def test_a_full_disk_ends_the_service_and_the_same_command_goes_on(
+    windloom: Command, folder: Path, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = wait_for_end
+
+    def fill_and_wait(handle: Handle, asked: threading.Event, view: RoundView) -> None:
+        ballast.append(fill(disk))
+        put(folder / "in", "0", ROWS)
+        waits(handle, asked, view)
+
+    def wait_for_all(handle: Handle, asked: threading.Event, view: RoundView) -> None:
+        handle.process_all_available()
+        handle.stop()
+
+    ballast: list[Path] = []
+    with small_disk(tmp_path / "disk") as disk:
+        arguments = [*command(folder)[:-1], disk / "out", "--port", port]
+        monkeypatch.setattr("windloom.cli.serve.wait_for_end", fill_and_wait)
+        failed = windloom(*arguments)
+        assert failed.code == 2
+        assert "Traceback" not in failed.err
+        told = failed.err.partition("error: ")[2]
+        assert "full" in told, failed.err
+        assert "hint: make room" in told
+        assert "nothing is lost" in told
+        ballast[0].unlink()
+        monkeypatch.setattr("windloom.cli.serve.wait_for_end", wait_for_all)
+        went_on = windloom(*arguments)
+        assert went_on.code == 0, went_on.err
+        assert "1 round, 30 events" in went_on.out
 
 
 def test_a_port_in_use_is_named(refused: Refused, folder: Path) -> None:

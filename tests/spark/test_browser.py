@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from support.browser import Browser, browser
 from support.files import follow, put
@@ -147,14 +148,61 @@ def test_a_query_is_written_added_answered_asked_and_removed(page: Browser, serv
     assert "prices" not in page.text("#queries")
 
 
+def lit(page: Browser) -> set[str | None]:
+    return {one.get_attribute("data-node") for one in page.all("#plan .node.on")}
+
+
 def test_the_plan_shows_what_belongs_together(page: Browser, served: Served) -> None:
     log_in(page, served, ADMIN)
     page.open(f"{served.address}/#/plan")
-    page.until(lambda: len(page.all("#plan .node")) >= 7, "the nodes of the plan")
-    page.driver.execute_script("[...document.querySelectorAll('#plan .node')].at(-1).focus()")
+    page.point_at("#plan [data-node='answer:flow']")
     page.sees(".plan-side", "In the same tree")
-    assert 0 < len(page.all("#plan .node.on")) < len(page.all("#plan .node"))
-    page.picture("plan")
+    page.sees(".plan-side", FLOW)
+    above = {"stream:trades", "scan:0"}
+    assert above < lit(page)
+    kinds = [one.get_attribute("data-kind") for one in page.all("#plan .node.on")]
+    assert kinds == ["stream", "scan", "set", "tree", "answer"]
+    page.picture("plan_query")
+
+    page.point_at("#plan [data-node='scan:0']")
+    page.sees(".plan-side", "Its queries")
+    page.sees(".plan-side", "flow")
+    page.sees(".plan-side", "calm")
+    assert {"answer:flow", "answer:calm"} <= lit(page)
+    page.picture("plan_scan")
+
+
+def test_everything_is_reached_by_keyboard(page: Browser, served: Served) -> None:
+    log_in(page, served, ADMIN)
+    page.press("q")
+    page.sees("#queries", "calm")
+    page.press("/")
+    assert page.focused() == "search"
+    page.press("flow", Keys.TAB, Keys.TAB)
+    page.until(lambda: len(page.all("#queries tbody tr")) == 1, "the search")
+    assert page.focused() == "sort-name"
+    page.press(Keys.ENTER)
+    assert page.focused() == "sort-name"
+    assert page.find("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    for _ in range(20):
+        if page.focused() == "open-flow":
+            break
+        page.press(Keys.TAB)
+    page.press(Keys.ENTER)
+    page.sees("h1", "flow")
+
+    page.press("p")
+    page.find("#plan .node")
+    page.press(Keys.TAB)
+    while page.focused("data-node") is None:
+        page.press(Keys.TAB)
+    assert page.focused("data-node") == "stream:trades"
+    page.press(*[Keys.ARROW_RIGHT] * 4)
+    assert str(page.focused("data-node")).startswith("answer:")
+    page.press(Keys.ARROW_DOWN, Keys.ARROW_UP, Keys.ENTER)
+    page.sees(".cols", "How it is answered")
+    page.press("n")
+    page.until(lambda: page.focused() == "query-name", "the field to be ready for a name")
 
 
 def test_a_sink_that_is_down_is_told_and_the_round_goes_on_when_it_is_back(page: Browser, served: Served) -> None:
@@ -187,18 +235,38 @@ def test_a_reader_may_look_and_not_change(page: Browser, served: Served) -> None
     assert not page.find("#remove").is_enabled()
 
 
-def test_every_page_stands_in_the_dark_and_on_a_phone_without_complaint(page: Browser, served: Served) -> None:
+#: What each page shows when it is there.
+SHOWN = {"": "#streams", "queries": "#queries", "plan": ".node", "new": "#query-text", "query/calm": ".answers"}
+
+
+@pytest.mark.parametrize(("theme", "width"), [("dark", 1280), ("light", 390), ("dark", 390)])
+def test_every_page_fits_keeps_still_and_makes_no_complaint(
+    page: Browser, served: Served, theme: str, width: int
+) -> None:
     log_in(page, served, ADMIN)
-    for name in ("overview", "queries", "plan", "new"):
-        page.open(f"{served.address}/#/{'' if name == 'overview' else name}")
-        for theme, width, height in (("dark", 1280, 860), ("light", 390, 844)):
-            page.size(width, height)
-            page.theme(theme)
-            page.until(lambda: page.text("main"), f"the page of {name}")
-            page.sees("#state-text", "round")
-            wide = page.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
-            assert wide <= 0, f"{name} is {wide} px wider than a screen of {width}"
-            page.picture(f"{name}_{theme}_{width}")
+    page.size(width, 860)
+    page.theme(theme)
+    for name, what in SHOWN.items():
+        page.open("about:blank")
+        page.open(f"{served.address}/#/{name}")
+        page.find(what)
+        if name == "":
+            served.bring()
+        page.sees("#state-text", f"round {served.files - 1}")
+        wide = page.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, f"{name} is {wide} px wider than a screen of {width}"
+        moved = page.shifts()
+        assert moved < 0.005, f"{name} moves by itself: {moved:.3f}"
+        page.picture(f"{name.replace('/', '_') or 'overview'}_{theme}_{width}")
     page.size(1280, 860)
     page.theme("light")
     assert page.complaints() == []
+
+
+def test_what_is_loaded_is_little_and_from_here(page: Browser, served: Served) -> None:
+    page.open("about:blank")
+    page.open(f"{served.address}/")
+    page.find("#streams")
+    loaded = page.loaded_bytes()
+    assert all(address.startswith(served.address) for address in loaded)
+    assert 20_000 < sum(loaded.values()) < 300_000

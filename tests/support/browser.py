@@ -13,6 +13,7 @@ from selenium import webdriver
 from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -28,6 +29,19 @@ _FLAGS = (
     "--disable-dev-shm-usage",
 )
 _PATIENCE = 60.0
+_SHIFTS = """
+    const done = arguments[0];
+    let sum = 0;
+    new PerformanceObserver((list) => {
+      for (const one of list.getEntries()) if (!one.hadRecentInput) sum += one.value;
+    }).observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => done(sum), 200);
+"""
+_LOADED = """
+    const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+    const own = all.filter((one) => !one.name.includes("/api/v1/"));
+    return Object.fromEntries(own.map((one) => [one.name, one.decodedBodySize]));
+"""
 
 
 @contextmanager
@@ -95,6 +109,26 @@ class Browser:
 
     def until(self, done: Callable[[], Any], what: str) -> Any:
         return WebDriverWait(self.driver, _PATIENCE, poll_frequency=0.1).until(lambda _: done(), f"waited for {what}")
+
+    def press(self, *keys: str) -> None:
+        """Keys, to whatever has the focus."""
+        for key in keys:
+            ActionChains(self.driver).send_keys(key).perform()
+
+    def point_at(self, selector: str) -> None:
+        ActionChains(self.driver).move_to_element(self.find(selector)).perform()
+
+    def focused(self, what: str = "id") -> str | None:
+        """An attribute of the element that has the focus."""
+        return self.driver.switch_to.active_element.get_attribute(what)
+
+    def shifts(self) -> float:
+        """How far what is shown has moved by itself since the page was loaded: its cumulative layout shift."""
+        return float(self.driver.execute_async_script(_SHIFTS))
+
+    def loaded_bytes(self) -> dict[str, int]:
+        """Bytes of all that the page has loaded but answers of the API, by address."""
+        return dict(self.driver.execute_script(_LOADED))
 
     def complaints(self) -> list[str]:
         """What the browser found wrong, but for answers that were meant to be refusals."""

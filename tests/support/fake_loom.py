@@ -49,6 +49,8 @@ def made_round(number: int, **others: Any) -> RoundProgress:
         late={"trades": {"partly": 2, "dropped": 1}},
         frontiers={"trades": "2026-01-05T00:01:00+00:00"},
         lags={"trades": 3.5},
+        tuples={"trades": 1_010 + number},
+        cells={"trades": 40},
         sinks={"parquet": {"seconds": 0.02}, "webhook": {"seconds": 0.01, "letters": 1, "dead_letters": 0}},
     )
     return replace(done, **others)
@@ -128,7 +130,9 @@ class FakeLoom:
     def groupings(self) -> Mapping[str, Sequence[str]]:
         return {name: [one.name for one in query.group_by] for name, query in self._loom().queries.items()}
 
-    def answers(self, name: str, since: str | None, until: str | None, limit: int) -> pa.Table:
+    def answers(
+        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
+    ) -> pa.Table:
         return self._rows(min(limit, 30))
 
     def _rows(self, count: int) -> pa.Table:

@@ -11,9 +11,11 @@ from support.compare import rows_of
 from support.join_catalogs import STREAMS
 from support.native import taken_of_plan
 from windloom.engine.catalog import Registry
+from windloom.errors import WindloomError
 from windloom.model import Join, Query, Stream
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.joins.folds import matrix_obstacle
 from windloom.plan import Plan
 from windloom.rounds import RoundInput, State, step
 
@@ -38,6 +40,17 @@ def planned(registry: Registry, options: PlanOptions | None = None) -> Plan:
     return make_plan(registry.streams, registry.queries.values(), registry.types(), options or PlanOptions(), Known())
 
 
+def possible(intake: str, registry: Registry) -> str:
+    """The intake, or the woven one where a side keeps lists, which Spark cannot aggregate."""
+    try:
+        planned(registry, PlanOptions(intake=intake))
+    except WindloomError as error:
+        if not error.message.endswith("cannot be taken in natively"):
+            raise
+        return "woven"
+    return intake
+
+
 def eliminations(join: Join) -> Iterator[tuple[int, ...]]:
     """Every order of links in which what hangs on a child comes before the child."""
     for order in permutations(range(len(join.links))):
@@ -47,11 +60,13 @@ def eliminations(join: Join) -> Iterator[tuple[int, ...]]:
 
 
 def with_folds(plan: Plan, fold: str, order: int) -> Plan:
-    """The plan with another fold, and with the given one of all orders of eliminations for each join."""
+    """The plan with another fold, where that is possible, and the given one of all orders of eliminations."""
     joins = []
     for one in plan.joins:
         orders = list(eliminations(one.join))
-        joins.append(replace(one, fold=fold, order=orders[order % len(orders)]))
+        sides = tuple({part.component: part for part in plan.side(place)[0].components} for place in one.sides)
+        own = "pairwise" if fold == "slice_matrix" and matrix_obstacle(one.join, sides) else fold
+        joins.append(replace(one, fold=own, order=orders[order % len(orders)]))
     return replace(plan, joins=tuple(joins))
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
@@ -24,11 +25,13 @@ from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
+from windloom.durable.adapted import read_adapted
 from windloom.durable.faults import watched
 from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
 from windloom.durable.shards.split import join_cells, split_cells
+from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.executors import ExecutorPlacement, Outlets
@@ -43,7 +46,16 @@ from windloom.engine.sinks.sink import Sink, SinkPlace
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import DataType, ExpressionKey, Query, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.subject import Subject, subjects_of
+from windloom.optimizer.adapt.work import AtOnce
+from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan import Plan
+from windloom.plan.choices import Choices
+from windloom.plan.estimates import Estimates
+from windloom.plan.memory import Memory
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
 from windloom.rounds import State
@@ -117,8 +129,17 @@ class RecordedQueries:
 
     def plan_of(self, record: PlanRecord) -> Plan:
         return _plan(
-            tuple(self._streams.values()), tuple(record.queries.items()), tuple(self._types.items()), self._intake
+            tuple(self._streams.values()),
+            tuple(record.queries.items()),
+            tuple(self._types.items()),
+            self._intake,
+            record.given,
         )
+
+    def subjects(self, record: PlanRecord) -> list[Subject]:
+        queries = [pickle.loads(base64.b64decode(text)) for text in record.queries.values()]
+        known = Known(shipped_constants(), ongoing=record.ongoing)
+        return subjects_of(self._streams, queries, self._types, PlanOptions(intake=self._intake), known)
 
 
 @lru_cache(maxsize=64)
@@ -127,9 +148,19 @@ def _plan(
     texts: tuple[tuple[str, str], ...],
     types: tuple[tuple[ExpressionKey, DataType], ...],
     intake: str,
+    given: Choices | None,
 ) -> Plan:
     queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
-    return make_plan({one.name: one for one in streams}, queries, dict(types), PlanOptions(intake=intake), Known())
+    by_name = {one.name: one for one in streams}
+    return make_plan(by_name, queries, dict(types), PlanOptions(intake=intake), Known(), given=given)
+
+
+class UsualSettings:
+    """Stands for a session that has no settings of its own and runs nothing: rows are finished without it."""
+
+    @property
+    def conf(self) -> Mapping[str, str]:
+        return {}
 
 
 class _Split:
@@ -158,6 +189,8 @@ class MicroBatches:
         sink_patience: float = 60.0,
         intake: str = "auto",
         types: Types = TYPES,
+        adapt: ChartOptions | None = None,
+        objective: Objective | None = None,
         scheduling: Scheduling | None = None,
         round_clock: ManualClock | None = None,
     ) -> None:
@@ -166,7 +199,7 @@ class MicroBatches:
         self._history_ticks = history_ticks
         watermarks = Watermarks(streams, clock or ManualClock(), idle_after)
         kept: Sink = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
-        tables = AnswerTables(None)
+        tables = AnswerTables(UsualSettings())
         every = {"parquet": kept, **(sinks or {})}
         self._sinks = every
         self.waits: list[SinkWait | None] = []
@@ -177,7 +210,17 @@ class MicroBatches:
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
-            queries = RecordedQueries(streams, types, intake)
+            queries = self._queries = RecordedQueries(streams, types, intake)
+            adapting = None
+            memory = Memory()
+            if adapt is not None:
+                commits = self.checkpoint.recent_progress(memory.rounds)
+                for one in self.checkpoint.recent_observed(memory.rounds):
+                    memory.add(one)
+                adapter = Adapter(
+                    memory, Estimates(), adapt, objective or Objective(), AtOnce(), *read_adapted(commits)
+                )
+                adapting = Adapting(adapter, queries.subjects, self._switch)
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,
@@ -187,6 +230,8 @@ class MicroBatches:
                 tables,
                 snapshot_rounds=snapshot_rounds,
                 sink_patience=sink_patience,
+                memory=memory,
+                adapting=adapting,
                 listeners=Listeners(done=self.done.append, waiting=self.waits.append),
                 scheduling=scheduling,
                 clock=round_clock or perf_counter,
@@ -215,6 +260,18 @@ class MicroBatches:
             version = 0 if newest is None else newest.version + 1
             options = {"history_ticks": str(self._history_ticks)}
             self.checkpoint.record_plan(PlanRecord(version, self.checkpoint.first_free_round, texts, options))
+
+    def switch(self, choose: Callable[[Plan], Choices]) -> None:
+        """From the next round that has not begun yet on, the same queries run with other choices."""
+        newest = self.checkpoint.newest_plan()
+        assert newest is not None
+        self._switch(choose(self._queries.plan_of(newest)))
+
+    def _switch(self, choices: Choices) -> None:
+        newest = self.checkpoint.newest_plan()
+        assert newest is not None
+        record = replace(newest, version=newest.version + 1, choices=choices)
+        self.checkpoint.record_plan(record.starting(self.checkpoint.first_free_round))
 
     def round(self, frames: Frames) -> RoundProgress:
         """A micro-batch of rows by stream."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -15,22 +16,27 @@ from windloom.model.aggregate import Aggregate, Component
 from windloom.model.types import DataType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedComponent:
     """A component with the type of its argument, which determines how it is kept."""
 
     component: Component
     argument_type: DataType | None
 
-    @property
+    def __reduce__(self) -> tuple[type[PlannedComponent], tuple[Component, DataType | None]]:
+        return PlannedComponent, (self.component, self.argument_type)
+
+    # Plans are costed many times over: what follows from the fields is found once, and never sent to others.
+
+    @cached_property
     def card(self) -> Card:
         return card_of(self)
 
-    @property
+    @cached_property
     def family(self) -> Family:
         return self.card.family(self)
 
-    @property
+    @cached_property
     def fields(self) -> tuple[str, ...]:
         """The native columns that Spark computes for each slice and group for this component, in order."""
         return self.card.fields(self) if isinstance(self.card, NativeCard) else ()

@@ -1,4 +1,4 @@
-"""Measures what Spark takes to make partials: per job, tuple, partial, and the columns of both."""
+"""Measures what Spark takes to make partials: per job and shuffle, tuple, partial, and the columns of both."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ JOBS = (
 )
 
 
-def measure_spark(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
+def measure_spark(spark: SparkSession, quick: bool, tell: Tell, job: float) -> Fit:
+    """`job` are the seconds of a job that only projects: what one that aggregates takes beyond that is its shuffle."""
     from windloom.plan.scans import NativeScan
     from windloom.spark.intake.partials import partials_frame
     from windloom.spark.sources.synthetic import synthetic_trades
@@ -59,21 +60,20 @@ def measure_spark(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
     warming = 2  # Spark compiles, and Java compiles that
     with tempfile.TemporaryDirectory(prefix="windloom-calibrate-") as folder:
         frames = {}
-        for job in JOBS:
-            name = f"{job.keys}-{job.share}"
+        for one in JOBS:
+            name = f"{one.keys}-{one.share}"
             if name not in frames:
                 path = str(Path(folder) / name)
-                made = synthetic_trades(spark, int(events * job.share), PER_SECOND, job.keys)
+                made = synthetic_trades(spark, int(events * one.share), PER_SECOND, one.keys)
                 made.coalesce(4).write.parquet(path)
                 frames[name] = spark.read.parquet(path)
         cases = []
-        for job in JOBS:
-            frame = frames[f"{job.keys}-{job.share}"]
-            plan = plan_of_job(spark, job, frame)
-            cases.append((job, plan, frame))
+        for one in JOBS:
+            frame = frames[f"{one.keys}-{one.share}"]
+            cases.append((one, plan_of_job(spark, one, frame), frame))
         least = [np.inf] * len(cases)
         for number in range(warming + passes):
-            for i, (job, plan, frame) in enumerate(cases):
+            for i, (one, plan, frame) in enumerate(cases):
                 stage = "warming up" if number < warming else f"pass {number - warming + 1} of {passes}"
                 tell(f"Spark job {i + 1} of {len(cases)}, {stage}")
                 # A new frame each time, because Spark keeps what a frame has shuffled.
@@ -83,8 +83,8 @@ def measure_spark(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
                 if number >= warming:
                     least[i] = min(least[i], took)
                 if number == 0:
-                    terms.append(terms_of(plan, events * job.share, partials))
-    return fit(terms, least)
+                    terms.append(terms_of(plan, events * one.share, partials))
+    return fit(terms, [max(one - job, 1e-3) for one in least])
 
 
 def _timed(spark: SparkSession, frame: DataFrame) -> tuple[int, float]:
@@ -117,7 +117,7 @@ def terms_of(plan: Plan, tuples: float, partials: int) -> dict[str, float]:
     one = plan.sets[0]
     fields = sum(len(part.fields) for part in one.components)
     return {
-        "job": 1.0,
+        "shuffle": 1.0,
         "tuple": tuples,
         "tuple_field": tuples * fields,
         "tuple_key": tuples * len(one.group_by),
@@ -156,6 +156,4 @@ def measure_projection(spark: SparkSession, quick: bool, tell: Tell) -> Fit:
                 _, took = _timed(spark, chosen if i < len(PROJECTIONS) else chosen.limit(1))
                 if number > 1:
                     least[i] = min(least[i], took)
-    found = fit(terms, least)
-    # The jobs that aggregate measure the cost of a job, too.
-    return Fit({name: value for name, value in found.nanoseconds.items() if name != "job"}, found.deviations)
+    return fit(terms, least)

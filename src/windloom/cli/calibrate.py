@@ -86,8 +86,9 @@ def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
 
         tell("starting Spark")
         spark = local_session(app="windloom calibrate")
-        found["spark"] = measure_spark(spark, quick, tell)
         found["projection"] = measure_projection(spark, quick, tell)
+        job = 1e-9 * found["projection"].nanoseconds["job"]
+        found["spark"] = measure_spark(spark, quick, tell, job)
     return found
 
 

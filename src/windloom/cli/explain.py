@@ -10,8 +10,10 @@ import click
 from windloom.cli.options import (
     check_plan_options,
     intake_option,
+    objective_option,
     open_loom,
     plan_options,
+    read_objective,
     session_options,
     stream_option,
 )
@@ -33,6 +35,11 @@ from windloom.errors import WindloomError
     metavar="DIR",
     help="Plan with what the rounds of a stream observed: its checkpoint.",
 )
+@click.option("--chart", is_flag=True, help="Show which plan would be best where: rates, groups, predicates.")
+@click.option("--parts", default=10, metavar="N", help="The parts of each dimension of a chart.")
+@click.option("--dimensions", default=3, metavar="N", help="The most dimensions of a chart.")
+@click.option("--partition", default="geometric", metavar="geometric|regular", help="How dimensions are cut.")
+@objective_option
 @click.option("--what-if", "added", default=None, metavar="TEXT", help="Show what one more query would cost.")
 @click.option(
     "--cost",
@@ -55,6 +62,11 @@ def explain(
     every: bool,
     sharing: bool,
     checkpoint: str | None,
+    chart: bool,
+    parts: int,
+    dimensions: int,
+    partition: str,
+    objective: str | None,
     added: str | None,
     cost: str,
     form: str,
@@ -78,7 +90,22 @@ def explain(
     if checkpoint is not None:
         loom.learn(checkpoint)
     options = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
-    if added is not None:
+    if chart:
+        if query is not None or sharing or cost != "seconds" or added is not None:
+            raise WindloomError(
+                "--chart shows one thing only",
+                "which plan would be best where, in predicted seconds",
+                "leave --query, --sharing, --cost and --what-if out",
+            )
+        text = loom.chart(
+            form,
+            parts=parts,
+            dimensions=dimensions,
+            partition=partition,
+            objective=read_objective(objective),
+            **options,
+        )
+    elif added is not None:
         if query is not None or sharing or cost != "seconds" or form == "svg":
             raise WindloomError(
                 "--what-if shows one thing only",

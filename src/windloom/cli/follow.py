@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.cli.options import load_loom, paths_of, showing_progress
+from windloom.cli.options import ADAPT_OPTIONS, load_loom, paths_of, read_objective, showing_progress
 from windloom.cli.rounds import RoundView, view_of
 from windloom.cli.sinks import sink_choices, sink_options
 from windloom.cli.tables import arrow_lines
@@ -62,6 +62,7 @@ def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="DURATION",
             help="A stream that is silent for this long does not hold back queries that also read others.",
         ),
+        *ADAPT_OPTIONS,
         click.option(
             "--keep", default=None, metavar="DURATION", help="How much of the past to keep for later queries."
         ),
@@ -135,6 +136,8 @@ class FollowOptions:
         untimed: str | None,
         sinks: tuple[str, ...],
         sink_settings: tuple[str, ...],
+        fixed_plan: bool,
+        objective: str | None,
         **others: Any,
     ) -> FollowOptions:
         from windloom.engine.streaming.options import StreamOptions, parse_instant
@@ -149,6 +152,7 @@ class FollowOptions:
             checkpoint = f"{out}/_checkpoint"
         chosen: dict[str, Any] = {"trigger": _trigger(trigger), "untimed": untimed or "stop", **others}
         chosen["placement"] = placement or "driver"
+        chosen["adapt"], chosen["objective"] = not fixed_plan, read_objective(objective)
         StreamOptions.of(**chosen, snapshot_rounds=1)
         if handover is not None:
             parse_instant("--handover", handover)

@@ -51,6 +51,37 @@ def intake_option(command: Command) -> Command:
     return click.option("--intake", cls=_NameOption, default="auto", help="How tuples become partials.")(command)
 
 
+objective_option = click.option(
+    "--objective",
+    default=None,
+    metavar="latency|memory|latency=W,memory=W",
+    help="What plans are chosen for, or weights of both; latency by default.",
+)
+#: How plans of a stream follow its data.
+ADAPT_OPTIONS = (
+    objective_option,
+    click.option("--fixed-plan", is_flag=True, help="Keep the first plan; by default plans follow the data."),
+)
+
+
+def read_objective(text: str | None) -> str | dict[str, float]:
+    """Latency or memory, or weights of both: latency=0.4,memory=0.6."""
+    if text is None or "=" not in text:
+        return text or "latency"
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, weight = part.partition("=")
+        try:
+            found[name.strip()] = float(weight)
+        except ValueError:
+            raise WindloomError(
+                f"cannot read --objective '{text}'",
+                f"the weight of '{name.strip()}' is '{weight}'",
+                "write --objective latency=0.4,memory=0.6",
+            ) from None
+    return found
+
+
 def check_plan_options(strategy: str, slicing: str, technique: str, intake: str = "auto") -> None:
     """Called before Spark starts, so that a typing mistake is reported at once."""
     from windloom.optimizer import PlanOptions

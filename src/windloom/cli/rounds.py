@@ -163,9 +163,13 @@ def round_line(done: RoundProgress) -> str:
     return (
         f"round {done.round}: {done.events:,} events{_bracketed(odd)} → {done.partials:,} partials"
         f" → {done.results:,} rows{_bracketed(rows)}; {_times(done)};"
-        f" {done.total_seconds:.2f} s ({stages});"
+        f" {done.total_seconds:.2f} s ({stages}){_predicted(done)};"
         f" state {size_text(done.state_bytes)}, {_counted(done.trees, 'tree')}, plan {done.plan_version}"
     )
+
+
+def _predicted(done: RoundProgress) -> str:
+    return "" if done.predicted is None else f", predicted {done.predicted:.2f} s"
 
 
 def _json_line(done: RoundProgress) -> str:

@@ -10,6 +10,7 @@ import click
 
 from windloom.cli.follow import BUDGET_OPTIONS, FollowOptions, saying_warnings, stop_signals, wait_for_end
 from windloom.cli.options import (
+    ADAPT_OPTIONS,
     check_plan_options,
     intake_option,
     load_loom,
@@ -73,6 +74,7 @@ def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
         click.option("--idle-after", default=None, metavar="DURATION", help="As of `windloom run --follow`."),
+        *ADAPT_OPTIONS,
         *BUDGET_OPTIONS,
         click.option(
             "--keep", default=None, metavar="DURATION", help="History kept for questions and queries to come."

@@ -23,10 +23,10 @@ VERSIONS = {
     "answers": 1,
     "begun": 1,
     "checkpoint": 1,
-    "commit": 1,
-    "log": 1,
+    "commit": 2,
+    "log": 2,
     "placement": 1,
-    "plan": 1,
+    "plan": 2,
     "snapshot": 1,
     "state": 1,
 }

@@ -59,11 +59,17 @@ class RoundLog:
         return self.input.taking(replace(self.input.taken, cells=cells))
 
     def smaller(self, plan: Plan) -> RoundLog:
-        """The same log with either the tuples or the cells of every scan, whichever take less space."""
+        """The same log with either the tuples or the cells of every scan, whichever take less space.
+
+        A plan may also say which of the two.
+        """
         cells, tuples = dict(self.input.taken.cells), {}
         for number, table in self.tuples.items():
-            made = [fed.number for fed in plan.scans[number].feeds if fed.number in cells]
-            if table.nbytes < sum(cells[one].nbytes for one in made):
+            scan = plan.scans[number]
+            assert isinstance(scan, WovenScan), "only woven scans leave tuples"
+            made = [fed.number for fed in scan.feeds if fed.number in cells]
+            is_smaller = table.nbytes < sum(cells[one].nbytes for one in made)
+            if scan.log == "tuples" or (scan.log == "smaller" and is_smaller):
                 tuples[number] = table
                 for one in made:
                     del cells[one]

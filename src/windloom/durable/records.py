@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from windloom.durable.choices import read_choices, write_choices
 from windloom.durable.framing import frame_bytes, read_frame
 from windloom.durable.statistics import read_estimates, read_ongoing, write_estimates, write_ongoing
+from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
 from windloom.plan.statistics import Ongoing
 
@@ -23,11 +25,10 @@ def read_record(kind: str, name: str, data: bytes, hint: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """What is needed to make a plan again: `queries` by name, `options`, which queries share a tree, and `estimates`.
+    """What is needed to make a plan again: `queries` by name, `options`, all its `choices`, and `estimates`.
 
-    `intakes` says, by stream, how tuples are taken in: the logs of its rounds may hold tuples as they were projected.
-    `estimates` and `ongoing` are what rounds had shown when it was made: with them the same
-    techniques are chosen again.
+    A round that is repeated must have the plan it had: the log may hold tuples as they were projected for that plan.
+    `estimates` and `ongoing` are what rounds had shown when it was made. Records without trees leave all choices open.
 
     It holds from `from_round` on, until a record with a higher version does. `declared` are the queries as the program
     that started the stream had them: at the next start, what the program itself has changed is told from what was
@@ -38,12 +39,16 @@ class PlanRecord:
     from_round: int
     queries: Mapping[str, str]
     options: Mapping[str, str] = field(default_factory=dict)
-    trees: list[list[str]] = field(default_factory=list)
+    choices: Choices = field(default_factory=Choices)
     declared: Mapping[str, str] = field(default_factory=dict)
-    intakes: Mapping[str, str] = field(default_factory=dict)
     aggregates: Mapping[str, str] = field(default_factory=dict)  # that users defined: the fields of their values
     estimates: Estimates = field(default_factory=Estimates)
     ongoing: Ongoing = field(default_factory=Ongoing)
+
+    @property
+    def given(self) -> Choices | None:
+        """The choices that its plan is made with; None if they are left open."""
+        return self.choices if self.choices.trees else None
 
     def starting(self, round: int) -> PlanRecord:
         """The same record, holding from another round on."""
@@ -60,9 +65,8 @@ class PlanRecord:
             "from_round": self.from_round,
             "queries": dict(self.queries),
             "options": dict(self.options),
-            "trees": self.trees,
+            "choices": write_choices(self.choices),
             "declared": dict(self.declared),
-            "intakes": dict(self.intakes),
             "aggregates": dict(self.aggregates),
             "estimates": write_estimates(self.estimates),
             "ongoing": write_ongoing(self.ongoing),
@@ -80,11 +84,9 @@ class PlanRecord:
             body["from_round"],
             body["queries"],
             body["options"],
-            body["trees"],
+            read_choices(body["choices"]),
             body["declared"],
-            body["intakes"],
             body["aggregates"],
-            # Records of earlier versions have none of these.
-            read_estimates(body.get("estimates", {})),
-            read_ongoing(body.get("ongoing")),
+            read_estimates(body["estimates"]),
+            read_ongoing(body["ongoing"]),
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
+from windloom.plan.links import KeyHistogram, LinkEstimate, LinkRound
 from windloom.plan.observed import RoundObserved, SetRound, StreamRound
 from windloom.plan.statistics import Ongoing, Origin
 
@@ -18,6 +19,7 @@ def write_observed(seen: RoundObserved) -> Json:
     return {
         "streams": {name: asdict(one) for name, one in seen.streams.items()},
         "sets": [[_named(identity), list(astuple(one))] for identity, one in seen.sets.items()],
+        "joins": {name: [write_link(one) for one in links] for name, links in seen.joins.items()},
     }
 
 
@@ -25,7 +27,24 @@ def read_observed(about: Mapping[str, Any]) -> RoundObserved:
     return RoundObserved(
         {name: StreamRound(**one) for name, one in about["streams"].items()},
         {_identity(named): SetRound(*figures) for named, figures in about["sets"]},
+        {name: tuple(read_link(one) for one in links) for name, links in about["joins"].items()},
     )
+
+
+def write_link(one: LinkRound) -> list[Any]:
+    return [[list(side.counted), side.other_groups, side.other_keys] for side in (one.parent, one.child)] + [
+        one.pairs,
+        one.matched,
+    ]
+
+
+def read_link(about: list[Any]) -> LinkRound:
+    parent, child, pairs, matched = about
+    return LinkRound(_histogram(*parent), _histogram(*child), pairs, matched)
+
+
+def _histogram(counted: list[list[int]], groups: int, keys: int) -> KeyHistogram:
+    return KeyHistogram(tuple((key, count) for key, count in counted), groups, keys)
 
 
 def write_estimates(estimates: Estimates) -> Json:
@@ -51,7 +70,8 @@ def write_estimates(estimates: Estimates) -> Json:
         ]
         for identity, one in estimates.sets.items()
     ]
-    return {"streams": streams, "sets": sets}
+    joins = {name: [list(astuple(one)) for one in links] for name, links in estimates.joins.items()}
+    return {"streams": streams, "sets": sets, "joins": joins}
 
 
 def read_estimates(about: Mapping[str, Any]) -> Estimates:
@@ -62,7 +82,7 @@ def read_estimates(about: Mapping[str, Any]) -> Estimates:
             one["conditions"],
             one["signatures"],
         )
-        for name, one in about.get("streams", {}).items()
+        for name, one in about["streams"].items()
     }
     sets = {
         _identity(named): SetEstimate(
@@ -72,18 +92,17 @@ def read_estimates(about: Mapping[str, Any]) -> Estimates:
             one["regularity"],
             one["spread"],
         )
-        for named, one in about.get("sets", [])
+        for named, one in about["sets"]
     }
-    return Estimates(streams, sets)
+    joins = {name: tuple(LinkEstimate(*one) for one in links) for name, links in about["joins"].items()}
+    return Estimates(streams, sets, joins)
 
 
 def write_ongoing(ongoing: Ongoing) -> list[Any]:
     return [ongoing.round_seconds, ongoing.origin.source, ongoing.history_seconds]
 
 
-def read_ongoing(about: list[Any] | None) -> Ongoing:
-    if about is None:
-        return Ongoing()
+def read_ongoing(about: list[Any]) -> Ongoing:
     seconds, source, history = about
     return Ongoing(seconds, Origin(source), history)
 

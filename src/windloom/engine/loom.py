@@ -12,8 +12,10 @@ from typing import Any
 
 from windloom.aggregates.define import REQUIRED, define_aggregate
 from windloom.durable import Checkpoint, LocalStorage
+from windloom.durable.checkpoint import LEAST_COMMITS
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
+from windloom.engine.charts import charts_as, draw_charts
 from windloom.engine.costs import check_cost, cost_view, picture_of
 from windloom.engine.notebook import Picture
 from windloom.engine.results import Results, unknown_query
@@ -32,9 +34,13 @@ from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
+from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.subject import subjects_of
 from windloom.plan.costs import SharingReport
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory, estimates_of
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Ongoing
 from windloom.spark.api import DataFrame, SparkSession
@@ -71,6 +77,7 @@ class Loom:
         # A run has seen all there is, so earlier ones do not count. Sets that it did not have keep what they showed.
         self._estimates = Estimates()
         self._ongoing: Ongoing | None = None
+        self._rounds: list[RoundObserved] = []  # of the stream that was learned from
         self._tables: dict[str, WideTable] = {}
 
     @classmethod
@@ -243,6 +250,36 @@ class Loom:
             f"unknown format '{format}'", "a plan is text, data or a picture", "use 'text', 'json' or 'svg'"
         )
 
+    def chart(
+        self,
+        format: str = "text",
+        *,
+        parts: int = 10,
+        dimensions: int = 3,
+        partition: str = "geometric",
+        objective: str | Mapping[str, float] = "latency",
+        strategy: str = "auto",
+        slicing: str = "pairs",
+        technique: str = "auto",
+        intake: str = "auto",
+    ) -> str:
+        """Which plan would be best where: the charts by which a running stream chooses its plans.
+
+        They are drawn around what is known: given, observed by runs, or by the stream whose checkpoint was learned from
+        (`loom.learn`), whose last rounds are a path in them. `format` is "text", "json" or "svg" (a picture).
+        """
+        options = PlanOptions(strategy, slicing, technique, intake)
+        known = Known(ongoing=self._ongoing or Ongoing())
+        subjects = subjects_of(self.streams, self.queries.values(), self._registry.types(), options, known)
+        charts = draw_charts(
+            subjects,
+            self._estimates,
+            self._rounds,
+            ChartOptions(parts, dimensions, partition),
+            Objective.of(objective),
+        )
+        return charts_as(format, charts)
+
     def run(
         self,
         strategy: str = "auto",
@@ -304,6 +341,8 @@ class Loom:
         placement: str = "driver",
         shards: int | None = None,
         sink_patience: str | timedelta | None = None,
+        adapt: bool | Mapping[str, object] = True,
+        objective: str | Mapping[str, float] = "latency",
         budget: str | timedelta | None = None,
         schedule: str | None = None,
         progress: Callable[[RoundProgress], None] | None = None,
@@ -328,6 +367,9 @@ class Loom:
         `placement="executors"` is for states too large for the driver: groups are divided into `shards` by hash, each
         shard's state is a file under `checkpoint`, which every executor must reach, and its step is a Spark task.
 
+        Plans follow what rounds show, unless `adapt` is False; `adapt={"parts": 20}` cuts charts more finely. They are
+        chosen for the `objective`: "latency", "memory", or weights such as {"latency": 0.4, "memory": 0.6}.
+
         `budget` is how long a round may take: one that would take longer answers the most urgent queries, by priority
         and deadline (`CREATE QUERY … WITHIN 30 seconds PRIORITY 2 AS …`), and leaves the rest to later rounds: late,
         but each row once and the same. `schedule` says what is answered together: "late_pending", "late", "hybrid",
@@ -343,6 +385,8 @@ class Loom:
             placement=placement,
             shards=shards,
             sink_patience=sink_patience,
+            adapt=adapt,
+            objective=objective,
             budget=budget,
             schedule=schedule,
         )
@@ -374,7 +418,8 @@ class Loom:
         storage = storage_at(self.spark, place) if is_remote(place) else LocalStorage(Path(place))
         held = Checkpoint.read_only(storage, place)
         memory, newest = Memory(), held.newest_plan()
-        for seen in held.recent_observed(memory.rounds):
+        self._rounds = held.recent_observed(LEAST_COMMITS)
+        for seen in self._rounds:
             memory.add(seen)
         self._estimates = memory.estimates(trends=True).before(self._estimates)
         self._ongoing = None if newest is None else newest.ongoing

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from windloom.explain.labels import answer_text, output_text, spelled_out, tree_name
 from windloom.explain.lines import WIDTH, fact, listing, one_line, shorten
-from windloom.model.figures import count
+from windloom.model.figures import count, number, share
 from windloom.model.join import Join, JoinKind, Link
+from windloom.plan.links import LinkEstimate
 from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, PlannedSide, SidePlace, Tree
 from windloom.plan.sharding import Sharding, sharding_of
 
@@ -35,14 +37,16 @@ def join_lines(plan: Plan, everything: bool) -> Iterator[str]:
 def join_facts(plan: Plan, planned: PlannedJoin) -> Iterator[str]:
     join = planned.join
     label = "sides"
-    for number, place in enumerate(planned.sides):
-        yield from fact(label, side_text(plan, planned, number))
+    for side, place in enumerate(planned.sides):
+        yield from fact(label, side_text(plan, planned, side))
         yield from fact("", partners_text(plan, planned, place))
         label = ""
     label = "links"
-    for link in join.links:
+    for i, link in enumerate(join.links):
         yield from fact(label, link_text(join, link))
         label = ""
+        if planned.observed:
+            yield from fact("", observed_text(join, link, planned.observed[i]))
     yield from fact("fold", fold_text(planned))
     yield from fact("executors", shards_text(plan, planned, sharding_of(plan)))
     yield from fact("window", f"{join.window}: window_end is common to all sides, window_start the earliest")
@@ -100,6 +104,16 @@ def link_text(join: Join, link: Link) -> str:
     ]
     text = f"{parent.alias} {_WORDS[link.kind]} {child.alias} ({link.kind}) on {' and '.join(pairs)}"
     return one_line(text if link.residual is None else f"{text}, and where {residual_text(join, link)}")
+
+
+def observed_text(join: Join, link: Link, known: LinkEstimate) -> str:
+    """What rounds have shown of a link, and since how many rounds that has held."""
+    parent, child = join.sides[link.parent].alias, join.sides[link.child].alias
+    return (
+        f"{number(known.parent_keys)} keys in {parent}, {number(known.child_keys)} in {child};"
+        f" {share(known.matching)} of the groups of {parent} match, with {number(known.fan_out)} of {child} on average"
+        f" (observed, the same for {count(known.rounds, 'round')})"
+    )
 
 
 def residual_text(join: Join, link: Link) -> str:
@@ -161,8 +175,9 @@ def _join_json(plan: Plan, planned: PlannedJoin) -> dict[str, Any]:
                 "child": join.sides[link.child].alias,
                 "kind": str(link.kind),
                 "text": link_text(join, link),
+                "observed": asdict(planned.observed[i]) if planned.observed else None,
             }
-            for link in join.links
+            for i, link in enumerate(join.links)
         ],
         "fold": planned.fold,
         "order": list(planned.order),

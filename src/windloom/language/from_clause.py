@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from sqlglot import Token, TokenType
 
+from windloom.language.exists import Exists, cut_exists
 from windloom.language.from_sources import CLAUSES, EXAMPLE, FromSource, read_sources
 from windloom.language.tokens import CLOSE, OPEN, Source, Span, is_word, source_end
 
@@ -33,10 +34,14 @@ _REFUSED_CLAUSES = {
 
 @dataclass(frozen=True, slots=True)
 class FromClause:
-    """What a query reads, one source or several that are joined; `rest` is the query without the clause."""
+    """What a query reads, one source or several that are joined; `rest` is the query without the clause.
+
+    The sources of `exists` come last.
+    """
 
     sources: tuple[FromSource, ...]
     rest: list[Token]
+    exists: tuple[Exists, ...] = ()
 
     @property
     def first(self) -> FromSource:
@@ -47,9 +52,14 @@ class FromClause:
         return len(self.sources) > 1
 
     @property
+    def named(self) -> tuple[FromSource, ...]:
+        """The sources that FROM itself names."""
+        return self.sources[: len(self.sources) - sum(len(one.sources) for one in self.exists)]
+
+    @property
     def sides(self) -> tuple[FromSource, ...]:
         """The sources as sides of a join: the first one keeps its rows, so it is the last that a RIGHT JOIN names."""
-        rights = [one for one in self.sources if one.joined is not None and one.joined.is_right]
+        rights = [one for one in self.named if one.joined is not None and one.joined.is_right]
         root = rights[-1] if rights else self.sources[0]
         return (root, *(one for one in self.sources if one is not root))
 
@@ -64,7 +74,9 @@ def cut_from_clause(tokens: Sequence[Token], source: Source) -> FromClause:
         raise source.error("the select list is empty", tokens[position], "name what to report, for example count(*)")
     sources, index = read_sources(tokens, position, source)
     _check_next(tokens, index, source)
-    return FromClause(tuple(sources), [*tokens[:position], *tokens[index:]])
+    exists, rest = cut_exists(tokens[index:], source)
+    sources += [one for each in exists for one in each.sources]
+    return FromClause(tuple(sources), [*tokens[:position], *rest], exists)
 
 
 def find_from(tokens: Sequence[Token]) -> int | None:

@@ -43,7 +43,10 @@ _PLAIN_WORDS = {
 
 #: Refused before parsing, because the tree does not tell where they are.
 _REFUSED = {
-    TokenType.SELECT: ("subqueries are not supported", "use one SELECT over one stream"),
+    TokenType.SELECT: (
+        "subqueries are not supported",
+        "use one SELECT; only [NOT] EXISTS (SELECT …) can stand in WHERE",
+    ),
     TokenType.PLACEHOLDER: ("parameters are not supported", "write the value itself"),
     TokenType.PARAMETER: ("parameters are not supported", "write the value itself"),
 }

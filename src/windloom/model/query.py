@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from windloom.model.aggregate import Aggregate, Component
 from windloom.model.expression import Expression, ExpressionKey
@@ -35,7 +36,7 @@ class Output:
     expression: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Query:
     """One continuous query over one source.
 
@@ -111,7 +112,7 @@ class Query:
         """Whether every output column is a bare aggregate, and every row is reported."""
         return self.having is None and all(output.aggregate is not None for output in self.outputs)
 
-    @property
+    @cached_property
     def components(self) -> tuple[Component, ...]:
         asked = (part for aggregate in self.aggregates for part in aggregate.components)
         return tuple(dict.fromkeys((*self.keeps, *asked)))

@@ -1,6 +1,7 @@
 """From queries to a plan: rules first, then the search for what to share, by cost."""
 
-from windloom.optimizer.intake import INTAKES, intakes_of
+from windloom.optimizer.adapt.switches import choices_of
+from windloom.optimizer.intake import INTAKES
 from windloom.optimizer.known import Known
 from windloom.optimizer.report import report_sharing
 from windloom.optimizer.sharing.registry import STRATEGIES
@@ -11,7 +12,7 @@ __all__ = [
     "STRATEGIES",
     "Known",
     "PlanOptions",
-    "intakes_of",
+    "choices_of",
     "make_plan",
     "report_sharing",
 ]

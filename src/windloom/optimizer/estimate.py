@@ -91,14 +91,19 @@ def estimate_answering(
     every = Work.of(
         Demand.of(([query.window for query in tree] for tree in trees), statistics), rates, statistics, regular
     )
-    values = np.array([np.mean([len(query.aggregates) for query in tree]) for tree in trees])
+    values = np.array([sum(len(query.aggregates) for query in tree) / len(tree) for tree in trees])
     answers = set_model(one, constants).answer_cost(every, values)
     costs = np.zeros((len(trees), len(one.components)))
+    known: dict[object, Work] = {}
     for index, part in enumerate(one.components):
-        asking = [[query.window for query in tree if part.component in query.components] for tree in trees]
-        work = Work.of(Demand.of(asking, statistics), rates, statistics, regular)
+        asking = tuple(tuple(query for query in tree if part.component in query.components) for tree in trees)
+        key = tuple(tuple(map(id, tree)) for tree in asking)
+        if key not in known:  # many components are asked for by the same queries
+            windows = ([query.window for query in tree] for tree in asking)
+            known[key] = Work.of(Demand.of(windows, statistics), rates, statistics, regular)
+        work = known[key]
         names = np.array([each[index] for each in techniques])
-        for name in np.unique(names):
+        for name in dict.fromkeys(each[index] for each in techniques):
             has = (names == name) & (work.queries > 0)
             if has.any():
                 cost = technique_cost(constants, cost_name(str(name), part.family), part.family, work)

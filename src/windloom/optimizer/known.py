@@ -40,16 +40,22 @@ class Known:
     def in_force(self) -> Constants:
         return self.constants or load_constants()
 
+    def with_estimates(self, estimates: Estimates) -> Known:
+        """The same with other estimates."""
+        return replace(self, estimates=estimates)
+
 
 def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> Statistics:
     """What is known of the set that answers the queries, all of one identity.
 
-    A given figure takes precedence over an observed one, and that over an assumed one. A given rate is that of the
-    whole stream; of it, a set has the share that its predicate was seen to let through.
+    A given figure takes precedence over an observed one, and that over an assumed one; but plans of a running stream
+    follow what it brings, whatever was given. A given rate is that of the whole stream; of it, a set has the share that
+    its predicate was seen to let through.
     """
     identity, estimates = SetIdentity.of_query(queries[0]), known.estimates
     own, seen = estimates.sets.get(identity), estimates.streams.get(identity.stream)
-    rate, of_rate = _figure(stream.events_per_second, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
+    given = None if known.ongoing is not None and seen is not None else stream.events_per_second
+    rate, of_rate = _figure(given, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
     shown = estimates.selectivity(identity)
     share, of_share = _figure(None if identity.predicate else 1.0, shown, DEFAULT_SELECTIVITY)
     counted = estimates.groups(identity)
@@ -86,7 +92,8 @@ def with_statistics(plan: Plan, known: Known) -> Plan:
         )
         for one in plan.sets
     )
-    return replace(plan, sets=sets)
+    joins = tuple(replace(one, observed=known.estimates.joins.get(one.name, ())) for one in plan.joins)
+    return replace(plan, sets=sets, joins=joins)
 
 
 def _figure(given: float | None, observed: Mean | None, assumed: float) -> tuple[float, Origin]:

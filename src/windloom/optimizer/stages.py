@@ -30,6 +30,7 @@ from windloom.optimizer.shapes import Types as Types
 from windloom.optimizer.shapes import shape_of
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
 from windloom.optimizer.sharing.registry import find_strategy
+from windloom.plan.choices import Choices
 from windloom.plan.identity import SetIdentity, set_grouping
 from windloom.plan.physical import (
     Member,
@@ -73,29 +74,37 @@ def make_plan(
     options: PlanOptions,
     known: Known,
     trees: Sequence[Collection[str]] | None = None,
-    intakes: Mapping[str, str] | None = None,
+    given: Choices | None = None,
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
     `known` are the figures that costs are predicted with: the same queries and figures always give the same plan.
-    `trees` (names of queries) and `intakes` (by stream) replace the choice: a recorded plan is built again as
-    it was.
+    `trees` (names of queries) replace the choice of trees, and `given` replaces all choices: a recorded plan is built
+    again as it was.
     """
     queries = list(queries)
     shapes: dict[Shape, int] = {}
     groups = by_partial_set(with_sides(queries))
-    given = [None] * len(groups) if trees is None else _given_trees(groups, trees)
+    trees = given.tree_names if given is not None else trees
+    members_of = [None] * len(groups) if trees is None else _given_trees(groups, trees)
+    techniques = None if given is None else {tree.queries: dict(tree.techniques) for tree in given.trees}
     sets = [
-        _plan_set(number, streams[members[0].stream], members, types, options, shapes, given[number], known)
+        _plan_set(
+            number, streams[members[0].stream], members, types, options, shapes, members_of[number], techniques, known
+        )
         for number, members in enumerate(groups)
     ]
-    joins = tuple(plan_join(query, sets, streams, types, shapes) for query in queries if query.join is not None)
+    joins = tuple(
+        plan_join(query, sets, streams, types, shapes, given, known.estimates.joins.get(query.name, ()))
+        for query in queries
+        if query.join is not None
+    )
     used = {one.stream for one in sets}
     read = tuple(stream for name, stream in streams.items() if name in used)
     return Plan(
         read,
         tuple(sets),
-        choose_scans(read, sets, options.intake, known.in_force(), intakes),
+        choose_scans(read, sets, options.intake, known.in_force(), given),
         tuple(shapes),
         joins,
         options.strategy,
@@ -141,8 +150,10 @@ def _plan_set(
     options: PlanOptions,
     shapes: dict[Shape, int],
     given: Trees | None,
+    named: Mapping[tuple[str, ...], Mapping[str, str]] | None,
     known: Known,
 ) -> PartialSet:
+    """`given` are the trees, and `named` techniques by tree and component, where they are not to be chosen."""
     group_by = set_grouping(queries[0])
     components = _components(queries, types)
     techniques = tuple(_technique(one, queries, options.technique) for one in components)
@@ -159,7 +170,9 @@ def _plan_set(
     for members in sorted(given):
         planned = [_member(queries[i], stream, group_by, types, shapes) for i in members]
         tree = _plan_tree(len(trees), planned, slicing, techniques)
-        if options.technique == "auto":
+        if named is not None:
+            tree = _with_named(tree, components, named)
+        elif options.technique == "auto":
             tree = _with_fastest(tree, components, statistics, known.in_force())
         trees.append(tree)
     edges = EdgeSet.of(one for tree in trees for one in tree.fine_edges.classes)
@@ -252,3 +265,15 @@ def _with_fastest(
     queries = [planned.query for planned in tree.queries]
     techniques = choose_techniques(components, queries, tree.edges_per_second, statistics, constants)
     return tree if techniques == tree.techniques else replace(tree, techniques=techniques)
+
+
+def _with_named(
+    tree: Tree, components: tuple[PlannedComponent, ...], named: Mapping[tuple[str, ...], Mapping[str, str]]
+) -> Tree:
+    """The tree with the techniques that a record names for it."""
+    own = named.get(tuple(sorted(planned.name for planned in tree.queries)), {})
+    techniques = tuple(
+        choose_technique(part.family, own[str(part.component)]) if str(part.component) in own else usual
+        for part, usual in zip(components, tree.techniques, strict=True)
+    )
+    return replace(tree, techniques=techniques)

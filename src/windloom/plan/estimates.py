@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from windloom.plan.identity import SetIdentity
+from windloom.plan.links import LinkEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,20 @@ class SetEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """What rounds have shown so far; nothing of streams and sets of which no round has seen a tuple."""
+    """What rounds have shown so far; nothing of streams and sets of which no round has seen a tuple.
+
+    `joins` are by name, each with an estimate of every link.
+    """
 
     streams: Mapping[str, StreamEstimate] = field(default_factory=dict)
     sets: Mapping[SetIdentity, SetEstimate] = field(default_factory=dict)
+    joins: Mapping[str, tuple[LinkEstimate, ...]] = field(default_factory=dict)
 
     def before(self, earlier: Estimates) -> Estimates:
         """These, and what else was shown earlier."""
-        return Estimates({**earlier.streams, **self.streams}, {**earlier.sets, **self.sets})
+        return Estimates(
+            {**earlier.streams, **self.streams}, {**earlier.sets, **self.sets}, {**earlier.joins, **self.joins}
+        )
 
     def without_rounds(self) -> Estimates:
         """The same, where rounds will be of another length: what a batch run shows to a stream."""

@@ -4,6 +4,10 @@ A round that is r rounds old weighs e^(−a·r), and one that is d rounds old no
 both weighed, so that with rounds of equal length a rate is the mean of the rounds' rates. A round in which much more
 time passes than tuples usually lie apart (a backlog, or history) counts as one of four times that span: it is no
 measure of what comes.
+
+A mean forgets large values slowly: after a fall to a hundredth, half of the rounds in memory pass before it is near. So
+a *leap* is told from noise. If two rounds in a row are both far above, or both far below, what was remembered before
+them, then everything before them is forgotten.
 """
 
 from __future__ import annotations
@@ -14,40 +18,69 @@ from statistics import median
 
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
+from windloom.plan.links import LinkEstimate, LinkRound
 from windloom.plan.observed import RoundObserved, SetRound, StreamRound
 
 #: The number of rounds that estimates are made of (d), and how fast older ones count less (a).
 ROUNDS, DECAY = 16, 0.25
 #: Rounds longer than this many times the usual span of tuples count as that long.
 LONGEST = 4.0
+#: Rounds that differ by this factor from what was remembered, two in a row, are a leap.
+LEAP = 4.0
 #: A trend is certain if it is this many times its standard error, over at least so many rounds.
 CERTAIN, LEAST_ROUNDS = 3.0, 4
 
 
 class Memory:
-    """What the last rounds observed, by stream and set. Sets that the last round did not have are forgotten."""
+    """What the last rounds observed, by stream and set. Sets that the last round did not have are forgotten.
 
-    def __init__(self, rounds: int = ROUNDS, decay: float = DECAY) -> None:
-        self.rounds, self.decay = rounds, decay
+    Without a `leap`, means are those of source B whatever happens.
+    """
+
+    def __init__(self, rounds: int = ROUNDS, decay: float = DECAY, leap: float | None = LEAP) -> None:
+        self.rounds, self.decay, self.leap = rounds, decay, leap
         self._weights = [math.exp(-decay * age) for age in range(rounds)]
         # Newest first; never changed in place, so that another thread may read while a round ends.
         self._streams: Mapping[str, tuple[StreamRound, ...]] = {}
         self._sets: Mapping[SetIdentity, tuple[tuple[SetRound, StreamRound], ...]] = {}
+        self._joins: Mapping[str, tuple[LinkEstimate, ...]] = {}
 
     def add(self, seen: RoundObserved) -> None:
         """A round is over. A stream that brought nothing keeps what it showed before."""
         streams = dict(self._streams)
+        leaping = set()
         for name, one in seen.streams.items():
             if one.tuples:
-                streams[name] = (one, *streams.get(name, ()))[: self.rounds]
+                held = (one, *streams.get(name, ()))[: self.rounds]
+                if self._leaps([_pace(each) for each in held]):
+                    held = held[:2]
+                    leaping.add(name)
+                streams[name] = held
         sets = {}
         for identity, each in seen.sets.items():
             before, beside = self._sets.get(identity, ()), seen.streams.get(identity.stream)
             if beside is not None and beside.tuples:
                 before = ((each, beside), *before)[: self.rounds]
+                if identity.stream in leaping or self._leaps([float(own.groups) for own, _ in before]):
+                    before = before[:2]
             if before:
                 sets[identity] = before
         self._streams, self._sets = streams, sets
+        self._joins = {name: self._linked(self._joins.get(name, ()), links) for name, links in seen.joins.items()}
+
+    @staticmethod
+    def _linked(before: tuple[LinkEstimate, ...], links: tuple[LinkRound, ...]) -> tuple[LinkEstimate, ...]:
+        if len(before) != len(links):
+            return tuple(LinkEstimate.of(one) for one in links)
+        return tuple(known.after(one) for known, one in zip(before, links, strict=True))
+
+    def _leaps(self, values: Sequence[float]) -> bool:
+        """Are the two newest values far from all before, on the same side?"""
+        if self.leap is None or len(values) < 3 or min(values) <= 0:
+            return False
+        usual = self._geometric(values[2:])  # a geometric mean, which a single burst moves by little
+        assert usual is not None
+        return min(values[:2]) > self.leap * usual or max(values[:2]) < usual / self.leap
 
     def estimates(self, *, trends: bool = False) -> Estimates:
         """What is to be expected of the next round; `trends` take longer to find than the rest."""
@@ -56,6 +89,7 @@ class Memory:
         return Estimates(
             {name: one for name, one in streams.items() if one is not None},
             {identity: one for identity, one in sets.items() if one is not None},
+            self._joins,
         )
 
     def rate_of(self, stream: str) -> float | None:
@@ -64,6 +98,30 @@ class Memory:
         weights = self._counting(held)
         seconds = _weighed(weights, [one.seconds for one in held])
         return _weighed(weights, [one.tuples for one in held]) / seconds if seconds > 0 else None
+
+    def round_of(self, stream: str) -> float | None:
+        """The estimated length of a round of one stream, in seconds of its time."""
+        return self._geometric([one.seconds for one in self._streams.get(stream, ()) if one.seconds > 0])
+
+    def groups_of(self, identity: SetIdentity) -> float | None:
+        """The estimated number of groups of one set."""
+        return self._mean([float(one.groups) for one, _ in self._sets.get(identity, ()) if one.groups])
+
+    def share_of(self, stream: str, condition: str) -> float | None:
+        """The estimated share of the tuples of a stream that satisfy a condition, given by its SQL."""
+        held = self._streams.get(stream, ())
+        if not any(condition in one.conditions for one in held):
+            return None
+        return self._share(condition, held, self._counting(held))
+
+    def _geometric(self, values: Sequence[float]) -> float | None:
+        """The decayed geometric mean, newest first."""
+        logs = self._mean([math.log(one) for one in values])
+        return None if logs is None else math.exp(logs)
+
+    def _mean(self, values: Sequence[float]) -> float | None:
+        """The decayed mean, newest first."""
+        return _weighed(self._weights, values) / sum(self._weights[: len(values)]) if values else None
 
     def _counting(self, held: Sequence[StreamRound]) -> list[float]:
         """The weight of each round, newest first."""
@@ -78,16 +136,15 @@ class Memory:
         if seconds <= 0:
             return None
         lengths = [one.seconds for one in held if one.seconds > 0]
-        length = math.exp(
-            _weighed(self._weights, [math.log(one) for one in lengths]) / sum(self._weights[: len(lengths)])
-        )
+        length = self._geometric(lengths)
+        assert length is not None, "some time has passed"
         conditions = {sql for one in held for sql in one.conditions}
         trend = self._trend([one.tuples / one.seconds for one in held if one.seconds > 0]) if trends else 0.0
         return StreamEstimate(
             Mean(tuples / seconds, len(held), trend),
             Mean(length, len(lengths), self._trend(lengths) if trends else 0.0),
             {sql: self._share(sql, held, weights) for sql in sorted(conditions)},
-            _weighed(self._weights, [one.signatures for one in held]) / sum(self._weights[: len(held)]),
+            self._mean([float(one.signatures) for one in held]) or 1.0,
         )
 
     @staticmethod
@@ -110,7 +167,7 @@ class Memory:
         # The edges of rounds cut cells too: a round of n slices has parts of n + 1.
         slices = _weighed(weights, [one.slices + 1.0 for one in own])
         there = [float(one.groups) for one in own if one.groups]
-        groups = _weighed(self._weights, there) / sum(self._weights[: len(there)]) if there else 0.0
+        groups = self._mean(there) or 0.0
         shares = [min(1.0, one.tuples / beside.tuples) for one, beside in held]
         regularity = regularity_of(tuples, cells, groups * slices)
         return SetEstimate(
@@ -173,6 +230,12 @@ def spread_of(tuples: float, cells: float, groups: float, slices: float) -> floa
         else:
             high = middle
     return high / groups
+
+
+def _pace(one: StreamRound) -> float:
+    """Tuples per second of the time in which they lie: in disorder, a round may advance time by next to nothing."""
+    seconds = max(one.seconds, one.span)
+    return one.tuples / seconds if seconds > 0 else 0.0
 
 
 def _weighed(weights: Sequence[float], values: Sequence[float]) -> float:

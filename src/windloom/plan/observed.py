@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from windloom.plan.identity import SetIdentity
+from windloom.plan.links import LinkRound
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class SetRound:
 
 @dataclass(frozen=True, slots=True)
 class RoundObserved:
-    """Of a set that no tuple came for, only what is held is known."""
+    """Of a set that no tuple came for, only what is held is known. `joins` are by name, each with all its links."""
 
     streams: Mapping[str, StreamRound] = field(default_factory=dict)
     sets: Mapping[SetIdentity, SetRound] = field(default_factory=dict)
+    joins: Mapping[str, tuple[LinkRound, ...]] = field(default_factory=dict)

@@ -25,6 +25,7 @@ from windloom.model.stream import Stream
 from windloom.model.types import TIMESTAMP, DataType
 from windloom.model.windows import Window
 from windloom.plan.identity import SetIdentity
+from windloom.plan.links import LinkEstimate
 from windloom.plan.scans import Scan
 from windloom.plan.statistics import Origin, Statistics
 from windloom.slicing.edges import EdgeSet
@@ -110,6 +111,7 @@ class PlannedJoin:
     components: tuple[PlannedComponent, ...]
     fold: str
     order: tuple[int, ...]
+    observed: tuple[LinkEstimate, ...] = field(default=(), compare=False)  # by link, if rounds have shown them
 
     @property
     def name(self) -> str:

@@ -125,7 +125,8 @@ class WovenScan:
 
     `counted_by`: None where slices are of time, else by what tuples are counted whose positions are sliced.
     `watched` are sets that another scan feeds, those of positions above all, with their bits: which tuples are late is
-    told, once per stream, by one scan whose slices are of time.
+    told, once per stream, by one scan whose slices are of time. `log` says what the log of a round keeps of it: tuples,
+    cells, or whichever of the two are smaller.
     """
 
     number: int
@@ -136,6 +137,7 @@ class WovenScan:
     counted_by: tuple[Expression, ...] | None = None
     watched: tuple[tuple[int, int | None], ...] = ()
     why: str = field(default="", compare=False)  # it was chosen
+    log: str = "smaller"
 
 
 Scan = NativeScan | WovenScan

@@ -27,7 +27,12 @@ def observe(plan: Plan, before: State, given: RoundInput, counts: StepCounts) ->
             counts.held.get(one.number, 0),
             one.edges.edges_per_second * streams[one.stream].seconds * pace,
         )
-    return RoundObserved(streams, sets)
+    joins = {
+        join.name: tuple(counts.links[place, number] for number in range(len(join.join.links)))
+        for place, join in enumerate(plan.joins)
+        if (place, 0) in counts.links
+    }
+    return RoundObserved(streams, sets, joins)
 
 
 def _stream(plan: Plan, name: str, before: State, given: RoundInput, counts: StepCounts) -> StreamRound:

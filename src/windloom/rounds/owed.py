@@ -8,7 +8,7 @@ is kept apart, set by set, in one of two ways:
 |------------------------------------------|---------------------------------------------------------------------------|
 | no tuple has come behind where it closed | the cells of the state, and those that the state has dropped since        |
 | one has come, or cells are folded        | cells as they were when it closed, and what rounds have brought since, as |
-|                                          | far as it counts in the window                                            |
+|                                          | far as it counts in the window; until the set owes nothing                |
 
 A tuple counts in the windows that are open when it comes. So one that comes late is kept out of every window that had
 ended by the tick at which the query was closed, whether that window is answered already or not.
@@ -60,10 +60,18 @@ def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The cells of a set as windows of different ages see them: `parts` belong to all, `later` rounds to some."""
+    """The cells of a set as windows of different ages see them: `later` rounds belong to some, all others to all.
 
-    parts: tuple[Cells, ...]
+    `own` are the cells from which the state keeps what it needs; None if these are not among them.
+    """
+
+    own: Cells | None = None
+    others: tuple[Cells, ...] = ()
     later: tuple[LaterRound, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Cells, ...]:
+        return (*held(self.own), *self.others)
 
     def view(self, rounds: int) -> Cells | None:
         """The cells with those of the first so many later rounds; None if there are none."""
@@ -104,8 +112,8 @@ def lineage_of(
     later = (LaterRound(fresh, behind),) if fresh is not None and len(fresh) and behind else ()
     is_late = any(each.is_late for each in later) and life_of(one.window).sees_late
     if owed.rounds is not None:
-        return Lineage(held(owed.cells), (*owed.rounds, *later))
-    return Lineage(held(owed.cells, kept), later) if is_late else Lineage(held(owed.cells, current))
+        return Lineage(None, held(owed.cells), (*owed.rounds, *later))
+    return Lineage(None, held(owed.cells, kept), later) if is_late else Lineage(current, held(owed.cells))
 
 
 def left_owing(one: PartialSet, lineage: Lineage, names: Mapping[str, int], now: Turn, owing: Turn) -> Owed:
@@ -115,17 +123,14 @@ def left_owing(one: PartialSet, lineage: Lineage, names: Mapping[str, int], now:
     state, `owing` the same for queries that are behind.
     """
     life = life_of(one.window)
-    later = _still_late(lineage.later, names)
-    if not any(each.is_late for each in later) and not life.folds(one):
-        # What is kept as history, or for open windows, is in the state.
+    if lineage.own is not None and not life.folds(one):
+        # What is kept as history, or for open windows, is in the state; what it has once dropped is not, ever again.
         waiting = replace(owing, history_ticks=0)
-        parts = [*lineage.parts, *(each.cells for each in lineage.later)]
-        dropped = (
-            keep_cells(each, life.needed(one, each, waiting) & ~life.needed(one, each, now))
-            for each in parts
-            if len(each)
-        )
+        dropped = [keep_cells(each, life.needed(one, each, waiting)) for each in lineage.others]
+        own = lineage.own
+        dropped.append(keep_cells(own, life.needed(one, own, waiting) & ~life.needed(one, own, now)))
         return Owed(_merged([each for each in dropped if len(each)]))
+    later = _still_late(lineage.later, names)
     # Tuples that came in time are in no window that had ended: they may as well have been there before.
     cells = _merged([*lineage.parts, *(each.cells for each in later if not each.is_late)])
     kept = [each for each in later if each.is_late]

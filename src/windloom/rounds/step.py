@@ -11,16 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.plan.links import LinkRound
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds.answers import Answers
 from windloom.rounds.cells import Cells, merge_cells
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
+from windloom.rounds.joins.keyed import count_links
 from windloom.rounds.lateness import Lateness, count_late
 from windloom.rounds.owed import (
     Intervals,
     Lineage,
     Pass,
-    held,
     left_owing,
     lineage_of,
     members_behind,
@@ -40,6 +41,7 @@ class StepCounts:
     """What one step counted, by number of the set: tuples and partials taken in, and late tuples.
 
     `held` are the cells from which windows were answered, those of earlier rounds included, and `groups` their groups.
+    `links` are of joins, by their place in the plan and the number of the link.
     """
 
     tuples: Mapping[int, int]
@@ -47,6 +49,7 @@ class StepCounts:
     late: Lateness = field(default_factory=Lateness)
     groups: Mapping[int, int] = field(default_factory=dict)
     held: Mapping[int, int] = field(default_factory=dict)
+    links: Mapping[tuple[int, int], LinkRound] = field(default_factory=dict)
 
 
 def step(
@@ -82,7 +85,8 @@ def step(
     late = count_late(plan, round_input.taken.behind, state, landmarks)
     groups = {number: one.groups if len(one) else 0 for number, one in sets.cells.items()}
     cells = {number: len(one) for number, one in sets.cells.items()}
-    return after_round, answers, StepCounts(sets.tuples, sets.partials, late, groups, cells)
+    links = count_links(plan, sets.cells)
+    return after_round, answers, StepCounts(sets.tuples, sets.partials, late, groups, cells, links)
 
 
 class _Sets:
@@ -127,7 +131,7 @@ class _Sets:
             if planned.name in self._answered
         }
         if names:
-            lineage = self.lineages.get(number) or Lineage(held(current))
+            lineage = self.lineages.get(number) or Lineage(current)
             self.owed[number] = left_owing(one, lineage, names, self._now, self._owing)
 
     def answers(self, intervals: Intervals) -> Answers:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -20,6 +22,17 @@ _ABOUT = "Sliding-window queries over streams: list, add, replace and remove the
 
 
 def make_app(service: Service) -> ASGIApp:
+    app = _app()
+    app.state.service = service
+    return Shield(app, service)
+
+
+def described() -> dict[str, Any]:
+    """The description of the API, as OpenAPI has it."""
+    return _app().openapi()
+
+
+def _app() -> FastAPI:
     app = FastAPI(
         title="Windloom",
         version=__version__,
@@ -31,7 +44,6 @@ def make_app(service: Service) -> ASGIApp:
         redirect_slashes=False,
         responses={422: {"model": Failure, "description": "What is wrong with the request, and what to do."}},
     )
-    app.state.service = service
     for one in (queries, answers, plan, rounds):
         app.include_router(one.router, prefix=API)
     for open_one in (login, health):
@@ -42,4 +54,4 @@ def make_app(service: Service) -> ASGIApp:
     app.add_exception_handler(RequestValidationError, faults.on_invalid)
     app.add_exception_handler(RecursionError, faults.on_recursion)
     app.add_exception_handler(Exception, faults.on_unexpected)
-    return Shield(app, service)
+    return app

@@ -57,8 +57,10 @@ class RoundFeed:
         """Server-sent events: the rounds after `after` that are remembered, then those to come."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=_BEHIND + len(self._recent) + 1)
         with self._lock:
+            # One who saw more than there is watched another loom at this address.
+            known = after if after is not None and self._recent and after <= self._recent[-1][0] else -1
             for number, event in self._recent:
-                if after is None or number > after:
+                if number > known:
                     queue.put_nowait(event)
             if self._is_closed:
                 queue.put_nowait(_END)

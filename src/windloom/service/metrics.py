@@ -33,6 +33,10 @@ class Metrics:
         self.rows = Counter("windloom_rows_total", "Rows written to the sinks.", registry=registry)
         self.untimed = Counter("windloom_untimed_total", "Tuples without a usable time.", registry=registry)
         self.late = Counter("windloom_late_total", "Late tuples.", ["stream", "fate"], registry=registry)
+        self.tuples = Counter("windloom_tuples_total", "Tuples that a stream brought.", ["stream"], registry=registry)
+        self.cells = Gauge(
+            "windloom_cells", "Cells that windows over a stream are answered from.", ["stream"], registry=registry
+        )
         self.lag = Gauge(
             "windloom_lag_seconds", "Seconds that a stream is behind the clock.", ["stream"], registry=registry
         )
@@ -53,6 +57,13 @@ class Metrics:
         self.queries = Gauge("windloom_queries", "Queries of the last round.", registry=registry)
         self.trees = Gauge("windloom_trees", "Trees of the last round.", registry=registry)
         self.plan_version = Gauge("windloom_plan_version", "Version of the last round's plan.", registry=registry)
+        self.moves = Gauge("windloom_moves", "Moves to other regions of charts so far.", registry=registry)
+        self.switches = Gauge("windloom_switches", "Switches of plans so far.", registry=registry)
+        self.fidelity = Gauge("windloom_fidelity", "Share of judged rounds with the best plan.", registry=registry)
+        self.regret = Gauge("windloom_regret_seconds", "Seconds that better plans would have saved.", registry=registry)
+        self.predicted = Gauge(
+            "windloom_predicted_round_seconds", "Seconds that were predicted of the last round.", registry=registry
+        )
         sinks: dict[str, Any] = {"labelnames": ["sink"], "registry": registry}
         self.sink_seconds = Counter("windloom_sink_seconds_total", "Seconds that a sink took for rounds.", **sinks)
         self.sink_waits = Counter(
@@ -85,6 +96,10 @@ class Metrics:
         for stream, late in done.late.items():
             for fate, number in late.items():
                 self.late.labels(stream, fate).inc(number)
+        for stream, came in done.tuples.items():
+            self.tuples.labels(stream).inc(came)
+        for stream, kept in done.cells.items():
+            self.cells.labels(stream).set(kept)
         for stream, lag in done.lags.items():
             if lag is not None:
                 self.lag.labels(stream).set(lag)
@@ -107,6 +122,13 @@ class Metrics:
         self.queries.set(done.queries)
         self.trees.set(done.trees)
         self.plan_version.set(done.plan_version)
+        self.moves.set(done.moves)
+        self.switches.set(done.switches)
+        self.regret.set(done.regret)
+        if done.fidelity is not None:
+            self.fidelity.set(done.fidelity)
+        if done.predicted is not None:
+            self.predicted.set(done.predicted)
 
     def wait(self, wait: SinkWait | None) -> None:
         if wait is not None:

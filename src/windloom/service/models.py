@@ -67,12 +67,12 @@ class QueryRow(BaseModel):
 
     name: str
     text: str
-    stream: str
+    streams: list[str]
     window: str
-    tree: str
-    seconds: float
-    share: float
-    alone: float
+    trees: list[str]
+    seconds: float | None
+    share: float | None
+    alone: float | None
     rows_per_second: float | None
 
 
@@ -89,9 +89,9 @@ class QueryList(BaseModel):
     rejected: list[RejectedQuery]
 
 
-class QueryDetail(BaseModel):
-    name: str
-    text: str
+class QueryDetail(QueryRow):
+    """The same of one query, and how it is answered."""
+
     explain: str
 
 
@@ -151,7 +151,10 @@ class StreamStatus(BaseModel):
     name: str
     columns: dict[str, str]
     time: str
-    events_per_second: float | None
+    events_per_second: float | None  # as declared
+    tuples_per_second: float | None  # as they came in the last minute
+    tuples: int
+    cells: int | None
     frontier: str | None
     lag: float | None
     late_partly: int

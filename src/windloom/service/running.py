@@ -73,7 +73,9 @@ class RunningLoom(Protocol):
 
     def groupings(self) -> Mapping[str, Sequence[str]]: ...
 
-    def answers(self, name: str, since: str | None, until: str | None, limit: int) -> pa.Table: ...
+    def answers(
+        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
+    ) -> pa.Table: ...
 
 
 class ServedHandle:
@@ -147,8 +149,10 @@ class ServedHandle:
         """Grouping columns by query, as they are called in its answers."""
         return {one.name: [group.name for group in one.query.group_by] for one in self._handle.plan.queries}
 
-    def answers(self, name: str, since: str | None, until: str | None, limit: int) -> pa.Table:
+    def answers(
+        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
+    ) -> pa.Table:
         query = self._handle.plan.query(name).query
         columns = [*(one.name for one in query.group_by), *(one.name for one in query.outputs)]
-        found = self._stored.read(name, columns, since, until, limit)
+        found = self._stored.read(name, columns, since, until, limit, most_files)
         return self._handle.arrow(name).slice(0, 0) if found is None else found

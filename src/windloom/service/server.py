@@ -6,6 +6,7 @@ import errno
 import ipaddress
 import os
 import socket
+import ssl
 import threading
 from dataclasses import dataclass
 
@@ -50,9 +51,8 @@ class Place:
             raise WindloomError(
                 "TLS needs a certificate and a key", "one of them is given", "give --tls-cert and --tls-key"
             )
-        for file in (self.tls_certificate, self.tls_key):
-            if file is not None and not os.access(file, os.R_OK):
-                raise WindloomError(f"cannot read the TLS file '{file}'", "it is missing, or not readable", "check it")
+        if self.tls_certificate is not None and self.tls_key is not None:
+            _check_tls(self.tls_certificate, self.tls_key)
         if self.token_file is not None:
             tokens = read_tokens(self.token_file)
         elif self.is_local:
@@ -83,6 +83,25 @@ class Place:
             found.close()
             raise _cannot_listen(self.host, self.port, error) from None
         return found
+
+
+def _check_tls(certificate: str, key: str) -> None:
+    """Refuses files that the server could not use: it would notice in a thread of its own, too late."""
+    for file in (certificate, key):
+        if not os.access(file, os.R_OK):
+            raise WindloomError(f"cannot read the TLS file '{file}'", "it is missing, or not readable", "check it")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_refuse_password)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise WindloomError(
+            f"cannot use the certificate '{certificate}' with the key '{key}'",
+            str(getattr(error, "reason", None) or error),
+            "give PEM files that belong together: --tls-cert with the whole chain, --tls-key without a password",
+        ) from None
+
+
+def _refuse_password() -> str:
+    raise ValueError("the key is encrypted")
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> WindloomError:

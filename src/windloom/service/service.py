@@ -91,7 +91,8 @@ class Service:
             self._working.release()
 
     def _costs(self) -> dict[str, float]:
-        return {name: one["seconds"] for name, one in self.loom.costs()["queries"].items()}
+        costs = self.loom.costs()["queries"]  # those of sides of joins are among them
+        return {name: costs[name]["seconds"] for name in self.loom.queries if name in costs}
 
 
 def _service(request: Request) -> Service:

@@ -19,6 +19,7 @@ class Totals:
         self._begun = clock()
         self._recent: deque[tuple[float, RoundProgress]] = deque()
         self.events = self.rows = 0
+        self.tuples: Counter[str] = Counter()  # by stream
         self.late: dict[str, Counter[str]] = {}
         self.last: RoundProgress | None = None
 
@@ -27,6 +28,7 @@ class Totals:
             self.last = done
             self.events += done.events
             self.rows += done.results
+            self.tuples.update(done.tuples)
             for stream, late in done.late.items():
                 self.late.setdefault(stream, Counter()).update(late)
             self._recent.append((self._clock(), done))
@@ -38,11 +40,23 @@ class Totals:
             self._forget()
             if self.last is None:
                 return None, None, None
-            span = max(min(_SPAN, self._clock() - self._begun), 1.0)
+            span = self._span()
             rounds = [done for _, done in self._recent]
             events, rows = sum(one.events for one in rounds), sum(one.results for one in rounds)
             taken = [one.total_seconds for one in rounds] or [self.last.total_seconds]
             return events / span, rows / span, sum(taken) / len(taken)
+
+    def stream_rates(self) -> dict[str, float]:
+        """Tuples per second of the clock, by stream; none before the first round."""
+        with self._lock:
+            self._forget()
+            came: Counter[str] = Counter() if self.last is None else Counter(dict.fromkeys(self.last.tuples, 0))
+            for _, done in self._recent:
+                came.update(done.tuples)
+            return {name: count / self._span() for name, count in came.items()}
+
+    def _span(self) -> float:
+        return max(min(_SPAN, self._clock() - self._begun), 1.0)
 
     def _forget(self) -> None:
         while self._recent and self._recent[0][0] < self._clock() - _SPAN:

@@ -23,9 +23,11 @@ from windloom.errors import WindloomError
 from windloom.model import Aggregate, DataType, TimeWindow
 from windloom.model.time import TICK_MIN
 from windloom.optimizer import PlanOptions
+from windloom.plan.choices import Choices, TreeChoice
 from windloom.rounds import RoundInput, State
 
 STREAMS = {"s": STREAM}
+CHOICES = Choices.of([TreeChoice(("a",)), TreeChoice(("b",))], {})
 PLAN = plan_of({"q": make_query("q", TimeWindow(4, 2), [Aggregate("count")], ("k",), where="b")}, PlanOptions())
 #: Two cells, one of them of a tuple that came late.
 TAKEN = taken_of_plan(
@@ -51,7 +53,7 @@ def test_a_round_keeps_the_plan_it_began_with(tmp_path: Path) -> None:
         assert checkpoint.newest_plan() is None
         checkpoint.record_plan(PlanRecord(0, 0, {"a": "x"}))
         assert checkpoint.begin(0).version == 0
-        checkpoint.record_plan(PlanRecord(1, 1, {"a": "y", "b": "x"}, {"history_ticks": "7"}, [["a"], ["b"]]))
+        checkpoint.record_plan(PlanRecord(1, 1, {"a": "y", "b": "x"}, {"history_ticks": "7"}, CHOICES))
         checkpoint.record_plan(PlanRecord(2, 0, {"c": "x"}))
         assert checkpoint.begin(0).version == 0
     with opened(tmp_path) as checkpoint:
@@ -59,7 +61,7 @@ def test_a_round_keeps_the_plan_it_began_with(tmp_path: Path) -> None:
         assert checkpoint.begin(1).version == 2
         assert [one.version for one in checkpoint.plans()] == [0, 1, 2]
         second = checkpoint.plan(1)
-        assert second == PlanRecord(1, 1, {"a": "y", "b": "x"}, {"history_ticks": "7"}, [["a"], ["b"]])
+        assert second == PlanRecord(1, 1, {"a": "y", "b": "x"}, {"history_ticks": "7"}, CHOICES)
         assert second.history_ticks == 7
 
 

@@ -255,3 +255,108 @@ def test_a_later_source_takes_slide_and_ends_of_the_first() -> None:
     assert second == TimeWindow(30 * MINUTE, 7 * MINUTE, 3 * MINUTE)
     assert first.end_ticks == second.end_ticks
     assert join.window == first
+
+
+# ---- EXISTS ------------------------------------------------------------------------------------------------------
+
+EXISTS = "EXISTS (SELECT 1 FROM clicks [RANGE 30 minutes] c WHERE o.user = c.user)"
+LOOKING = "SELECT count(*) FROM orders [RANGE 1 hour SLIDE 5 minutes] o"
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind"),
+    [
+        (EXISTS, "SEMI"),
+        (f"({EXISTS})", "SEMI"),
+        (f"NOT {EXISTS}", "ANTI"),
+        ("EXISTS (SELECT * FROM clicks [RANGE 30 minutes] AS c WHERE c.user = orders.user)", "SEMI"),
+        ("NOT EXISTS (SELECT c.url FROM clicks [RANGE 30 minutes] c WHERE user = o.user)", "ANTI"),
+    ],
+)
+def test_exists_is_a_semi_join_and_not_exists_an_anti_join(condition: str, kind: str) -> None:
+    join = f"LEFT {kind} JOIN clicks [RANGE 30 minutes] c ON o.user = c.user"
+    assert read(f"{LOOKING} WHERE {condition}").source == read(f"{LOOKING} {join}").source
+
+
+def test_exists_stands_beside_other_conditions_and_names_mean_the_inner_stream_first() -> None:
+    join = joined(
+        f"{LOOKING} WHERE qty > 1 AND (NOT EXISTS (SELECT 1 FROM clicks [RANGE 5 minutes] c"
+        " WHERE c.user = o.user AND kind = 'buy' AND cost < price) AND kind = 'x') GROUP BY kind"
+    )
+    assert [str(side.where) for side in join.sides] == ["qty > 1 AND kind = 'x'", "kind = 'buy'"]
+    (link,) = join.links
+    assert link.kind is JoinKind.ANTI
+    assert str(link.residual) == "__c0 < __p1"
+    assert join.groups == ((0, 0),)
+    assert [one.sql for one in join.sides[0].group_by] == ["kind", "price", "user"]
+
+
+def test_exists_may_look_for_a_join_and_several_may_be_asked() -> None:
+    join = joined(
+        f"{LOOKING} WHERE EXISTS (SELECT 1 FROM clicks [RANGE 5 minutes] c JOIN visits [RANGE 10 minutes] v USING (url)"
+        " WHERE c.user = o.user AND v.seen > 3)"
+        " AND NOT EXISTS (SELECT 1 FROM visits [RANGE 1 hour] w WHERE w.user = o.user) AND o.qty > 1"
+    )
+    assert [(link.parent, link.child, link.kind) for link in join.links] == [
+        (0, 1, JoinKind.SEMI),
+        (1, 2, JoinKind.INNER),
+        (0, 3, JoinKind.ANTI),
+    ]
+    assert [str(side.where) for side in join.sides] == ["qty > 1", "None", "seen > 3", "None"]
+
+
+def test_a_stream_can_be_looked_for_in_itself_and_unqualified_names_keep_their_meaning() -> None:
+    join = joined(
+        "SELECT region, sum(price) FROM orders [TUMBLE 1 hour] WHERE"
+        " EXISTS (SELECT 1 FROM orders [RANGE 1 day] later WHERE later.user = orders.user AND price > 5)"
+        " GROUP BY region"
+    )
+    assert [str(side.where) for side in join.sides] == ["None", "price > 5"]
+    assert asked(join, 0) == ["count(*)", "sum(price)"]
+    assert asked(join, 1) == ["count(*)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "caret"),
+    [
+        (f"{LOOKING} WHERE o.qty > 1 OR {EXISTS}", "EXISTS is only part of a condition here", "EXISTS"),
+        (f"{LOOKING} WHERE NOT (o.qty > 1 AND {EXISTS})", "EXISTS is only part of a condition here", "EXISTS"),
+        (f"{LOOKING} WHERE ({EXISTS}) = TRUE", "EXISTS is only part of a condition here", "EXISTS"),
+        (f"{LOOKING} WHERE o.qty BETWEEN 1 AND {EXISTS}", "EXISTS is only part of a condition here", "EXISTS"),
+        (f"{LOOKING} GROUP BY o.kind HAVING {EXISTS}", "EXISTS cannot stand here", "EXISTS"),
+        (
+            f"{LOOKING} WHERE EXISTS (SELECT count(*) FROM clicks [RANGE 1 m] c WHERE c.user = o.user)",
+            "the SELECT of EXISTS computes something",
+            "(",
+        ),
+        (f"{LOOKING} WHERE EXISTS (SELECT 1)", "the SELECT of EXISTS has no FROM", "EXISTS"),
+        (f"{LOOKING} WHERE EXISTS (SELECT 1 FROM clicks [RANGE 1 m] c)", "the EXISTS has no key", "EXISTS"),
+        (
+            f"{LOOKING} WHERE EXISTS (SELECT 1 FROM clicks [RANGE 1 m] c WHERE c.user = o.user GROUP BY c.url)",
+            "GROUP BY cannot stand in EXISTS",
+            "GROUP BY",
+        ),
+        (
+            f"{LOOKING} WHERE EXISTS (SELECT 1 FROM clicks [RANGE 1 m] c WHERE c.user = o.user AND"
+            " EXISTS (SELECT 1 FROM visits [RANGE 1 m] v WHERE v.user = c.user))",
+            "EXISTS in EXISTS is not supported",
+            "SELECT",
+        ),
+        (
+            f"{LOOKING} WHERE EXISTS (SELECT 1 FROM clicks [RANGE 1 m] c LEFT JOIN visits [RANGE 1 m] v USING (url)"
+            " WHERE c.user = o.user)",
+            "only INNER joins can stand in EXISTS",
+            "LEFT",
+        ),
+        (f"{LOOKING} WHERE {EXISTS} AND c.url = 'x'", "columns of 'c' cannot be named here", "c"),
+        (
+            f"{LOOKING} WHERE o.user IN (SELECT c.user FROM clicks [RANGE 1 m] c)",
+            "subqueries are not supported",
+            "SELECT",
+        ),
+    ],
+)
+def test_what_exists_cannot_say_is_refused(text: str, message: str, caret: str) -> None:
+    error = refused(text)
+    assert message in error.message
+    assert under_caret(error) == caret

@@ -20,7 +20,7 @@ from windloom.optimizer.cost.constants import (
 )
 
 GOOD: dict[str, Any] = {
-    "format": "windloom-costs/2",
+    "format": "windloom-costs/3",
     "runtime": dict.fromkeys(RUNTIME, 1.0),
     "techniques": {"prefix_ring": {"add_int": {"cell": 1.0, "row": 2.0}}},
 }
@@ -87,8 +87,8 @@ def test_what_is_written_is_what_is_read() -> None:
         ("", "are damaged\nthey are not JSON"),
         ("[1, 2]", "are damaged\nthey do not begin with a format"),
         (
-            json.dumps({**GOOD, "format": "windloom-costs/1"}),
-            "belong to another version of windloom\ntheir format is windloom-costs/1",
+            json.dumps({**GOOD, "format": "windloom-costs/2"}),
+            "belong to another version of windloom\ntheir format is windloom-costs/2",
         ),
         (json.dumps({**GOOD, "runtime": {"row": 1.0}}), "'runtime' lacks 'job'"),
         (json.dumps({**GOOD, "runtime": {**GOOD["runtime"], "row": -1.0}}), "'runtime' must be numbers"),

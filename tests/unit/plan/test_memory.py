@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from windloom.plan.estimates import Estimates
 from windloom.plan.identity import SetIdentity
-from windloom.plan.memory import Memory, estimates_of, spread_of
+from windloom.plan.memory import LEAP, Memory, estimates_of, spread_of
 from windloom.plan.observed import RoundObserved, SetRound, StreamRound
 
 ALL, SOME = SetIdentity("s", grouping=("k",)), SetIdentity("s", "b", ("k",))
@@ -25,8 +25,8 @@ def a_round(
     )
 
 
-def remembered(*rounds: RoundObserved, d: int = 16, a: float = 0.25) -> Estimates:
-    memory = Memory(d, a)
+def remembered(*rounds: RoundObserved, d: int = 16, a: float = 0.25, leap: float | None = LEAP) -> Estimates:
+    memory = Memory(d, a, leap)
     for one in rounds:
         memory.add(one)
     return memory.estimates(trends=True)
@@ -34,7 +34,7 @@ def remembered(*rounds: RoundObserved, d: int = 16, a: float = 0.25) -> Estimate
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=30), st.integers(1, 20), st.floats(0, 2))
 def test_with_rounds_of_equal_length_a_rate_is_the_mean_of_the_papers(counts: list[int], d: int, a: float) -> None:
-    found = remembered(*(a_round(count) for count in counts), d=d, a=a)
+    found = remembered(*(a_round(count) for count in counts), d=d, a=a, leap=None)
     newest = counts[::-1][:d]
     weights = [math.exp(-a * r) for r in range(len(newest))]
     expected = sum(w * one for w, one in zip(weights, newest, strict=True)) / sum(weights)
@@ -49,10 +49,36 @@ def test_rounds_in_disorder_that_advance_time_by_little_are_no_bursts() -> None:
 
 def test_a_backlog_weighs_as_a_round_of_four_times_the_usual_length() -> None:
     rounds = [a_round(5_000_000, 500_000.0), *(a_round(1_000, 10.0) for _ in range(8))]
-    found = remembered(*rounds).streams["s"]
+    found = remembered(*rounds, leap=None).streams["s"]
     assert found.rate.value == pytest.approx(100, rel=0.5), "and not the 10 per second of the backlog"
     assert found.round is not None
     assert 10 <= found.round.value < 25
+    assert remembered(*rounds).streams["s"].rate.rounds == 8, "it is forgotten after two rounds of another rate"
+
+
+@pytest.mark.parametrize("factor", [100, 0.01])
+def test_after_a_leap_older_rounds_are_forgotten(factor: float) -> None:
+    before = [a_round(10_000, groups=500) for _ in range(8)]
+    after = [a_round(round(10_000 * factor), groups=round(500 * factor)) for _ in range(3)]
+    one, two = remembered(*before, *after[:1]), remembered(*before, *after[:2])
+    assert one.streams["s"].rate.rounds == 9, "one round may be a burst"
+    assert (two.streams["s"].rate.value, two.streams["s"].rate.rounds) == (pytest.approx(10_000 * factor), 2)
+    assert (two.sets[ALL].groups.value, two.sets[SOME].groups.rounds) == (pytest.approx(500 * factor), 2)
+    assert remembered(*before, *after).streams["s"].rate.rounds == 3
+
+
+def test_a_burst_and_a_round_in_disorder_are_no_leaps() -> None:
+    steady = [a_round(100) for _ in range(8)]
+    burst = remembered(*steady, a_round(10_000), a_round(100), a_round(90))
+    assert burst.streams["s"].rate.rounds == 11
+    tenths = [a_round(100, 1.0), a_round(100, 0.01, span=1.0), a_round(100, 0.01, span=1.0)]
+    assert remembered(*steady, *tenths).streams["s"].rate.rounds == 11
+
+
+def test_groups_may_leap_while_the_rate_stays() -> None:
+    found = remembered(*[a_round(1000, groups=5)] * 6, *[a_round(1000, groups=900)] * 2)
+    assert found.streams["s"].rate.rounds == 8
+    assert (found.sets[ALL].groups.value, found.sets[ALL].groups.rounds) == (pytest.approx(900), 2)
 
 
 def test_a_round_in_which_no_time_passes_shows_no_rate_but_groups() -> None:

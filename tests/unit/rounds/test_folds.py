@@ -12,7 +12,7 @@ import pytest
 from support.folds import BELOW, Asking, JoinCase
 from windloom.errors import WindloomError
 from windloom.kernels.folds import pairs, pairwise
-from windloom.kernels.folds.registry import FOLDS, find_fold
+from windloom.kernels.folds.registry import ROW_FOLDS, find_fold
 from windloom.model import Component, DataType, Expression
 from windloom.model.join import Carried, JoinKind, KeyPair, Link, Product, Summed
 from windloom.rounds.joins import FoldedRows, fold_sides
@@ -105,7 +105,7 @@ def test_nothing_times_infinity_is_nothing() -> None:
     assert list(case.lowered(folded(case)).values()) == [[math.inf]] * 2
 
 
-@pytest.mark.parametrize("technique", FOLDS)
+@pytest.mark.parametrize("technique", ROW_FOLDS)
 def test_nan_equals_nan_and_minus_zero_equals_zero(technique: str) -> None:
     left = tuples({"r": math.nan}, {"r": -0.0}, {"r": None})
     case, asking = case_of(left, tuples({"r": math.nan}, {"r": 0.0}, {"r": None}), ((0, 3),), key=3)
@@ -121,7 +121,7 @@ def test_an_unmatched_row_is_in_one_group_with_matched_rows_whose_column_is_null
 
 
 @pytest.mark.parametrize("kind", JoinKind)
-@pytest.mark.parametrize("technique", FOLDS)
+@pytest.mark.parametrize("technique", ROW_FOLDS)
 def test_a_side_without_rows_is_folded(kind: JoinKind, technique: str) -> None:
     for left, right in ((tuples({"n": 5}), []), ([], tuples({"n": 5})), ([], [])):
         case, asking = case_of(left, right, ((0, 0),), kind)

@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 
 from support.catalogs import STREAM, make_query
+from support.join_looms import registered
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, Row, crash_at
 from windloom.durable.checkpoint import Checkpoint
 from windloom.durable.storage import LocalStorage
+from windloom.explain.cost_views import SecondsView
+from windloom.explain.text import explain_text
 from windloom.model import Aggregate, Expression, Query, RowsWindow, SessionWindow, TimeWindow
 from windloom.model.time import TICKS_PER_SECOND
+from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.estimate import estimate_plan
 from windloom.plan.identity import SetIdentity
 from windloom.plan.memory import Memory
 from windloom.plan.observed import RoundObserved
@@ -125,3 +130,40 @@ def test_a_commit_that_is_damaged_is_left_out(tmp_path: Path) -> None:
         assert len(checkpoint.recent_observed(99)) == 5
     finally:
         checkpoint.close()
+
+
+JOINED = registered(
+    {
+        "pairs": "SELECT count(*) AS n FROM s [RANGE 20 us SLIDE 10 us] AS a JOIN t [RANGE 20 us] AS b ON a.k = b.k",
+        "apart": "SELECT a.i, count(*) AS n FROM s [RANGE 20 us SLIDE 10 us] AS a"
+        " LEFT JOIN u [RANGE 20 us] AS b ON a.k = b.k GROUP BY a.i",
+    }
+)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_joins_observe_keys_and_what_matches(tmp_path: Path, placement: str) -> None:
+    draw = random.Random(2)
+
+    def rows(keys: str) -> list[Row]:
+        return [{"tick": draw.randrange(20), "k": draw.choice(keys), "i": draw.randrange(4)} for _ in range(60)]
+
+    frames = {"s": [*rows("abcdef"), {"tick": 1, "k": None, "i": 0}], "t": rows("defghij"), "u": rows("xy")}
+    with MicroBatches(tmp_path, JOINED.streams, types=JOINED.types(), placement=placement, shards=2) as life:
+        life.change(JOINED.queries)
+        life.round(frames)
+        (seen,) = life.checkpoint.recent_observed(1)
+    (pairs,), (apart,) = seen.joins["pairs"], seen.joins["apart"]
+    assert (pairs.parent.keys, pairs.child.keys) == (6, 7)
+    assert (pairs.pairs, pairs.matched) == (3, 3)
+    # The side of "apart" is grouped by i as well, so a key has several groups.
+    groups = {(row["k"], row["i"]) for row in frames["s"] if row["k"] is not None}
+    assert (apart.parent.keys, apart.parent.groups) == (6, len(groups))
+    assert (apart.child.keys, apart.pairs) == (2, 0)
+    memory = Memory()
+    memory.add(seen)
+    known = Known(estimates=memory.estimates())
+    plan = make_plan(JOINED.streams, JOINED.queries.values(), JOINED.types(), PlanOptions(), known)
+    text = explain_text(plan, SecondsView(plan, estimate_plan(plan, known.in_force())))
+    told = text.replace("\n                ", " ")
+    assert "6 keys in a, 7 in b; 50 % of the groups of a match, with 0.5 of b on average" in told

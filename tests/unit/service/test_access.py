@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import ExitStack
 from pathlib import Path
@@ -100,8 +101,15 @@ def test_a_token_file_that_cannot_be_used_is_refused_with_what_to_write(tmp_path
 
 
 def test_a_token_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(WindloomError, match="cannot read the token file"):
-        read_tokens(str(tmp_path / "none"))
+    (tmp_path / "bytes").write_bytes(b"admin: \xff\xfe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "closed").write_text(f"admin: {ADMIN}")
+    (tmp_path / "closed").chmod(0)
+    closed = ["closed"] if os.geteuid() else []  # root reads everything
+    for name in ("none", "bytes", "folder", *closed):
+        with pytest.raises(WindloomError, match=f"cannot read the token file '.*{name}'") as refused:
+            read_tokens(str(tmp_path / name))
+        assert "a file that the user of this process may read" in refused.value.hint
 
 
 def test_a_name_that_someone_else_gave_this_machine_is_refused() -> None:
@@ -142,7 +150,9 @@ class SlowLoom(FakeLoom):
         super().__init__()
         self.may_go_on = threading.Event()
 
-    def answers(self, name: str, since: str | None, until: str | None, limit: int) -> pa.Table:
+    def answers(
+        self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
+    ) -> pa.Table:
         self.may_go_on.wait()
         return super().answers(name, since, until, limit)
 

@@ -19,6 +19,11 @@ from windloom.service.app import make_app
 from windloom.service.running import Rejected
 from windloom.service.service import Limits, Service
 
+TWICE = (
+    "SELECT a.symbol, count(*) AS pairs FROM trades [RANGE 1 minute SLIDE 20 seconds] a"
+    " JOIN trades [RANGE 20 seconds] b ON a.symbol = b.symbol GROUP BY a.symbol"
+)
+
 
 @pytest.fixture
 def loom() -> FakeLoom:
@@ -43,11 +48,24 @@ def test_queries_are_listed_with_their_place_and_cost_and_bad_ones_with_the_reas
     found = client.get("/api/v1/queries").json()
     assert [one["name"] for one in found["queries"]] == ["flow", "high"]
     flow = found["queries"][0]
-    assert (flow["stream"], flow["tree"], flow["text"]) == ("trades", "tree 1.0", FLOW)
+    assert (flow["streams"], flow["trees"], flow["text"]) == (["trades"], ["tree 1.0"], FLOW)
     assert 0 < flow["seconds"] <= flow["alone"]
     assert flow["rows_per_second"] > 0
     assert sum(one["share"] for one in found["queries"]) == pytest.approx(1)
     assert [(one["name"], one["error"]["hint"]) for one in found["rejected"]] == [("bad", "add it")]
+
+
+def test_a_join_is_listed_with_all_that_feeds_it_and_its_sides_are_not(client: Client, service: Service) -> None:
+    assert client.post("/api/v1/queries", json={"name": "twice", "text": TWICE}).status_code == 201
+    found = {one["name"]: one for one in client.get("/api/v1/queries").json()["queries"]}
+    assert set(found) == {"flow", "high", "twice"}
+    twice = found["twice"]
+    assert (twice["streams"], twice["window"]) == (["trades"], "[RANGE 1 minute SLIDE 20 seconds]")
+    assert twice["trees"] == ["tree 1.0"]  # both sides are of one set, with "flow"
+    nodes = {one["id"]: one["kind"] for one in client.get("/api/v1/plan").json()["nodes"]}
+    assert (nodes["fold:twice"], nodes["answer:twice"]) == ("fold", "answer")
+    costs = re.findall(r'windloom_query_cost_seconds\{query="(.+)"\}', client.get("/metrics").text)
+    assert set(costs) <= set(found)
 
 
 def test_a_query_is_tried_added_read_replaced_and_removed(client: Client) -> None:
@@ -144,7 +162,9 @@ def test_rounds_and_the_loom_at_a_glance(client: Client) -> None:
     assert (found["round"], found["queries"], found["rejected"], found["message"]) == (1, 2, 1, "running")
     assert (found["events"], found["rows"]) == (2_001, 24)
     assert found["streams"][0]["late_partly"] == 4
-    assert found["streams"][0]["lag"] == 3.5
+    stream = found["streams"][0]
+    assert (stream["lag"], stream["tuples"], stream["cells"]) == (3.5, 2_021, 40)
+    assert stream["tuples_per_second"] > 0
 
 
 def test_a_stream_that_failed_is_not_ready_and_tells_no_path(client: Client, loom: FakeLoom) -> None:
@@ -166,6 +186,8 @@ def test_metrics_are_those_of_the_rounds(client: Client) -> None:
     assert 'windloom_late_total{fate="partly",stream="trades"} 4.0' in lines
     assert 'windloom_stage_seconds_count{stage="step"} 2.0' in lines
     assert 'windloom_lag_seconds{stream="trades"} 3.5' in lines
+    assert 'windloom_tuples_total{stream="trades"} 2021.0' in lines
+    assert 'windloom_cells{stream="trades"} 40.0' in lines
     assert "windloom_up 1.0" in lines
     assert any(line.startswith('windloom_query_cost_seconds{query="flow"} ') for line in lines)
 

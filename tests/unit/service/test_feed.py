@@ -69,3 +69,12 @@ def test_a_change_of_queries_is_announced() -> None:
         assert (await anext(events)).startswith(b"event: queries\n")
 
     asyncio.run(watch())
+
+
+def test_one_who_saw_more_rounds_than_there_are_is_told_all_of_them() -> None:
+    async def watch() -> None:
+        feed = RoundFeed()
+        feed.publish(made_round(0))
+        assert await _rounds(feed.watch(after=70), 1) == [0]
+
+    asyncio.run(watch())

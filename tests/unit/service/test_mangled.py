@@ -25,6 +25,10 @@ _PATHS = [
     "/api/v1/plan", "/api/v1/plan.svg", "/api/v1/sharing", "/api/v1/rounds", "/api/v1/status", "/api/v1/login",
     "/api/v1/openapi.json",
 ]  # fmt: skip
+JOIN = (
+    "SELECT a.symbol, count(*) AS n FROM trades [RANGE 1 minute SLIDE 20 seconds] a"
+    " JOIN trades [RANGE 20 seconds] b ON a.symbol = b.symbol GROUP BY a.symbol"
+)
 _METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "GIBBERISH"]
 _PARAMETERS = ["limit", "format", "since", "until", "query", "after", "name", "x"]
 _VALUES = [
@@ -37,7 +41,9 @@ _FIELDS = [b"", b"*/*", b"text/csv", b"Bearer x", b"windloom_login=x", b"\xff\xf
 
 
 def mangled_text(rng: random.Random) -> str:
-    text = list(rng.choice([FLOW, AVERAGE, "SELECT", "", "(" * 5_000, "NOT " * 3_000, "1+" * 2_000, "[RANGE 1 s]"]))
+    text = list(
+        rng.choice([FLOW, AVERAGE, JOIN, "SELECT", "", "(" * 5_000, "NOT " * 3_000, "1+" * 2_000, "[RANGE 1 s]"])
+    )
     for _ in range(rng.randint(0, 6)):
         at = rng.randint(0, len(text))
         text[at : at + rng.randint(0, 5)] = rng.choice(_PIECES)

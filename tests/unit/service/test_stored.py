@@ -59,6 +59,34 @@ def test_a_range_is_by_the_end_of_windows(out: Path) -> None:
     assert values(out, since="2026-01-05 00:08:00") == [8, 9]
 
 
+def test_files_without_windows_of_the_range_are_not_read(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    table_of = StoredAnswers._table
+    monkeypatch.setattr(StoredAnswers, "_table", lambda self, file: (read.append(file.stem), table_of(self, file))[1])
+    assert values(out, since="2026-01-05T00:03:00Z", until="2026-01-05T00:05:00Z") == [3, 4]
+    assert read == ["round-000000004", "round-000000003"]
+
+
+def test_a_bound_on_files_holds_once_a_row_is_found(out: Path) -> None:
+    write(out / "v-1", 10, "v", ["b"], 10)
+    stored = StoredAnswers(out)
+    latest = stored.read("a", ["v"], None, None, 100, most_files=1)
+    assert latest is not None
+    assert latest["v"].to_pylist() == [9]
+
+
+def test_a_range_of_windows_of_rows_is_by_position(out: Path) -> None:
+    columns = {"query": "string", "window_start": "bigint", "window_end": "bigint", "n": "bigint"}
+    (out / "manifest.json").write_text(json.dumps({"tables": {"n-1": {"columns": columns, "queries": ["rows"]}}}))
+    (out / "n-1").mkdir()
+    for number in range(4):
+        rows = {"query": ["rows"], "window_start": [number * 10], "window_end": [number * 10 + 10], "n": [number]}
+        pq.write_table(pa.table(rows), out / "n-1" / f"round-{number:09d}.parquet")
+    found = StoredAnswers(out).read("rows", ["n"], "20", "40", 10)
+    assert found is not None
+    assert found["n"].to_pylist() == [1, 2]
+
+
 @pytest.mark.parametrize("since", ["yesterday", "", "9" * 30])
 def test_what_is_no_instant_is_refused(out: Path, since: str) -> None:
     with pytest.raises(WindloomError, match="'since' is not an instant"):

@@ -35,9 +35,9 @@ def write_demo_report(
                 "The plan before the first run", str(before), "Made with the rate of the catalog and assumed groups."
             ),
             Section("The plan after it, with what the run saw", picture, _PLAN_TEXT),
-            Section("What the alternatives cost", _costs(results, measured), _COSTS_TEXT),
+            *([Section("What the alternatives cost", _costs(results, measured), _COSTS_TEXT)] if measured else []),
             Section("Where the time went", stacked_bar([(name, s, "") for name, s in stats.seconds.items()])),
-            Section("What single queries took", _single_queries(measured), _SINGLE_TEXT),
+            *([Section("What single queries took", _single_queries(measured), _SINGLE_TEXT)] if measured else []),
             Section("A sample of answers", _answers(results), "Average price of one symbol, by range and slide."),
             Section("Checked against Spark", _checks(checks), "Every row of these queries, compared value by value."),
         ),

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windloom.durable.shards.pieces import Piece
+from windloom.durable.statistics import read_link, write_link
+from windloom.plan.links import LinkRound
 from windloom.rounds.lateness import Lateness
 from windloom.rounds.step import StepCounts
 
@@ -45,6 +47,7 @@ class ShardNote:
             "partials": _named(self.counts.partials),
             "groups": _named(self.counts.groups),
             "held": _named(self.counts.held),
+            "links": [[*place, write_link(one)] for place, one in self.counts.links.items()],
             "kept_from": _named(self.kept_from),
             "pieces": [[piece.table, piece.file, piece.rows] for piece in self.pieces],
             "took": {name: round(seconds, 6) for name, seconds in self.took.items()},
@@ -55,8 +58,9 @@ class ShardNote:
         counts = StepCounts(
             _numbered(values["tuples"]),
             _numbered(values["partials"]),
-            groups=_numbered(values.get("groups", {})),
-            held=_numbered(values.get("held", {})),
+            groups=_numbered(values["groups"]),
+            held=_numbered(values["held"]),
+            links={(place, number): read_link(one) for place, number, one in values["links"]},
         )
         kept_from = _numbered(values["kept_from"])
         pieces = tuple(Piece(*piece) for piece in values["pieces"])
@@ -85,6 +89,7 @@ def counts_of(notes: Sequence[ShardNote], late: Lateness) -> StepCounts:
         late,
         _added(one.groups for one in every),
         _added(one.held for one in every),
+        _linked(one.links for one in every),
     )
 
 
@@ -111,6 +116,14 @@ def _added(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
     for one in counts:
         for number, value in one.items():
             total[number] = total.get(number, 0) + value
+    return total
+
+
+def _linked(links: Iterable[Mapping[tuple[int, int], LinkRound]]) -> dict[tuple[int, int], LinkRound]:
+    total: dict[tuple[int, int], LinkRound] = {}
+    for one in links:
+        for place, link in one.items():
+            total[place] = total[place] + link if place in total else link
     return total
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
 from windloom.durable.statistics import write_observed
+from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.answers import MadeAnswers
 from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWait
 from windloom.engine.running.events import events_of
@@ -32,6 +33,7 @@ from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.query import Query
 from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
 from windloom.plan.memory import Memory
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
@@ -88,16 +90,19 @@ class RoundLoop:
         sink_patience: float = PATIENCE_SECONDS,
         listeners: Listeners | None = None,
         memory: Memory | None = None,
+        adapting: Adapting | None = None,
         scheduling: Scheduling | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.lock = threading.RLock()
+        self.changes = threading.Lock()  # held by whoever makes the next plan record
         self.scheduling, self._clock = scheduling or Scheduling(no_costs), clock
         self.questions = Questioners(self.scheduling.budget or 0.0)
         self._plan_of, self._journal, self._snapshot_rounds = plan_of, journal, snapshot_rounds
         self.placement, self._sinks, self._tables = placement, sinks, tables
         self._listeners = listeners or Listeners()
         self.memory = memory or Memory()
+        self.adapting = adapting
         self.delivery = Delivery(sinks, self.lock, sink_patience, self._listeners.waiting)
         self.state = recovered.state
         # Before the first round there is no plan to carry a state over from.
@@ -181,6 +186,8 @@ class RoundLoop:
         if plan is not self.plan and number > 0:
             # What a new query's past is made from may be gone when the round is replayed: it is kept before it counts.
             self._keep_past(number - 1, record, plan, state)
+        if self.adapting is not None:
+            self.adapting.begin(record, plan)
         round = Round(number, record, plan, state, self.plan, self.state)
         deciding = Deciding(self.scheduling, round, intake, watch)
         self.questions.round_begins()
@@ -196,12 +203,11 @@ class RoundLoop:
             at = time.time()
             progress = self._progress(round, batch, outcome, answers.finished, watch)
             progress = replace(progress, sinks=given)
+            if self.adapting is not None:
+                progress = self.adapting.told(progress)
             self._journal.commit(number, {**self._kept_of(progress, intake, outcome, measured), "at": at})
         self.state, self.record, self.plan = outcome.state, record, plan
-        if not intake.only_answers:
-            self.memory.add(outcome.observed)
-        if measured is not None:
-            self.scheduling.learned.add(measured)
+        self._learn(round, intake, outcome, measured, watch)
         self._show(Committed(number, plan, record, self.state, at), outcome.late_from)
         if self._snapshot_rounds is not None and (number + 1) % self._snapshot_rounds == 0:
             with watch("snapshot"):
@@ -211,6 +217,21 @@ class RoundLoop:
         self._listeners.done(progress)
         return Ran(outcome, progress, answers.made)
 
+    def _learn(
+        self, round: Round, intake: Intake, outcome: Outcome, measured: Measured | None, watch: Stopwatch
+    ) -> None:
+        """What a round has shown, for the plans and schedules of later ones; one that only answers shows no data."""
+        if measured is not None:
+            self.scheduling.learned.add(measured)
+        if intake.only_answers:
+            return
+        self.memory.add(outcome.observed)
+        if self.adapting is not None:
+            with watch("adapt"):
+                # What a round takes tells of its plan only if it answers all of its own windows and no others.
+                is_whole = not round.state.answered and not outcome.state.answered
+                self.adapting.done(outcome.observed, watch.seconds, outcome.state_bytes, is_whole=is_whole)
+
     def _kept_of(
         self, progress: RoundProgress, intake: Intake, outcome: Outcome, measured: Measured | None
     ) -> dict[str, Any]:
@@ -218,6 +239,8 @@ class RoundLoop:
         found = progress.as_dict()
         if not intake.only_answers:
             found["observed"] = write_observed(outcome.observed)
+            if self.adapting is not None:
+                found["adapted"] = self.adapting.kept()
         if measured is not None:
             found["answering"] = measured.to_json()
         return found
@@ -325,6 +348,8 @@ class RoundLoop:
             late_queries={name: _told(one) for name, one in sorted(counts.late.queries.items())},
             frontiers=frontiers,
             lags=lags,
+            tuples={name: one.tuples for name, one in outcome.observed.streams.items()},
+            cells=_cells(round.plan, outcome.observed),
             placement=self.placement.description,
             postponed=answering.postponed,
             late_answers=answering.late,
@@ -335,6 +360,14 @@ class RoundLoop:
 
 def _told(late: Late) -> dict[str, int]:
     return {"partly": late.partly, "dropped": late.dropped}
+
+
+def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
+    held = dict.fromkeys((stream.name for stream in plan.streams), 0)
+    for one in plan.sets:
+        if one.identity in observed.sets:
+            held[one.stream] += observed.sets[one.identity].held
+    return held
 
 
 def _lags(ticks: Mapping[str, int]) -> dict[str, float | None]:

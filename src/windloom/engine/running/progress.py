@@ -23,8 +23,15 @@ class RoundProgress:
     `lags` by how many seconds that is behind the clock; None where nothing, or everything, is closed. `watermark` and
     `lag` are those of the stream that is furthest behind: up to there the windows of all queries are closed, and those
     of a query that does not read that stream may be closed further. `state_bytes` is the size of the kept cells.
+    `tuples` are those that each stream brought, whether a query wants them or not; `cells` those that windows over it
+    were answered from, earlier ones included.
     `sinks` has the seconds that each sink took, those that the round `waited` for it if it was down, and figures of its
     own.
+
+    Where plans follow the data, `predicted` are the seconds that the round was expected to take before it began.
+    Counted since the stream began, `moves` are how often estimates came to another region of their chart, `switches`
+    how often another plan followed, `fidelity` is the share of rounds (of those that were judged) whose plan was the
+    best for what they were, and `regret` are the seconds that the others lost.
 
     `postponed` has, by query, how many closed windows are left to later rounds. `answered_windows` counts the windows
     that were answered, of queries with a deadline, `late_windows` those of them that came after it; `late_answers` has,
@@ -50,8 +57,15 @@ class RoundProgress:
     late_queries: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by query, of those that missed any
     frontiers: Mapping[str, str | None] = field(default_factory=dict)  # by stream
     lags: Mapping[str, float | None] = field(default_factory=dict)  # by stream
+    tuples: Mapping[str, int] = field(default_factory=dict)  # by stream
+    cells: Mapping[str, int] = field(default_factory=dict)  # by stream
     placement: str = "driver"
     sinks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by name
+    predicted: float | None = None
+    moves: int = 0
+    switches: int = 0
+    fidelity: float | None = None
+    regret: float = 0.0
     postponed: Mapping[str, int] = field(default_factory=dict)  # by query
     late_answers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by query
     answered_windows: int = 0

@@ -82,7 +82,7 @@ def find_sink(name: str) -> type[NamedSink]:
         raise WindloomError(
             f"'{found.value}' is not a sink",
             f"it has no {' and no '.join(f'`{part}`' for part in lacking)}",
-            "write it as docs/streaming.md shows under 'A sink of your own'",
+            "write it as docs/sinks.md shows under 'A sink of your own'",
         )
     return kind
 

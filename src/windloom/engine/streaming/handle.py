@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.durable import Checkpoint, PlanRecord
+from windloom.engine.charts import charts_as
 from windloom.engine.costs import cost_view
 from windloom.engine.notebook import AnswerViews, facts_table, rows_table
 from windloom.engine.results import AnswerTable, unknown_query, unknown_table
@@ -33,11 +34,14 @@ from windloom.engine.streaming.questions import Moment, Questions
 from windloom.engine.urgency import with_urgency
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.errors import WindloomError, WindloomWarning
-from windloom.explain import explain_text
+from windloom.explain import adapt_lines, explain_text
 from windloom.model.query import Query
 from windloom.model.time import TICK_MAX
+from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.views import adapt_view
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.known import with_statistics
+from windloom.plan.adapting import AdaptView, RoundView
 from windloom.plan.physical import Plan
 from windloom.spark.api import DataFrame, StreamingQuery
 from windloom.spark.errors import as_windloom_errors
@@ -75,7 +79,6 @@ class Handle(AnswerViews):
         options: StreamOptions,
         sinks: list[Sink],
         tables: AnswerTables,
-        newest: PlanRecord,
         is_durable: bool,
         wide: Mapping[str, AnswerTable] | None = None,
     ) -> None:
@@ -83,15 +86,20 @@ class Handle(AnswerViews):
         self._sinks, self._tables = sinks, tables
         self._wide = wide or {}
         self._is_durable = is_durable  # the checkpoint is still there when the stream has ended
-        self._newest = newest  # the plan record that the next round will take up
         self._questions = Questions(loop, queries, lambda: self._newest)
         self._catching_up = CatchingUp(loop)
-        self._changes = threading.Lock()
         self._query: StreamingQuery | None = None
         self._recent: deque[RoundProgress] = deque(maxlen=100)
         self._failure: BaseException | None = None
         self._is_stopping = False
         self._ended = threading.Event()
+
+    @property
+    def _newest(self) -> PlanRecord:
+        """The plan record that the next round will take up."""
+        newest = self._checkpoint.newest_plan()
+        assert newest is not None, "there is one before a handle"
+        return newest
 
     # ---- watching -----------------------------------------------------------------------------------------------
 
@@ -174,6 +182,9 @@ class Handle(AnswerViews):
         asked = [planned.query for planned in plan.queries]
         left = {} if last is None else last.postponed
         lines = schedule_lines(scheduling, asked, left, least_seconds(scheduling, self._options))
+        adapting = self._loop.adapting
+        told = [] if adapting is None else ["", *adapt_lines(self._adapt_view(adapting.adapter))]
+        text += "".join(f"{line}\n" for line in told)
         return "\n".join([f"Placement: {self._loop.placement.description}", *lines, text])
 
     @property
@@ -190,6 +201,24 @@ class Handle(AnswerViews):
         least = least_seconds(self._loop.scheduling, self._options)
         plan = self._queries.plan_of(self._newest)
         return [told for planned in plan.queries if (told := warning_of(planned.query, least)) is not None]
+
+    def chart(self, format: str = "text") -> str:
+        """The charts by which plans are chosen, around where the stream is now: "text", "json" or "svg" (a picture).
+
+        Every region is filled for it, which takes a while if there are many queries; no round waits for that.
+        """
+        adapting = self._loop.adapting
+        if adapting is None:
+            raise WindloomError(
+                "this stream has no charts",
+                "it was started with adapt=False",
+                "use loom.chart, or start with adapt=True",
+            )
+        return charts_as(format, self._adapt_view(adapting.adapter, drawn=True).charts)
+
+    def _adapt_view(self, adapter: Adapter, *, drawn: bool = False) -> AdaptView:
+        done = [RoundView(one.round, one.predicted, one.total_seconds) for one in self._recent]
+        return adapt_view(adapter, done, drawn=drawn)
 
     def exception(self) -> BaseException | None:
         """Why the stream failed, or None."""
@@ -244,7 +273,7 @@ class Handle(AnswerViews):
         Nothing is registered; the call waits for the current round.
         """
         loop = self._loop
-        with self._changes:
+        with loop.changes:
             name = unused_name(self._newest.queries)
             if not loop.placement.counts_rows:
                 refuse_unsharded([self._queries.bind(name, text)])
@@ -290,7 +319,7 @@ class Handle(AnswerViews):
     def _change(self, name: str, text: str | None) -> Change:
         self._check_active()
         loop = self._loop
-        with self._changes:
+        with loop.changes:
             if text is not None:
                 bound = self._queries.bind(name, text)  # mistakes are reported before anything changes
                 if not loop.placement.counts_rows:
@@ -303,7 +332,6 @@ class Handle(AnswerViews):
                 loop.settle([name])
                 record = planned.starting(self._checkpoint.first_free_round)
                 self._checkpoint.record_plan(record)
-                self._newest = record
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
         if text is None:
             return Change(name, record.from_round)

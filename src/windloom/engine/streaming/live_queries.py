@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from windloom.durable import PlanRecord
 from windloom.engine.catalog import Registry
 from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
-from windloom.optimizer import Known, PlanOptions, intakes_of, make_plan
+from windloom.optimizer import Known, PlanOptions, choices_of, make_plan
+from windloom.optimizer.adapt.subject import Subject, subjects_of
 from windloom.optimizer.live_trees import LiveTrees
+from windloom.plan.choices import Choices
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Ongoing
 
@@ -35,7 +38,7 @@ class LiveQueries:
         if plan is None:
             self._check_aggregates(record)
             known = Known(estimates=record.estimates, ongoing=record.ongoing)
-            plan = self._build(record.queries, record.options, record.trees, record.intakes, known)
+            plan = self._build(record.queries, record.options, None, record.given, known)
             self._remember(record.version, plan)
         return plan
 
@@ -67,9 +70,31 @@ class LiveQueries:
                 "stop the handle, or add another query first",
             )
         # A query that replaces another is woven in like a new one.
-        kept = [[name for name in tree if name not in (put or {})] for tree in record.trees]
+        kept = [[name for name in tree if name not in (put or {})] for tree in record.choices.tree_names]
         declared = record.declared if declared is None else declared
         return self._recorded(version, from_round, queries, dict(declared), dict(options or record.options), kept)
+
+    def switched(self, record: PlanRecord, choices: Choices, from_round: int) -> PlanRecord:
+        """The record after `record`, of the same queries with other choices."""
+        known = self.known()
+        found = replace(
+            record,
+            version=record.version + 1,
+            from_round=from_round,
+            choices=choices,
+            estimates=known.estimates,
+            ongoing=known.ongoing or Ongoing(),
+        )
+        self.plan_of(found)
+        return found
+
+    def subjects(self, record: PlanRecord) -> list[Subject]:
+        """What the queries of a record are planned as, each by itself."""
+        bound = [self.bind(name, text) for name, text in record.queries.items()]
+        known = Known(ongoing=record.ongoing)
+        return subjects_of(
+            self._registry.streams, bound, self._registry.known_types, _plan_options(record.options), known
+        )
 
     def bind(self, name: str, text: str) -> Query:
         """The query that a text means; it is remembered only if a plan has it."""
@@ -84,7 +109,7 @@ class LiveQueries:
         chosen, types = _plan_options(record.options), self._registry.known_types
         texts = {**record.queries, name: text}
         bound, known = [self.bind(one, own) for one, own in texts.items()], self.known()
-        trees = LiveTrees(self._registry.streams, chosen).follow(record.trees, bound, types, known)
+        trees = LiveTrees(self._registry.streams, chosen).follow(record.choices.tree_names, bound, types, known)
         return make_plan(self._registry.streams, bound, types, chosen, known, trees)
 
     def plan_alone(self, query: Query, known: Known, options: Mapping[str, str]) -> Plan:
@@ -105,12 +130,11 @@ class LiveQueries:
         known = self.known()
         trees = None if kept is None else self._woven(queries, options, kept, known)
         plan = self._build(queries, options, trees, None, known)
-        trees = [[planned.name for planned in tree.queries] for tree in plan.trees]
         self._remember(version, plan)
         own = {one.own.name: one.own.layout for query in plan.queries for one in query.query.aggregates if one.own}
         ongoing = known.ongoing or Ongoing()
-        intakes, estimates = intakes_of(plan), known.estimates
-        return PlanRecord(version, from_round, queries, options, trees, declared, intakes, own, estimates, ongoing)
+        made = choices_of(plan)
+        return PlanRecord(version, from_round, queries, options, made, declared, own, known.estimates, ongoing)
 
     def _check_aggregates(self, record: PlanRecord) -> None:
         """User-defined aggregates are not in a checkpoint: the program must define them again, with the same values."""
@@ -151,12 +175,12 @@ class LiveQueries:
         queries: Mapping[str, str],
         options: Mapping[str, str],
         trees: list[list[str]] | None,
-        intakes: Mapping[str, str] | None,
+        given: Choices | None,
         known: Known,
     ) -> Plan:
         bound = self._bind_all(queries)
         chosen, types = _plan_options(options), self._registry.known_types
-        return make_plan(self._registry.streams, bound, types, chosen, known, trees, intakes)
+        return make_plan(self._registry.streams, bound, types, chosen, known, trees, given)
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:

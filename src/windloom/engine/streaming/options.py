@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 
 from windloom.engine.running.delivery import PATIENCE_SECONDS
-from windloom.errors import WindloomError
+from windloom.errors import WindloomError, near_names
 from windloom.model.time import TICKS_PER_SECOND, parse_duration
+from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.objective import Objective
 from windloom.plan.statistics import GIVEN, Ongoing
 from windloom.rounds.schedule import DEFAULT_SCHEDULE, find_schedule
 
@@ -23,8 +25,10 @@ class StreamOptions:
     """`keep` is how long (in ticks) past input is kept for questions and later queries; `untimed` says whether
     a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
     the state lives; on executors in `shards` shards, None for as many as there are already, or twice the cores.
-    `sink_seconds` is how long a round waits for a sink that is down. `budget_seconds` is how long a round may take,
-    None for as long as it takes; `schedule` says what it answers first if that does not suffice.
+    `sink_seconds` is how long a round waits for a sink that is down. Plans are chosen for the `objective`, and follow
+    what rounds show with charts as `adapt` says; None: they stay as they are until queries change. `budget_seconds` is
+    how long a round may take, None for as long as it takes; `schedule` says what it answers first if that does not
+    suffice.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -36,6 +40,8 @@ class StreamOptions:
     placement: str = "driver"
     shards: int | None = None
     sink_seconds: float = PATIENCE_SECONDS
+    adapt: ChartOptions | None = field(default_factory=ChartOptions)
+    objective: Objective = field(default_factory=Objective)
     budget_seconds: float | None = None
     schedule: str = DEFAULT_SCHEDULE
 
@@ -52,6 +58,8 @@ class StreamOptions:
         placement: str = "driver",
         shards: int | None = None,
         sink_patience: str | timedelta | None = None,
+        adapt: bool | Mapping[str, object] = True,
+        objective: str | Mapping[str, float] = "latency",
         budget: str | timedelta | None = None,
         schedule: str | None = None,
     ) -> StreamOptions:
@@ -82,7 +90,19 @@ class StreamOptions:
             patience = _ticks("sink_patience", sink_patience) / TICKS_PER_SECOND
         seconds, chosen = _budget(budget, schedule)
         return cls(
-            trigger, finish, idle, keep_ticks, untimed, snapshot_rounds, placement, shards, patience, seconds, chosen
+            trigger,
+            finish,
+            idle,
+            keep_ticks,
+            untimed,
+            snapshot_rounds,
+            placement,
+            shards,
+            patience,
+            _charts(adapt),
+            Objective.of(objective),
+            seconds,
+            chosen,
         )
 
     @property
@@ -129,6 +149,24 @@ def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, objec
     # Spark knows fewer spellings of durations, and counts in milliseconds.
     ticks = _ticks("processingTime", trigger["processingTime"])  # type: ignore[arg-type]
     return {"processingTime": f"{-(-ticks // _TICKS_PER_MILLISECOND)} milliseconds"}
+
+
+def _charts(adapt: object) -> ChartOptions | None:
+    if isinstance(adapt, bool):
+        return ChartOptions() if adapt else None
+    names = [one.name for one in fields(ChartOptions)]
+    if not isinstance(adapt, Mapping):
+        raise WindloomError(
+            f"adapt cannot be {adapt!r}",
+            "it says whether, and how finely, plans follow the data",
+            'use True, False, or {"parts": 10, "dimensions": 3, "partition": "geometric"}',
+        )
+    for name in adapt:
+        if name not in names:
+            raise WindloomError(
+                f"adapt has no option '{name}'", "it says how charts are cut", near_names(str(name), names)
+            )
+    return ChartOptions(**adapt)
 
 
 def _check_placement(placement: str, shards: object) -> None:

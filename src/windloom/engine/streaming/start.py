@@ -8,14 +8,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
-from windloom.durable import Checkpoint, PlanRecord, recover
+from windloom.durable import Checkpoint, recover
+from windloom.durable.adapted import read_adapted
 from windloom.durable.sharding import settle_shards
 from windloom.durable.shards.files import ShardFiles
 from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
+from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
 from windloom.engine.running.executors import ExecutorPlacement, Outlets
@@ -33,9 +36,12 @@ from windloom.engine.streaming.options import StreamOptions
 from windloom.errors import WindloomError, near_names
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions
+from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.work import Beside
 from windloom.optimizer.answering import AnswerCost, joint_cost, tree_costs
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.known import with_statistics
+from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
 from windloom.plan.physical import Plan
@@ -83,7 +89,7 @@ def start_stream(
         queries = LiveQueries(
             registry, lambda: Known(estimates=memory.estimates(trends=True).before(learned), ongoing=ongoing)
         )
-        record = _plan_record(opened, queries, registry, plan_options, options)
+        _record_plan(opened, queries, registry, plan_options, options)
         answers = AnswerTables(spark)
         sinks: dict[str, Sink] = {}
         for name, open_sink in openers.items():
@@ -100,6 +106,7 @@ def start_stream(
             answers,
             snapshot_rounds=options.snapshot_rounds,
             memory=memory,
+            adapting=_adapting(opened, queries, memory, learned, options, undo),
             sink_patience=options.sink_seconds,
             scheduling=_scheduling(opened, queries, memory, options),
             listeners=Listeners(
@@ -107,8 +114,10 @@ def start_stream(
                 waiting=lambda wait: None if waiting is None else waiting(wait),
             ),
         )
+        if loop.adapting is not None:
+            loop.adapting.switch = partial(_switch, loop, opened, queries)
         held = list(sinks.values())
-        handle = Handle(loop, opened, queries, options, held, answers, record, checkpoint is not None, tables)
+        handle = Handle(loop, opened, queries, options, held, answers, checkpoint is not None, tables)
         if handover is not None:
             frames = {name: _split_at(frame, registry.streams[name], handover, ">=") for name, frame in frames.items()}
             before = {name: _split_at(frame, registry.streams[name], handover, "<") for name, frame in before.items()}
@@ -131,6 +140,35 @@ def _remembered(checkpoint: Checkpoint) -> Memory:
     for seen in checkpoint.recent_observed(memory.rounds):
         memory.add(seen)
     return memory
+
+
+def _adapting(
+    checkpoint: Checkpoint,
+    queries: LiveQueries,
+    memory: Memory,
+    learned: Estimates,
+    options: StreamOptions,
+    undo: ExitStack,
+) -> Adapting | None:
+    """Goes on with what was counted and learned before this start."""
+    if options.adapt is None:
+        return None
+    adapted, measured = read_adapted(checkpoint.recent_progress(memory.rounds))
+    adapter = Adapter(memory, learned, options.adapt, options.objective, Beside(), adapted, measured)
+    undo.callback(adapter.close)
+    return Adapting(adapter, queries.subjects)
+
+
+def _switch(loop: RoundLoop, checkpoint: Checkpoint, queries: LiveQueries, choices: Choices) -> None:
+    """Has the next round run with other choices, unless queries change at the moment; called between two rounds."""
+    if not loop.changes.acquire(blocking=False):
+        return
+    try:
+        newest = checkpoint.newest_plan()
+        if newest is not None and loop.record is not None and newest.version == loop.record.version:
+            checkpoint.record_plan(queries.switched(newest, choices, checkpoint.first_free_round))
+    finally:
+        loop.changes.release()
 
 
 def _scheduling(checkpoint: Checkpoint, queries: LiveQueries, memory: Memory, options: StreamOptions) -> Scheduling:
@@ -192,14 +230,14 @@ def _make_placement(
     return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, slots)
 
 
-def _plan_record(
+def _record_plan(
     checkpoint: Checkpoint,
     queries: LiveQueries,
     registry: Registry,
     plan_options: PlanOptions,
     options: StreamOptions,
-) -> PlanRecord:
-    """The newest record of the checkpoint; where the program declares other queries than last time, one more.
+) -> None:
+    """The first record of the checkpoint; where the program declares other queries than last time, one more.
 
     Queries that were added and removed through a handle stay so: only what the program itself changed is taken over.
     """
@@ -219,7 +257,7 @@ def _plan_record(
         put = {name: text for name, text in declared.items() if before.get(name) != text}
         gone = [name for name in before if name not in declared and name in newest.queries]
         if not put and not gone and dict(newest.options) == wanted:
-            return newest
+            return
         record = queries.following(
             newest,
             newest.version + 1,
@@ -230,7 +268,6 @@ def _plan_record(
             options=wanted,
         )
     checkpoint.record_plan(record)
-    return record
 
 
 def _history_frames(

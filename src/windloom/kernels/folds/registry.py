@@ -8,18 +8,23 @@ from windloom.errors import WindloomError, near_names
 from windloom.kernels.folds.matching import Linked, Matched
 from windloom.kernels.folds.pairwise import Pairwise
 from windloom.kernels.folds.recalculate import Recalculate
+from windloom.kernels.folds.slice_matrix import SliceMatrix
 
 
 class FoldTechnique(Protocol):
-    """Finds the rows of two sides that match, and the rows of the result."""
-
     @property
     def name(self) -> str: ...
+
+
+class RowFold(FoldTechnique, Protocol):
+    """Folds what sides answer, window by window: it finds the rows that match, and the rows of the result."""
 
     def match(self, linked: Linked) -> Matched: ...
 
 
-FOLDS: dict[str, FoldTechnique] = {one.name: one for one in (Pairwise(), Recalculate())}
+#: The techniques that fold any join.
+ROW_FOLDS: dict[str, RowFold] = {one.name: one for one in (Pairwise(), Recalculate())}
+FOLDS: dict[str, FoldTechnique] = {**ROW_FOLDS, SliceMatrix.name: SliceMatrix()}
 
 
 def find_fold(name: str) -> FoldTechnique:

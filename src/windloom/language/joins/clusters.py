@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sqlglot import Token, exp
+from sqlglot import Token, TokenType, exp
 
 from windloom.errors import QueryError
+from windloom.language.exists import Exists
 from windloom.language.from_sources import Joined
 from windloom.language.joins.conditions import Conjunct, inside, read_conjuncts
 from windloom.language.joins.names import JoinNames
@@ -41,6 +42,12 @@ class Hanging:
     word: Token
 
     @property
+    def shown(self) -> str:
+        if self.word.token_type is not TokenType.EXISTS:
+            return f"{self.kind.upper()} JOIN"
+        return "EXISTS" if self.kind is JoinKind.SEMI else "NOT EXISTS"
+
+    @property
     def members(self) -> list[int]:
         return self.cluster.members
 
@@ -49,7 +56,7 @@ class JoinShape:
     """Reads FROM source by source, then WHERE. What cannot be NULL in a row that counts becomes INNER."""
 
     def __init__(self, names: JoinNames, statement: Statement) -> None:
-        sources, sides = statement.clause.sources, statement.clause.sides
+        sources, sides = statement.clause.named, statement.clause.sides
         self._statement = statement
         self.names = names.seeing([sides.index(sources[0])])
         self.top = Cluster(list(self.names.visible))
@@ -81,7 +88,7 @@ class JoinShape:
             return read_conjuncts(node, self.names, "ON", self._statement)
         found = []
         for token in joined.using:
-            left = self.names.seeing(one for one in self.names.visible if one != side)
+            left = self.names.seeing(one for one in self.names.inner or self.names.visible if one != side)
             columns = []
             for names in (left, self.names.seeing([side])):
                 name = exp.Identifier(this=token.text, quoted=True)
@@ -110,9 +117,7 @@ class JoinShape:
         if owner is not self.top:
             rejected = any(other.rejects_nulls(side, self.names) for other in one.on for side in named & other.sides)
             if one.kind is JoinKind.ANTI or not rejected:
-                message = (
-                    f"this {one.kind.upper()} JOIN looks at columns that are NULL where the join before it has no match"
-                )
+                message = f"this {one.shown} looks at columns that are NULL where the join before it has no match"
                 hint = "let it look at the stream whose rows are all kept, or make the join before it an INNER one"
                 raise self._statement.source.error(message, one.word, hint)
             if one.kind is JoinKind.SEMI:
@@ -123,6 +128,21 @@ class JoinShape:
         owner.hanging.append(one)
 
     # ---- WHERE --------------------------------------------------------------------------------------------------
+
+    def look_for(self, exists: Exists) -> None:
+        """Adds `[NOT] EXISTS`, when everything else of WHERE has been added."""
+        before, sides = self.names.visible, self._statement.clause.sides
+        inner = [sides.index(one) for one in exists.sources]
+        on: list[Conjunct] = []
+        for place, one in enumerate(exists.sources):
+            seen = inner[: place + 1]
+            self.names = self.names.seeing([*before, *seen], seen)
+            on += [] if one.joined is None else self._condition(inner[place], one.joined)
+        if exists.where:
+            node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
+            on += read_conjuncts(node, self.names, "WHERE", self._statement)
+        self.names = self.names.seeing(before)
+        self._hang(Hanging(exists.kind, Cluster(inner), on, exists.word))
 
     def require(self, conjuncts: list[Conjunct]) -> None:
         """Adds the conditions of WHERE, and finds out which LEFT joins are INNER or ANTI because of them."""

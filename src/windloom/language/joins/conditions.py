@@ -13,6 +13,9 @@ from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement
 from windloom.language.terms import Term
 
+#: The parts of a column's name in a syntax tree, the last one first.
+_PARTS = ("this", "table", "db", "catalog")
+
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
@@ -48,12 +51,30 @@ class Equality:
 
 
 def read_conjuncts(node: exp.Expr, names: JoinNames, place: str, statement: Statement) -> list[Conjunct]:
-    """The conjuncts of a condition, in their order."""
+    """The conjuncts of a condition, in their order; their columns are qualified, so that they mean the same later."""
     found = []
     for part in _parts(node):
         term = statement.bind(part, RowScope(names, place))
-        found.append(Conjunct(part, term, sides_of(term, names)))
+        found.append(Conjunct(_qualified(part, names), term, sides_of(term, names)))
     return found
+
+
+def _qualified(node: exp.Expr, names: JoinNames) -> exp.Expr:
+    def qualify(one: exp.Expr) -> exp.Expr:
+        found = names.find_node(one)
+        if found is None or not isinstance(one, exp.Column):
+            return one
+        side = names.side_of(found[0])
+        written = [part for part in one.parts if isinstance(part, exp.Identifier)]
+        place = len(written) - len(found[1]) - 1  # of the column itself, which keeps its place in the text
+        parts = [exp.to_identifier(names.labels[side], quoted=True), *(part.copy() for part in written[place:])]
+        if len(parts) > len(_PARTS):
+            return one
+        made = exp.Column(**dict(zip(_PARTS, reversed(parts), strict=False)))
+        made.meta.update(one.meta)
+        return made
+
+    return node.transform(qualify)
 
 
 def sides_of(term: Term, names: JoinNames) -> frozenset[int]:

@@ -156,7 +156,7 @@ class Linker:
         """The two sides that the condition links; there must be one of them in each cluster."""
         inner = frozenset(hanging.members)
         if not equalities:
-            message = f"the {hanging.kind.upper()} JOIN has no key"
+            message = f"the {hanging.shown} has no key"
             raise self._statement.source.error(message, hanging.word, "add an equality to its condition: ON a.x = b.y")
         child = next(iter(equalities[0].conjunct.sides & inner))
         parents = set(above.members)
@@ -169,7 +169,7 @@ class Linker:
             parents &= conjunct.sides
         if not parents or any(child not in one.sides for one in (*[each.conjunct for each in equalities], *residual)):
             raise self._statement.error(
-                f"the condition of the {hanging.kind.upper()} JOIN must link it to one stream",
+                f"the condition of the {hanging.shown} must link it to one stream",
                 (*of_parent, *residual, *(one.conjunct for one in equalities))[0].node,
                 "name columns of one stream before it, or columns that are equal to them",
             )

@@ -51,10 +51,11 @@ class JoinNames(Names):
     places: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     visible: tuple[int, ...] = ()
     merged: Mapping[str, int] = field(default_factory=dict)
+    inner: tuple[int, ...] = ()  # of those that are visible, the sides that a name means first, inside EXISTS
 
-    def seeing(self, visible: Iterable[int]) -> JoinNames:
+    def seeing(self, visible: Iterable[int], inner: Iterable[int] = ()) -> JoinNames:
         """The same names where only these sides can be named."""
-        return replace(self, visible=tuple(visible))
+        return replace(self, visible=tuple(visible), inner=tuple(inner))
 
     def merging(self, column: str, side: int) -> JoinNames:
         """The same names after USING: the column needs no qualifier, and is taken from this side."""
@@ -87,6 +88,9 @@ class JoinNames(Names):
 
     def _sides_with(self, name: str) -> list[int]:
         """The sides that a name without a qualifier may mean."""
+        nearest = [side for side in self.inner if self.sides[side].stream.find_column(name) is not None]
+        if nearest:
+            return nearest
         merged = self.merged.get(name.lower())
         if merged is not None and merged in self.visible:
             return [merged]

@@ -32,7 +32,7 @@ class JoinReading:
         """The join that answers these groupings and aggregates, too."""
         linker = Linker(self.builders, self.names, self.statement)
         linker.link(self.shape.top, 0)
-        folder = Folder(self.builders, self.names, self.statement, self.shape.nullable_sides())
+        folder = Folder(self.builders, self.shape.names, self.statement, self.shape.nullable_sides())
         grouped = [self._group(group, folder) for group in groups]
         folded = folder.fold(answer.aggregates)
         pending = [_PendingLink.of(link, self.builders, self.names, self.statement) for link in linker.links]
@@ -96,6 +96,8 @@ def read_join(statement: Statement) -> JoinReading:
     shape = JoinShape(names, statement)
     where = statement.tree.args.get("where")
     shape.require([] if where is None else read_conjuncts(where.this, shape.names, "WHERE", statement))
+    for exists in statement.clause.exists:
+        shape.look_for(exists)
     statement = replace(statement, names=shape.names)
     builders = [
         SideBuilder(

@@ -16,13 +16,14 @@ from platformdirs import user_config_path
 from windloom.errors import WindloomError
 
 #: The number is increased when constants change their meaning.
-FORMAT = "windloom-costs/2"
+FORMAT = "windloom-costs/3"
 #: The environment variable that holds the path of the constants to use.
 VARIABLE = "WINDLOOM_COSTS"
 
 #: What every plan does, whatever its techniques, in nanoseconds.
 RUNTIME = (
     "job",  # one Spark job, before it has done anything
+    "shuffle",  # added where the job aggregates
     "tuple",  # scanned, sliced and aggregated
     "tuple_field",  # for each column of partials computed
     "tuple_key",  # for each grouping column

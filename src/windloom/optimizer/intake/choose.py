@@ -6,7 +6,8 @@ there are tuples, with generated code for each. Then it is cheaper to project tu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from windloom.errors import WindloomError, near_names
 from windloom.model.expression import Expression
@@ -16,8 +17,9 @@ from windloom.optimizer.intake.cost import native_cost, scanned_rate, woven_cost
 from windloom.optimizer.intake.native import native_scan
 from windloom.optimizer.intake.signature import is_fed
 from windloom.optimizer.intake.woven import woven_scan
+from windloom.plan.choices import Choices
 from windloom.plan.physical import PartialSet, Plan
-from windloom.plan.scans import NativeScan, Scan
+from windloom.plan.scans import NativeScan, Scan, WovenScan
 
 #: How tuples become cells: chosen by predicted cost, by compiled kernels, or by Spark's own aggregation.
 INTAKES = ("auto", "woven", "native")
@@ -37,9 +39,9 @@ def choose_scans(
     sets: Sequence[PartialSet],
     way: str,
     constants: Constants,
-    given: Mapping[str, str] | None = None,
+    given: Choices | None = None,
 ) -> tuple[Scan, ...]:
-    """The scans that feed all sets that can have tuples. `given` are recorded choices, by stream."""
+    """The scans that feed all sets that can have tuples. `given` are recorded choices, which replace the choice."""
     found: list[Scan] = []
     for stream in streams:
         own = [one for one in sets if one.stream == stream.name and is_fed(one)]
@@ -50,8 +52,11 @@ def choose_scans(
                 counted.setdefault(one.counted_by, []).append(one)
         watched = [one for members in counted.values() for one in members]
         if timed or watched:
-            chosen = way if given is None else given.get(stream.name, "woven")
-            found.append(_timed(len(found), stream, timed, watched, chosen, constants))
+            recorded = None if given is None else given.option("intake", stream.name, "woven")
+            scan = _timed(len(found), stream, timed, watched, way, constants, recorded)
+            if given is not None and isinstance(scan, WovenScan):
+                scan = replace(scan, log=given.option("log", stream.name, scan.log))
+            found.append(scan)
         for members in counted.values():
             found.append(
                 woven_scan(len(found), members, why=f"{members[0].window.plural} need the positions of tuples")
@@ -68,6 +73,13 @@ def intakes_of(plan: Plan) -> dict[str, str]:
     }
 
 
+def intake_obstacle(plan: Plan, stream: str) -> str | None:
+    """Why the tuples of a stream cannot be taken in natively; None if they can."""
+    own = [one for one in plan.sets if one.stream == stream and is_fed(one)]
+    timed = [one for one in own if one.counted_by is None]
+    return _obstacle(timed, [one for one in own if one.counted_by is not None])
+
+
 def _timed(
     number: int,
     stream: Stream,
@@ -75,28 +87,31 @@ def _timed(
     watched: Sequence[PartialSet],
     way: str,
     constants: Constants,
+    recorded: str | None,
 ) -> Scan:
-    obstacle = _obstacle(sets, watched)
-    if way == "native" and obstacle is not None:
+    """The scan of the way that was recorded, or else asked for, or else is predicted to be cheaper."""
+    obstacle, chosen = _obstacle(sets, watched), recorded or way
+    if chosen == "native" and obstacle is not None:
         raise WindloomError(
             f"stream '{stream.name}' cannot be taken in natively",
             obstacle,
             "leave intake out, or use intake='woven'",
         )
-    if way == "native":
-        return native_scan(number, sets, "asked for")
-    woven = woven_scan(number, sets, watched, "asked for" if way == "woven" else obstacle or "")
-    if way == "woven" or obstacle is not None:
-        return woven
+    if obstacle is not None:
+        return woven_scan(number, sets, watched, "asked for" if way == "woven" else obstacle)
+    woven, native = woven_scan(number, sets, watched), native_scan(number, sets)
+    if way != "auto":
+        return replace(native if chosen == "native" else woven, why="asked for")
     rate = scanned_rate(sets)
-    native = native_scan(number, sets)
     costs = {
         "woven": woven_cost(constants, woven, sets, rate).total / rate,
         "native": native_cost(constants, native, sets, rate).total / rate,
     }
-    if costs["woven"] < costs["native"]:
-        return woven_scan(number, sets, watched, _told(costs["woven"], "native", costs["native"]))
-    return native_scan(number, sets, _told(costs["native"], "woven", costs["woven"]))
+    if chosen == "auto":
+        chosen = "woven" if costs["woven"] < costs["native"] else "native"
+    if chosen == "woven":
+        return replace(woven, why=_told(costs["woven"], "native", costs["native"]))
+    return replace(native, why=_told(costs["native"], "woven", costs["woven"]))
 
 
 def _told(cost: float, other: str, other_cost: float) -> str:

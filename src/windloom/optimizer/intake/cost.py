@@ -25,6 +25,7 @@ from windloom.slicing.identify import PaneSlice
 #: Seconds to evaluate a predicate on a tuple. Not measured by `calibrate`, since it depends on the predicate.
 PREDICATE_SECONDS = 4e-9
 _PARTS = ("scan", "partials", "merge")
+_BYTES = 8.0
 #: The cost of a set that no tuple can be part of.
 NOTHING = Scanning(0.0, 0.0, 0.0)
 
@@ -66,21 +67,18 @@ def native_cost(
     constants: Constants, scan: NativeScan, sets: Sequence[PartialSet], events_per_second: float
 ) -> Scanning:
     """Seconds per second of event time; `events_per_second` is the rate of the stream."""
-    seconds, signature = constants.seconds, scan.signature
+    seconds = constants.seconds
     fields, keys = sum(len(part.fields) for part in scan.components), len(scan.key_types)
     a_tuple = seconds("tuple") + fields * seconds("tuple_field") + keys * seconds("tuple_key")
     a_tuple += compared_classes(scan.slice_id) * seconds("tuple_class")
     kept = _kept(scan, sets, events_per_second)
-    signatures = 1.0
-    if signature.predicates:
-        filters = len({bit for fed in scan.feeds for bit in fed.filters} - {fed.bit for fed in scan.feeds} - {None})
-        signatures = most_signatures([one.predicate for one in sets if one.predicate]) * 2.0**filters
-        signatures = min(signatures, max(one.statistics.signatures for one in sets))
-    partials = _partials(scan, sets, kept, signatures * groups_of(scan, sets))
+    partials = _partials(scan, sets, kept, _signatures(scan, sets) * groups_of(scan, sets))
     a_partial = seconds("partial") + (fields + keys) * seconds("partial_field")
     a_cell = seconds("read") + (keys > 0) * seconds("read_key") + columns_of(scan.components) * seconds("read_column")
+    shuffle = seconds("shuffle") / sets[0].statistics.round_seconds
+    read = kept * a_tuple + dropped(constants, events_per_second - kept)
     return Scanning(
-        _predicates(scan, sets, events_per_second) + kept * a_tuple + dropped(constants, events_per_second - kept),
+        _predicates(scan, sets, events_per_second) + read + shuffle,
         partials * a_partial,
         partials * a_cell + sum(_feeding(constants, scan, one, partials) + _keeping(constants, one) for one in sets),
     )
@@ -105,6 +103,27 @@ def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet]
         kept * columns * seconds("woven_column"),
         updates,
     )
+
+
+def scan_bytes(scan: Scan, sets: Sequence[PartialSet]) -> float:
+    """Bytes of tuples, or of partials, that a scan brings over per second, if a value takes eight bytes."""
+    if not sets:
+        return 0.0
+    rate = scanned_rate(sets)
+    kept = _kept(scan, sets, rate)
+    if isinstance(scan, WovenScan):
+        return kept * _BYTES * (1 + scan.signature.words + len(scan.columns))
+    partials = _partials(scan, sets, kept, _signatures(scan, sets) * groups_of(scan, sets))
+    return partials * _BYTES * (1 + len(scan.key_types) + sum(len(part.fields) for part in scan.components))
+
+
+def _signatures(scan: NativeScan, sets: Sequence[PartialSet]) -> float:
+    """How many different signatures tuples have."""
+    if not scan.signature.predicates:
+        return 1.0
+    filters = len({bit for fed in scan.feeds for bit in fed.filters} - {fed.bit for fed in scan.feeds} - {None})
+    most = most_signatures([one.predicate for one in sets if one.predicate]) * 2.0**filters
+    return min(most, max(one.statistics.signatures for one in sets))
 
 
 def _keeping(constants: Constants, one: PartialSet) -> float:

@@ -121,12 +121,14 @@ class SideSize:
     """What a side has at the end of a window: its groups, and how many values they have in what matters.
 
     `keys` are the values of the keys of its links, by number of the link; `groups` those of the grouping columns that
-    the query reports of it, 1 if it reports none.
+    the query reports of it, 1 if it reports none. `matching` is the share of the parent's rows that have a match, by
+    link, where rounds have shown it.
     """
 
     rows: float
     keys: Mapping[int, float] = field(default_factory=dict)
     groups: float = 1.0
+    matching: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
     link, own, other = join.links[number], parent.size, child.size
     keys = Size(own.rows, own.keys.get(number, own.rows)), Size(other.rows, other.keys.get(number, other.rows))
     matching = min(1.0, keys[1].values / keys[0].values) if keys[0].values else 0.0
+    matching = own.matching.get(number, matching)
     per_key = _per_key(join, number, other)
     rows = {
         JoinKind.INNER: own.rows * matching * per_key,

@@ -10,7 +10,9 @@ from windloom.model.stream import Stream
 from windloom.optimizer.joins.order import elimination_order
 from windloom.optimizer.joins.sizes import side_sizes
 from windloom.optimizer.shapes import Types, shape_of
+from windloom.plan.choices import Choices
 from windloom.plan.identity import SetIdentity
+from windloom.plan.links import LinkEstimate
 from windloom.plan.physical import PartialSet, PlannedComponent, PlannedJoin, Shape, SidePlace
 from windloom.plan.sides import sides_of
 
@@ -21,10 +23,15 @@ def plan_join(
     streams: Mapping[str, Stream],
     types: Types,
     shapes: dict[Shape, int],
+    given: Choices | None = None,
+    observed: Sequence[LinkEstimate] = (),
 ) -> PlannedJoin:
+    """`given` replaces the choice of how sides are folded, and in which order; `observed` is known of its links."""
     assert query.join is not None
     places = tuple(_place(side, sets) for side in sides_of(query))
     statistics = [next(one.statistics for one in sets if one.number == place.set) for place in places]
+    named = None if given is None else given.option("order", query.name, "")
+    order = tuple(map(int, named.split())) if named else None
     shape = replace(shape_of(query, types), time=streams[query.streams[0]].window_type)
     return PlannedJoin(
         query,
@@ -34,8 +41,9 @@ def plan_join(
             PlannedComponent(one, None if one.argument is None else types[query.key_of(one.argument)])
             for one in query.components
         ),
-        "pairwise",
-        elimination_order(query.join, side_sizes(query.join, statistics)).order,
+        "pairwise" if given is None else given.option("fold", query.name, "pairwise"),
+        elimination_order(query.join, side_sizes(query.join, statistics, observed)).order if order is None else order,
+        tuple(observed),
     )
 
 

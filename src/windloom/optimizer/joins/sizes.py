@@ -8,19 +8,20 @@ from math import expm1
 from windloom.model.join import Join
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.joins.order import SideSize
+from windloom.plan.links import LinkEstimate
 from windloom.plan.statistics import Statistics
 
 
-def side_sizes(join: Join, statistics: Sequence[Statistics]) -> list[SideSize]:
-    """`statistics` are those of the sets that answer the sides.
+def side_sizes(join: Join, statistics: Sequence[Statistics], observed: Sequence[LinkEstimate] = ()) -> list[SideSize]:
+    """`statistics` are those of the sets that answer the sides, `observed` is what rounds have shown of links.
 
-    They tell how many groups a side has, not how many values each of its columns: all columns are taken to have the
-    same number.
+    Statistics tell how many groups a side has, not how many values each of its columns: where no round has shown it,
+    all columns are taken to have the same number.
     """
-    return [_size(join, side, one) for side, one in enumerate(statistics)]
+    return [_size(join, side, one, observed) for side, one in enumerate(statistics)]
 
 
-def _size(join: Join, side: int, known: Statistics) -> SideSize:
+def _size(join: Join, side: int, known: Statistics, observed: Sequence[LinkEstimate]) -> SideSize:
     window, columns = join.sides[side].window, len(join.sides[side].group_by)
     seconds = known.round_length if window.extent_ticks is None else window.extent_ticks / TICKS_PER_SECOND
     # Tuples come at random: so many groups have had one within the window.
@@ -29,8 +30,14 @@ def _size(join: Join, side: int, known: Statistics) -> SideSize:
     def values(places: int) -> float:
         return min(rows, known.groups ** (places / columns)) if columns else 1.0
 
-    keys = {
-        number: values(len(link.keys)) for number, link in enumerate(join.links) if side in (link.parent, link.child)
-    }
+    keys, matching = {}, {}
+    for number, link in enumerate(join.links):
+        if side not in (link.parent, link.child):
+            continue
+        keys[number] = values(len(link.keys))
+        if observed:
+            shown = observed[number].parent_keys if side == link.parent else observed[number].child_keys
+            keys[number] = min(rows, max(1.0, shown))
+            matching[number] = observed[number].matching
     reported = sum(1 for own, _ in join.groups if own == side)
-    return SideSize(rows, keys, values(reported) if reported else 1.0)
+    return SideSize(rows, keys, values(reported) if reported else 1.0, matching)

@@ -5,18 +5,24 @@ Joins that ask the same sides for the same windows are answered together, so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
+from windloom.kernels.folds.pairwise import Pairwise
+from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.types import DataType
 from windloom.plan.physical import Plan, PlannedComponent, PlannedJoin
 from windloom.rounds.block import Block
 from windloom.rounds.cells import Cells, merge_all
+from windloom.rounds.joins.by_matrix import MatrixFamily, pairing_of
 from windloom.rounds.joins.divided import as_cells
 from windloom.rounds.joins.fold import fold_sides
 from windloom.rounds.joins.lowering import Lowering
+from windloom.rounds.joins.matrix import TooManyGroupsError
 from windloom.rounds.joins.rows import FoldedRows, FoldTypes, SideRows
 from windloom.rounds.joins.sides import Ends, HeldTrees, side_rows
 from windloom.rounds.tree_cells import TreeCells
@@ -27,6 +33,7 @@ SIDE_ROWS = 1 << 21
 #: The most ends of one stretch.
 MOST_ENDS = 1 << 12
 
+Ticks = NDArray[np.int64]
 #: `(after, until]` for the ends of windows.
 Interval = tuple[int, int]
 
@@ -38,18 +45,13 @@ def join_makers(
     landmarks: Mapping[str, Landmark],
     asked: Collection[int],
 ) -> list[tuple[str, Callable[[], Iterator[Block]]]]:
-    """Makers of blocks, each for all joins that ask the same sides for the same windows, by the name of the first.
+    """Makers of blocks, each for joins that are folded together, by the name of the first of them.
 
     `asked` are the places of the joins to answer.
     """
-    held = HeldTrees(plan, cells)
-    together: dict[object, list[PlannedJoin]] = {}
-    for number in asked:
-        join = plan.joins[number]
-        together.setdefault((join.sides, interval(join)), []).append(join)
-    return [
-        (joins[0].name, _Family(plan, held, joins, interval(joins[0]), landmarks).blocks) for joins in together.values()
-    ]
+    families = _Families(plan, cells, interval, landmarks)
+    together = families.together([plan.joins[number] for number in asked])
+    return [(joins[0].name, partial(families.blocks, joins)) for joins in together]
 
 
 def join_folds(
@@ -60,17 +62,54 @@ def join_folds(
     divided: Collection[int],
 ) -> dict[int, Cells]:
     """What a shard has folded of joins whose answers are divided among shards, by their place in the plan."""
-    held = HeldTrees(plan, cells)
-    found: dict[int, Cells] = {}
-    for number in sorted(divided):
-        join = plan.joins[number]
-        parts = []
-        for folded, ends, lowering in _Family(plan, held, [join], interval(join), landmarks).folded():
-            lowering.refuse_first(folded, ends.ticks(folded.ends))
-            parts.append(as_cells(folded, ends))
-        if parts:
-            found[number] = merge_all(parts)
-    return found
+    families = _Families(plan, cells, interval, landmarks)
+    found: dict[int, list[Cells]] = {}
+    places = {plan.joins[number].name: number for number in divided}
+    for joins in families.together([plan.joins[number] for number in sorted(divided)]):
+        for join, folded, ends in families.folded(joins):
+            Lowering(plan, join, landmarks).refuse_first(folded, ends)
+            found.setdefault(places[join.name], []).append(as_cells(folded, ends))
+    return {number: merge_all(parts) for number, parts in sorted(found.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class _Families:
+    """Joins that are folded together: by one slice matrix, or because they ask the same sides for the same windows."""
+
+    plan: Plan
+    cells: Mapping[int, Cells]
+    interval: Callable[[PlannedJoin], Interval]
+    landmarks: Mapping[str, Landmark]
+    held: HeldTrees = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "held", HeldTrees(self.plan, self.cells))
+
+    def together(self, joins: Iterable[PlannedJoin]) -> list[list[PlannedJoin]]:
+        found: dict[object, list[PlannedJoin]] = {}
+        for join in joins:
+            by_rows = (join.sides, self.interval(join))
+            found.setdefault(pairing_of(join) if join.fold == SliceMatrix.name else by_rows, []).append(join)
+        return list(found.values())
+
+    def blocks(self, joins: Sequence[PlannedJoin]) -> Iterator[Block]:
+        lowered = {join.name: Lowering(self.plan, join, self.landmarks) for join in joins}
+        for join, folded, ends in self.folded(joins):
+            yield lowered[join.name].block(folded, ends)
+
+    def folded(self, joins: Sequence[PlannedJoin]) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
+        """The rows of joins that are folded together, and where their windows end."""
+        if joins[0].fold == SliceMatrix.name:
+            family = MatrixFamily(self.plan, self.cells, joins, [self.interval(join) for join in joins])
+            try:
+                yield from family.folded()
+                return
+            except TooManyGroupsError:
+                # More groups than the plan expected: sides are folded window by window, with the same rows.
+                for own in self.together([replace(join, fold=Pairwise.name) for join in joins]):
+                    yield from self.folded(own)
+                return
+        yield from _Family(self.plan, self.held, joins, self.interval(joins[0]), self.landmarks).folded()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +122,17 @@ class _Family:
     interval: Interval
     landmarks: Mapping[str, Landmark]
 
-    def blocks(self) -> Iterator[Block]:
-        for folded, ends, lowering in self.folded():
-            yield lowering.block(folded, ends.ticks(folded.ends))
-
-    def folded(self) -> Iterator[tuple[FoldedRows, Ends, Lowering]]:
+    def folded(self) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
         """The rows of every join for every stretch of ends, where there are any."""
         trees = [self.held.of(place) for place in self.joins[0].sides]
-        lowered = [(join, _types(join, trees), Lowering(self.plan, join, self.landmarks)) for join in self.joins]
+        typed = [(join, _types(join, trees)) for join in self.joins]
         for ends in self._stretches(trees):
             known: dict[object, SideRows] = {}
-            for join, types, lowering in lowered:
+            for join, types in typed:
                 rows = [self._side(join, number, tree, ends, known) for number, tree in enumerate(trees)]
                 folded = fold_sides(join.join, types, rows, ends.count, join.order, join.fold)
                 if len(folded.ends):
-                    yield folded, ends, lowering
+                    yield join, folded, ends.ticks(folded.ends)
 
     def _side(
         self, join: PlannedJoin, number: int, tree: TreeCells, ends: Ends, known: dict[object, SideRows]
@@ -115,10 +150,14 @@ class _Family:
         if not len(starts):
             return
         slide, landmark = first.slide_ticks, self.landmarks.get(self.joins[0].sides[0].name)
+        # With a landmark window on any side, nothing is reported behind the last tuple of all streams.
+        until = min(
+            [until, *(self.landmarks[one.name].until for one in self.joins[0].sides if one.name in self.landmarks)]
+        )
         if landmark is None:
             until = min(until, int(starts[-1]) + first.range_ticks)
         else:
-            after, until = max(after, landmark.start), min(until, landmark.until)
+            after = max(after, landmark.start)
         most = self._ends_at_once(trees, max(1, (until - max(after, int(starts[0]))) // slide + 1))
         while after < until:
             if landmark is None:

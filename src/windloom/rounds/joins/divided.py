@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from windloom.aggregates.lifted import AnyLifted, Combined, Lifted
 from windloom.aggregates.listed import Listed
@@ -17,14 +18,13 @@ from windloom.rounds.block import Block
 from windloom.rounds.cells import Cells, merge_all
 from windloom.rounds.joins.lowering import Lowering
 from windloom.rounds.joins.rows import FoldedRows
-from windloom.rounds.joins.sides import Ends
 from windloom.rounds.windows.life import Landmark
 
 
-def as_cells(folded: FoldedRows, ends: Ends) -> Cells:
-    """The rows of a join as cells that can be merged with those of other shards."""
+def as_cells(folded: FoldedRows, ends: NDArray[np.int64]) -> Cells:
+    """The rows of a join as cells that can be merged with those of other shards; `ends` is where windows end."""
     lifted = tuple(_lifted(one) for one in folded.combined)
-    return Cells(list(folded.groups), folded.bounds, ends.ticks(folded.ends), lifted)
+    return Cells(list(folded.groups), folded.bounds, ends, lifted)
 
 
 def blocks_of(plan: Plan, folds: Mapping[int, Sequence[Cells]], landmarks: Mapping[str, Landmark]) -> list[Block]:

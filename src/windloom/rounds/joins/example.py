@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.lifted import Combined, Lifted
+from windloom.aggregates.listed import Listed
 from windloom.aggregates.planned import PlannedComponent, neutral
-from windloom.kernels.folds.registry import FOLDS
+from windloom.kernels.folds.registry import ROW_FOLDS
+from windloom.kernels.lists.cells import Lists
 from windloom.model.aggregate import COUNT_STAR, Component
 from windloom.model.expression import Expression
 from windloom.model.join import Carried, Corner, Folded, Join, JoinKind, KeyPair, Link, Product, Side, Summed
@@ -17,7 +20,7 @@ from windloom.model.source import WindowedStream
 from windloom.model.types import DataType
 from windloom.model.windows import TimeWindow
 from windloom.rounds.joins.fold import fold_sides
-from windloom.rounds.joins.rows import FoldTypes, SideRows
+from windloom.rounds.joins.rows import FoldTypes, ListedRows, SideRows
 
 _SUMMED = ("bigint", "double", "decimal(38,2)")
 _COMPARED = _SUMMED
@@ -28,6 +31,7 @@ _KEPT = (
     ("moments", "double"),
     ("bit_or", "bigint"),
     ("bit_xor", "bigint"),
+    ("frequencies", "bigint"),
 )
 
 
@@ -43,7 +47,7 @@ def fold_examples() -> None:
     kept = tuple(one.component for one in components)
     side = Side(WindowedStream("s", TimeWindow(1, 1)), None, None, (Expression.of_column("k"),), kept)
     types = FoldTypes((components, components), planned)
-    for kind, technique in product((JoinKind.INNER, JoinKind.LEFT), FOLDS):
+    for kind, technique in product((JoinKind.INNER, JoinKind.LEFT), ROW_FOLDS):
         join = Join((side, side), (Link(0, 1, kind, (KeyPair(0, 0),)),), (), folded)
         fold_sides(join, types, (rows, rows), 1, (0,), technique)
 
@@ -65,9 +69,13 @@ def _folded(components: tuple[PlannedComponent, ...]) -> tuple[tuple[Folded, ...
     return tuple(one for one, _ in found), tuple(planned for _, planned in found)
 
 
-def _two_rows(planned: PlannedComponent) -> Combined:
+def _two_rows(planned: PlannedComponent) -> Combined | ListedRows:
     """Values of a side, the second of them NULL; sums of decimals need more than 64 bits."""
     nothing = neutral(planned, 2)
+    if isinstance(nothing, Listed):
+        cells = Lists(np.array([0, 1, 1]), np.zeros(1, np.int32), np.ones(1, np.int64))
+        places = np.arange(2, dtype=np.int32)
+        return ListedRows(replace(nothing, cells=cells, dictionary=pa.array([1])), places, places + np.int32(1))
     assert isinstance(nothing, Lifted)
     parts = tuple(type(part)(*(column + column.dtype.type(1) for column in part)) for part in nothing.parts)
     return Combined(parts, None if nothing.valid is None else np.array([True, False]), None)

@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 
 from windloom.aggregates.lifted import Combined
+from windloom.aggregates.listed import Listed
 from windloom.aggregates.planned import PlannedComponent
 from windloom.kernels.families.algebra import AddFloat, AddInt
 from windloom.kernels.folds.carried import combine_arrays
@@ -17,7 +18,7 @@ from windloom.model.join import Carried, Corner, Folded, Summed
 from windloom.model.types import TypeKind
 from windloom.rounds.joins.held import Flags, HeldExtreme, HeldValue, Number
 from windloom.rounds.joins.relation import Relation
-from windloom.rounds.joins.rows import Refused
+from windloom.rounds.joins.rows import ListedRows, Refused
 from windloom.rounds.joins.terms import Factors, Terms
 
 #: Reports that a row does not fit.
@@ -26,11 +27,13 @@ Report = Callable[[int, str], None]
 _TOO_LARGE = "a sum of more than 38 digits"
 
 
-def finished(relation: Relation, terms: Terms, folded: tuple[Folded, ...]) -> tuple[list[Combined], list[Refused]]:
+def finished(
+    relation: Relation, terms: Terms, folded: tuple[Folded, ...]
+) -> tuple[list[Combined | Listed], list[Refused]]:
     """Every component over the rows of the relation, and what had to be refused."""
     refused: list[Refused] = []
 
-    def one(number: int, each: Folded) -> Combined:
+    def one(number: int, each: Folded) -> Combined | Listed:
         planned = terms.types.folded[number]
 
         def report(row: int, text: str) -> None:
@@ -47,9 +50,14 @@ def finished(relation: Relation, terms: Terms, folded: tuple[Folded, ...]) -> tu
     return [one(number, each) for number, each in enumerate(folded)], refused
 
 
-def _carried(relation: Relation, terms: Terms, folded: Carried, planned: PlannedComponent, report: Report) -> Combined:
-    wanted, known = terms.carried(folded)
+def _carried(
+    relation: Relation, terms: Terms, folded: Carried, planned: PlannedComponent, report: Report
+) -> Combined | Listed:
+    wanted, *others = terms.carried(folded)
     held = relation.held(wanted)
+    if isinstance(held, ListedRows):
+        return held.listed
+    (known,) = others
     if isinstance(held, HeldValue):
         valid = None if planned.component.kind == "moments" else _flags(relation.held(known))
         return Combined((held.columns,), valid, held.dictionary)
@@ -113,7 +121,9 @@ def _is_count(planned: PlannedComponent) -> bool:
 
 
 def _is_float(planned: PlannedComponent) -> bool:
-    return planned.argument_type is not None and planned.argument_type.kind is TypeKind.FLOAT
+    """Is it a sum of floats? A count is a whole number, whatever it counts."""
+    argument = planned.argument_type
+    return argument is not None and argument.kind is TypeKind.FLOAT and not _is_count(planned)
 
 
 def _counted(numbers: Number, report: Report) -> AddInt:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.kernels.folds.matching import Alone, Linked, Matchable, Matched
-from windloom.kernels.folds.registry import FoldTechnique, find_fold
+from windloom.kernels.folds.registry import ROW_FOLDS, RowFold
 from windloom.model.join import Join, JoinKind, Link
 from windloom.rounds.joins.finish import finished
 from windloom.rounds.joins.folding import fold_of
@@ -66,7 +66,7 @@ def fold_sides(
     that hangs on it has been folded into it.
     """
     relations = {number: relation_of(number, side, types) for number, side in enumerate(sides)}
-    found = find_fold(technique)
+    found = ROW_FOLDS[technique]
     terms, steps = _steps(join, types, order)
     tested = residual or residual_by_types(types)
     for step in steps:
@@ -110,13 +110,13 @@ def _fold(
     child: Relation,
     terms: Terms,
     ends: int,
-    technique: FoldTechnique,
+    technique: RowFold,
     residual: Residual,
 ) -> Relation:
     link = step.link
     alone = _ALONE[link.kind]
     is_pairing = link.kind in _PAIRING
-    outs, kept = _kept(parent, step.kept)
+    outs, kept = kept_of(parent, step.kept)
     other_outs, other_kept, alone_out = _kept_of_child(child, step.kept, link.kind)
     codes, other_codes, keys = number_keys(
         [parent.columns[link.parent, pair.parent] for pair in link.keys],
@@ -140,7 +140,7 @@ def _fold(
     return _result(step.sides, matched, kept, other_kept, held)
 
 
-def _kept(relation: Relation, kept: Sequence[Place]) -> tuple[tuple[NDArray[np.int64], int], dict[Place, pa.Array]]:
+def kept_of(relation: Relation, kept: Sequence[Place]) -> tuple[tuple[NDArray[np.int64], int], dict[Place, pa.Array]]:
     """What remains of the groups of a relation, as numbers, and their columns by number."""
     places = [place for place in kept if place in relation.columns]
     columns = [relation.columns[place] for place in places]
@@ -156,7 +156,7 @@ def _kept_of_child(
     if kind not in _PAIRING:
         return (np.zeros(child.groups, np.int64), 1), {}, 0
     if kind is JoinKind.INNER or not any(place in child.columns for place in kept):
-        return *_kept(child, kept), 0
+        return *kept_of(child, kept), 0
     # A row without a match has NULLs, and is in one group with rows that match and have NULLs themselves.
     places = [place for place in kept if place in child.columns]
     columns = [pa.concat_arrays([child.columns[place], pa.nulls(1, child.columns[place].type)]) for place in places]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +17,9 @@ from windloom.kernels.folds.wide import Wide, as_floats, narrowed, widened, zero
 from windloom.model.aggregate import Needs
 from windloom.rounds.joins.corners import CornerFold
 from windloom.rounds.joins.held import Flags, Held, HeldExtreme, HeldValue, Number, flags_or_none
+from windloom.rounds.joins.listed import ListFold
 from windloom.rounds.joins.partner import Partner
+from windloom.rounds.joins.rows import ListedRows
 from windloom.rounds.joins.terms import Extreme, Factors, Known, Parts, Term, Terms, Value, restricted
 
 _ALL_KNOWN = np.zeros(0, np.bool_)
@@ -39,7 +42,7 @@ def fold_of(term: Term, terms: Terms, parent: Partner, child: Partner, rows: int
             return _AnyKnown(parts, parent, child, rows)
         case Value(part=(side, component)):
             family = terms.types.sides[side][component].family
-            return _Combined(term, family, parent, child, rows)
+            return (_list_fold if family.is_list else _Combined)(term, family, parent, child, rows)
         case Extreme(left=left, right=right):
             if left[0] in parent.sides and right[0] in parent.sides:
                 return _CarriedExtreme(term, parent, child, rows)
@@ -80,8 +83,7 @@ class _FloatProducts:
         self.first, self.second, self.left = parent, child, left
         self.right: object = right
         if not isinstance(right, AddFloat):
-            doubles = as_doubles(right) if isinstance(right, AddInt) else None
-            self.right = as_floats(right) if doubles is None else doubles
+            self.right = child.once(("floats", parts), partial(_as_floats, right))
         self.known = known_of(parts, parent), known_of(parts, child)
         self.out = AddFloat(np.zeros(rows), np.zeros(rows))
 
@@ -93,6 +95,12 @@ class _FloatProducts:
 
     def done(self) -> Number:
         return self.out
+
+
+def _as_floats(numbers: AddInt | Wide) -> AddFloat | NDArray[np.float64]:
+    """As doubles if that is exact, else as pairs."""
+    doubles = as_doubles(numbers) if isinstance(numbers, AddInt) else None
+    return as_floats(numbers) if doubles is None else doubles
 
 
 class _AnyKnown:
@@ -120,7 +128,7 @@ class _Combined:
         self.owner, self.other = (parent, child) if is_parents else (child, parent)
         held = self.owner.held(Value(term.part, restricted(term.weights, self.owner.sides)))
         assert isinstance(held, HeldValue)
-        self.held, self.times = held, times_of(numbers_of(term.weights, self.other), family)
+        self.held, self.times = held, _times(term, family, self.other)
         self.out = empty_like(held.columns, rows)
         fill_neutral(self.out)
 
@@ -130,6 +138,13 @@ class _Combined:
 
     def done(self) -> Held:
         return HeldValue(self.out, self.held.dictionary)
+
+
+def _list_fold(term: Value, family: Family, parent: Partner, child: Partner, rows: int) -> ListFold:
+    owner, other = (parent, child) if term.part[0] in parent.sides else (child, parent)
+    held = owner.held(Value(term.part, restricted(term.weights, owner.sides)))
+    assert isinstance(held, ListedRows)
+    return ListFold(held, owner, other, _times(term, family, other).astype(np.int64, copy=False), rows)
 
 
 class _CarriedExtreme:
@@ -172,6 +187,12 @@ def known_of(parts: Parts, partner: Partner) -> Flags:
     held = partner.held(Known(restricted(parts, partner.sides)))
     assert held is None or isinstance(held, np.ndarray)
     return _ALL_KNOWN if held is None else held
+
+
+def _times(term: Value, family: Family, other: Partner) -> NDArray[np.int64] | NDArray[np.float64]:
+    """How often the values of a term count, by row of the side that is not theirs."""
+    what = ("times", family.name, restricted(term.weights, other.sides))
+    return other.once(what, lambda: times_of(numbers_of(term.weights, other), family))
 
 
 def times_of(numbers: Number, family: Family) -> NDArray[np.int64] | NDArray[np.float64]:

@@ -16,6 +16,7 @@ from windloom.kernels.folds.carried import fill_neutral
 from windloom.kernels.folds.products import normalised
 from windloom.kernels.folds.wide import Wide, from_limbs, narrowed
 from windloom.model.aggregate import COUNT_STAR
+from windloom.rounds.joins.rows import ListedRows
 from windloom.rounds.joins.terms import Extreme, Factors, Known, Term, Terms, Value
 
 Flags = NDArray[np.bool_]
@@ -43,20 +44,25 @@ class HeldExtreme:
 
 
 #: Flags are None if all are true; so are those of `HeldExtreme`, except that nothing is refused then.
-Held = Number | HeldValue | HeldExtreme | Flags | None
+Held = Number | HeldValue | HeldExtreme | ListedRows | Flags | None
 
 
-def held_by_side(term: Term, combined: tuple[Combined, ...], planned: tuple[PlannedComponent, ...]) -> Held:
+def held_by_side(
+    term: Term, combined: tuple[Combined | ListedRows, ...], planned: tuple[PlannedComponent, ...]
+) -> Held:
     """A term over one side alone, from what the side answers."""
     match term:
-        case Factors(of=((_, component),)):
-            return number_of(combined[component], planned[component])
-        case Known(of=((_, component),)):
-            return known_of(combined[component], planned[component])
-        case Value(part=(_, component), weights=()):
-            part = combined[component].parts[0]
-            return HeldValue(type(part)(*map(_own, part)), combined[component].dictionary)
-    raise AssertionError(f"a side has no term {term}")
+        case Factors(of=((_, component),)) | Known(of=((_, component),)) | Value(part=(_, component), weights=()):
+            held, kind = combined[component], planned[component]
+        case _:
+            raise AssertionError(f"a side has no term {term}")
+    if isinstance(held, ListedRows):
+        return held
+    if isinstance(term, Factors):
+        return number_of(held, kind)
+    if isinstance(term, Known):
+        return known_of(held, kind)
+    return HeldValue(type(held.parts[0])(*map(_own, held.parts[0])), held.dictionary)
 
 
 def number_of(combined: Combined, planned: PlannedComponent) -> Number:
@@ -95,6 +101,9 @@ def of_no_match(term: Term, like: Held, terms: Terms) -> Held:
         case Known(of=parts):
             return np.array([all(terms.types.sides[side][part].component == COUNT_STAR for side, part in parts)])
         case Value():
+            if isinstance(like, ListedRows):
+                nowhere = np.zeros(1, np.int32)
+                return ListedRows(like.listed, nowhere, nowhere)
             assert isinstance(like, HeldValue)
             nothing = type(like.columns)(*(np.empty(1, column.dtype) for column in like.columns))
             fill_neutral(nothing)
@@ -110,6 +119,8 @@ def appended(held: Held, row: Held, rows: int) -> Held:
     match held, row:
         case HeldValue(), HeldValue():
             return HeldValue(_appended(held.columns, row.columns), held.dictionary)
+        case ListedRows(), ListedRows():
+            return ListedRows(held.listed, np.concatenate([held.lo, row.lo]), np.concatenate([held.hi, row.hi]))
         case HeldExtreme(), HeldExtreme():
             refused = np.zeros(rows + 1, np.bool_) if held.refused is None else np.append(held.refused, False)
             known = np.append(np.ones(rows, np.bool_) if held.known is None else held.known, False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ from windloom.rounds.joins.held import Held, appended, of_no_match
 from windloom.rounds.joins.relation import Relation
 from windloom.rounds.joins.terms import Factors, Known, Term, Terms
 
+Made = TypeVar("Made")
+
 
 @dataclass(frozen=True, slots=True)
 class Partner:
@@ -23,6 +26,14 @@ class Partner:
     last: int
     held: Callable[[Term], Held]
     rows: Callable[[Stretches], NDArray[np.int32]]
+    _made: dict[Hashable, Any] = field(default_factory=dict)
+
+    def once(self, what: Hashable, make: Callable[[], Made]) -> Made:
+        """What is made of its values for kernels; folds may come to a partner several times."""
+        if what not in self._made:
+            self._made[what] = make()
+        found: Made = self._made[what]
+        return found
 
 
 def parent_of(relation: Relation) -> Partner:

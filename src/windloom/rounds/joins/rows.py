@@ -21,6 +21,15 @@ Residual = Callable[[Link, dict[str, pa.Array]], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
+class ListedRows:
+    """A list component over rows: the list of row i is those of cells `lo[i] : hi[i]` together."""
+
+    listed: Listed
+    lo: NDArray[np.int32]
+    hi: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
 class SideRows:
     """What one side answers for the windows that end at the given ends.
 
@@ -30,7 +39,7 @@ class SideRows:
     keys: Sequence[pa.Array]  # one for each grouping column of the side, by group; groups are distinct
     bounds: NDArray[np.int64]
     ends: NDArray[np.int32]
-    combined: tuple[Combined, ...]  # one for each component of the side, over rows
+    combined: tuple[Combined | ListedRows, ...]  # one for each component of the side, over rows
 
 
 @dataclass(frozen=True, slots=True)

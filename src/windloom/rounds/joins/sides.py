@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from windloom.aggregates import neutral
 from windloom.aggregates.arrow import arrow_type
 from windloom.aggregates.lifted import Combined
+from windloom.model.aggregate import Component
 from windloom.model.join import Side
 from windloom.plan.physical import Member, PartialSet, Plan, SidePlace
 from windloom.rounds.cells import Cells
-from windloom.rounds.joins.rows import SideRows
+from windloom.rounds.joins.rows import ListedRows, SideRows
 from windloom.rounds.parts import make_windows
 from windloom.rounds.tree_cells import TreeCells
 from windloom.rounds.windows.life import Landmark
@@ -78,7 +79,13 @@ def side_rows(held: TreeCells, planned: Member, side: Side, ends: Ends, landmark
     located = held.located(part, groups, None)
     combined = held.combine(part, groups, located.lanes)
     place = {planned_component.component: i for i, planned_component in enumerate(held.one.components)}
-    values: list[Combined] = [combined[place[component]] for component in side.components]
+    runs = held.list_rows(part, groups, located.lanes).lanes
+
+    def rows_of(component: Component) -> Combined | ListedRows:
+        listed = held.lists(place[component])
+        return combined[place[component]] if listed is None else ListedRows(listed, runs.lo, runs.hi)
+
+    values = [rows_of(component) for component in side.components]
     ordinals = (located.window_end - ends.first) // ends.slide
     keys = [held.cells.keys[position] for position in planned.group_positions]
     return SideRows(keys, located.lanes.bounds, ordinals.astype(np.int32), tuple(values))

@@ -105,11 +105,13 @@ class Terms:
             case Corner():
                 return (self.extreme(number, folded),)
 
-    def carried(self, folded: Carried) -> tuple[Factors | Value, Known]:
-        """Its values, and whether there is one."""
+    def carried(self, folded: Carried) -> tuple[Term, ...]:
+        """Its values, and whether there is one; of lists only the values, as a list tells by itself."""
         part, weights = (folded.side, folded.component), self._weights(folded.weights, folded.side)
         planned = self.types.sides[folded.side][folded.component]
         every = joined(part, *weights)
+        if planned.family.is_list:
+            return (Value(part, weights),)
         return Factors(every) if is_number(planned) else Value(part, weights), Known(every)
 
     def extreme(self, number: int, folded: Corner) -> Extreme:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
-from windloom.plan.physical import Plan, PlannedJoin, PlannedQuery, SidePlace
+from windloom.plan.physical import Plan, PlannedJoin, PlannedQuery
+from windloom.rounds.joins.by_matrix import pairing_of
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.schedule.tasks import Task
 from windloom.rounds.state import State
@@ -61,12 +63,12 @@ def units_of(plan: Plan) -> list[Unit]:
     found = [
         Unit(tree.answered, ((one.number, tree.number),)) for one in plan.sets for tree in one.trees if tree.answered
     ]
-    families: dict[tuple[SidePlace, ...], list[PlannedJoin]] = {}
+    families: dict[object, list[PlannedJoin]] = {}
     for join in plan.joins:
-        families.setdefault(join.sides, []).append(join)
-    found += [
-        Unit(tuple(joins), tuple((place.set, place.tree) for place in sides)) for sides, joins in families.items()
-    ]
+        families.setdefault(pairing_of(join) if join.fold == SliceMatrix.name else join.sides, []).append(join)
+    for joins in families.values():
+        trees = dict.fromkeys((place.set, place.tree) for join in joins for place in join.sides)
+        found.append(Unit(tuple(joins), tuple(trees)))
     return [unit for unit in found if life_of(unit.members[0].query.window).can_wait]
 
 

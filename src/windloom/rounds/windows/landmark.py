@@ -55,12 +55,13 @@ def landmarks_of(
     for one in plan.sets:
         for planned in landmark_queries(one):
             window, stream, closed = planned.query.window, one.stream, until[planned.query.inputs]
-            found[planned.name] = Landmark()
-            if stream in first and stream in seen:
-                start = since.get(planned.name, window.last_start(first[stream]))
-                latest = max(seen[each] for each in planned.query.inputs if each in seen)
-                last_end = window.last_start(latest) + window.slide_ticks
-                found[planned.name] = Landmark(start, last_end if closed >= TICK_MAX else closed)
+            latest = max((seen[each] for each in planned.query.inputs if each in seen), default=None)
+            if latest is None:
+                found[planned.name] = Landmark()
+                continue
+            start = since.get(planned.name, window.last_start(first[stream])) if stream in first else TICK_MIN
+            last_end = window.last_start(latest) + window.slide_ticks
+            found[planned.name] = Landmark(start, last_end if closed >= TICK_MAX else closed)
     return found
 
 

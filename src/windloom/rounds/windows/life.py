@@ -37,10 +37,17 @@ Marks = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 @dataclass(frozen=True, slots=True)
 class Landmark:
-    """Windows of one query from `start` to every end up to `until`."""
+    """Windows of one query from `start` to every end up to `until`; these are -∞ as long as there is no tuple.
+
+    A side of a join has an `until` once any stream of the join has a tuple, and a `start` once its own has one.
+    """
 
     start: int = TICK_MIN
-    until: int = TICK_MIN  # no tuple yet: nothing to report
+    until: int = TICK_MIN
+
+    @property
+    def is_known(self) -> bool:
+        return self.start > TICK_MIN
 
 
 @dataclass(frozen=True, slots=True)

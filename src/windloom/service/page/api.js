@@ -56,7 +56,8 @@ export const feed = {
 
   open() {
     this.close();
-    this.source = new EventSource("/api/v1/rounds/live");
+    const last = this.rounds.at(-1);
+    this.source = new EventSource(`/api/v1/rounds/live${last ? `?after=${last.round}` : ""}`);
     this.source.addEventListener("round", (event) => {
       const done = JSON.parse(event.data);
       this.rounds = [...this.rounds.filter((one) => one.round < done.round), done].slice(-100);
@@ -70,6 +71,11 @@ export const feed = {
   close() {
     if (this.source) this.source.close();
     this.source = null;
+  },
+
+  forget() {
+    this.close();
+    this.rounds = [];
   },
 
   watch(listener) {

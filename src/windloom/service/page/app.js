@@ -40,12 +40,23 @@ function show() {
   if (page === "queries") leave = queries(main);
   else if (page === "query") leave = query(main, name, mayChange());
   else if (page === "plan") leave = plan(main);
-  else if (page === "new") put(main, h("section", { class: "card" }, h("h1", {}, "New query"), editor({ mayChange: mayChange() }))), byId("query-name").focus();
+  else if (page === "new") leave = newQuery();
   else leave = overview(main);
 }
 
+function newQuery() {
+  let left = false;
+  put(main, h("h1", { class: "skip" }, "New query"));
+  api.status().catch(() => ({ streams: [] })).then(({ streams }) => {
+    if (left) return;
+    put(main, h("section", { class: "card" }, h("h1", {}, "New query"), editor({ mayChange: mayChange(), streams })));
+    byId("query-name").focus();
+  });
+  return () => { left = true; };
+}
+
 function logIn() {
-  feed.close();
+  feed.forget();
   state("warn", "a token is needed");
   const token = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true });
   const trouble = h("p", { class: "wrong-text", role: "alert", id: "login-trouble" }, "\u00a0");
@@ -106,7 +117,7 @@ async function begin() {
   }
   byId("logout").hidden = !access.needs_token || access.level === "none";
   if (access.level !== "none") {
-    feed.open();
+    if (isSeen()) feed.open();
     lookAtState();
   }
   show();
@@ -133,6 +144,17 @@ byId("logout").addEventListener("click", async () => {
   byId("logout").hidden = true;
   show();
 });
+
+// A browser opens few connections to one place: a page that nobody sees leaves its own to the others.
+const isSeen = () => document.visibilityState === "visible";
+const watchAgain = () => {
+  if (access.level === "none" || !isSeen()) return;
+  feed.open();
+  lookAtState();
+};
+document.addEventListener("visibilitychange", () => (isSeen() ? watchAgain() : feed.close()));
+addEventListener("pagehide", () => feed.close());
+addEventListener("pageshow", (event) => { if (event.persisted) watchAgain(); });
 
 addEventListener("turned-away", () => {
   access = { level: "none", needs_token: true };

@@ -83,10 +83,10 @@ export function legend(names) {
   return h("div", { class: "legend" }, names.map((name, i) => h("span", {}, h("i", { class: `c${i % 8}` }), name)));
 }
 
-/** `series` are {name, points: [[instant, value]]}, instants as milliseconds. */
-export function lines(place, series, label) {
+/** `series` are {name, points: [[instant, value]]}, instants as milliseconds; `nothing` is said where there are none. */
+export function lines(place, series, label, nothing) {
   const all = series.flatMap((one) => one.points);
-  if (!all.length) return empty(place, "no answer yet");
+  if (!all.length) return empty(place, nothing);
   const [width, height] = size(place);
   const svg = frame(width, height, label);
   const xs = all.map(([at]) => at), ys = all.map(([, value]) => value);

@@ -31,6 +31,9 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** A name that may go on in the next line behind an underscore. */
+export const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, h("wbr", {})]);
+
 let fading = 0;
 export function note(text) {
   const place = byId("note");

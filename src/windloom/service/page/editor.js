@@ -5,13 +5,25 @@ import { debounced, h, note, put } from "/page/dom.js";
 import { answerTable } from "/page/tables.js";
 import { counted, instant, work } from "/page/words.js";
 
-const EXAMPLE = "SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol";
+const IS_NUMBER = /^(tinyint|smallint|int|bigint|float|double|decimal)/;
+
+/** A query over one of the streams, as an example to begin with. */
+function example(streams) {
+  const [stream] = streams;
+  if (!stream) return "SELECT … FROM … [RANGE 1 hour SLIDE 1 minute]";
+  const columns = Object.entries(stream.columns).filter(([name]) => name !== stream.time);
+  const figure = columns.find(([, kind]) => IS_NUMBER.test(kind)), group = columns.find(([, kind]) => kind === "string");
+  const shown = [group && group[0], figure ? `avg(${figure[0]}) AS average` : "count(*) AS n"].filter(Boolean).join(", ");
+  return `SELECT ${shown} FROM ${stream.name} [RANGE 1 hour SLIDE 1 minute]${group ? ` GROUP BY ${group[0]}` : ""}`;
+}
+
+const described = (stream) => h("p", { class: "stream" }, h("strong", {}, stream.name), h("span", { class: "soft" }, ` ${Object.entries(stream.columns).map(([name, kind]) => `${name} ${kind}`).join(", ")}`));
 
 /** `replacing` is the name of the query whose place it takes; `mayChange` whether the token allows changes. */
-export function editor({ text = "", replacing = null, mayChange = true }) {
+export function editor({ text = "", replacing = null, mayChange = true, streams = [] }) {
   let stop = new AbortController();
   const name = h("input", { id: "query-name", autocomplete: "off", spellcheck: "false", maxlength: "200" });
-  const area = h("textarea", { id: "query-text", spellcheck: "false", placeholder: EXAMPLE, "aria-describedby": "verdict", value: text });
+  const area = h("textarea", { id: "query-text", spellcheck: "false", placeholder: example(streams), "aria-describedby": "verdict", value: text });
   const verdict = h("div", { class: "verdict", id: "verdict", role: "status" }, h("p", { class: "soft" }, replacing ? "Change the text to see what that would cost." : "What it would cost is shown here."));
   const add = h("button", { class: "main", type: "submit", id: "add", disabled: true }, replacing ? "Replace" : "Add");
   const ask = h("button", { type: "button", id: "ask", disabled: !text }, "Ask once");
@@ -73,7 +85,7 @@ export function editor({ text = "", replacing = null, mayChange = true }) {
   ask.addEventListener("click", once);
   return h("form", { onsubmit: submit, autocomplete: "off" },
     !replacing && h("div", { class: "field" }, h("label", { for: "query-name" }, "Name"), name),
-    h("div", { class: "field" }, h("label", { for: "query-text" }, "Query"), area),
+    h("div", { class: "field" }, h("label", { for: "query-text" }, "Query"), area, !replacing && streams.map(described)),
     verdict,
     h("div", { class: "row" }, add, ask, !mayChange && h("span", { class: "soft" }, "this token may only read")),
     answer);

@@ -2,7 +2,7 @@
 
 import { api, feed } from "/page/api.js";
 import { drawn, legend, stackedBars } from "/page/charts.js";
-import { h, put, say } from "/page/dom.js";
+import { h, put, say, throttled } from "/page/dom.js";
 import { bytes, clock, counted, duration, instant, large, number } from "/page/words.js";
 
 const FIGURES = ["Events per second", "Rows per second", "Lag", "Seconds per round", "Late tuples", "State"];
@@ -15,49 +15,57 @@ export function overview(main) {
   const chart = h("div", { class: "chart", id: "rounds-chart" });
   const key = h("div", {});
   const streams = h("tbody", {}), sinks = h("tbody", {});
-  put(
+  const show = () => put(
     main,
     h("h1", { class: "skip" }, "Overview"),
     h("div", { class: "figures" }, figures.map((one) => one.box)),
     h("section", { class: "card", "aria-label": "Rounds" }, h("h2", {}, "Rounds: seconds per stage"), chart, key),
-    h("section", { class: "card" }, h("h2", {}, "Streams"), h("div", { class: "scroll" }, h("table", { id: "streams" }, h("thead", {}, h("tr", {},
-      h("th", {}, "stream"), h("th", {}, "complete up to"), h("th", { class: "num" }, "lag"), h("th", { class: "num" }, "partly late"),
-      h("th", { class: "num" }, "dropped as late"), h("th", { class: "wide" }, "columns"))), streams))),
-    h("section", { class: "card" }, h("h2", {}, "Sinks"), h("div", { class: "scroll" }, h("table", { id: "sinks" }, h("thead", {}, h("tr", {},
-      h("th", {}, "sink"), h("th", {}, "state"), h("th", { class: "num" }, "last round"), h("th", { class: "num" }, "waited"),
-      h("th", {}, "counts of the last round"))), sinks))),
+    h("section", { class: "card" }, h("h2", {}, "Streams"), h("div", { class: "scroll" }, h("table", { id: "streams", class: "fixed" }, h("thead", {}, h("tr", {},
+      h("th", { class: "w-name" }, "stream"), h("th", { class: "num" }, "rate"), h("th", { class: "num" }, "lag"), h("th", { class: "w-instant" }, "complete up to"),
+      h("th", { class: "num" }, "partly late"), h("th", { class: "num" }, "dropped as late"), h("th", { class: "num" }, "state"))), streams))),
+    h("section", { class: "card" }, h("h2", {}, "Sinks"), h("div", { class: "scroll" }, h("table", { id: "sinks", class: "fixed" }, h("thead", {}, h("tr", {},
+      h("th", { class: "w-name" }, "sink"), h("th", {}, "state"), h("th", { class: "num" }, "last round"), h("th", { class: "num" }, "waited"),
+      h("th", { class: "w-instant" }, "counts of the last round"))), sinks))),
   );
+  let left = false;
   const draw = () => {
     const rounds = feed.rounds.slice(-60);
     const stages = [...new Set(rounds.flatMap((one) => Object.keys(one.seconds)))];
     stackedBars(chart, rounds.map((one) => ({ label: `round ${one.round}`, parts: stages.map((stage) => one.seconds[stage] || 0) })), stages, "s");
     put(key, legend(stages));
   };
-  drawn(chart, draw);
   const refresh = async () => {
-    const now = await api.status();
-    if (!main.contains(chart)) return;
-    show(figures, now);
+    const now = await api.status().catch(() => null);
+    if (left) return;
+    if (!main.contains(chart)) {  // all at once, so that nothing moves when the rest comes
+      show();
+      drawn(chart, draw);
+      draw();
+    }
+    if (now === null) return;
+    fillIn(figures, now);
     put(streams, now.streams.map(streamRow));
     put(sinks, sinkRows(now.waiting));
   };
-  draw();
-  refresh().catch(() => {});
-  return feed.watch((what) => {
-    if (what !== "round" && what !== "waiting") return;
-    draw();
-    refresh().catch(() => {});
+  put(main);
+  refresh();
+  const soon = throttled(250, () => { // one who comes is told up to 100 rounds at once
+    if (left) return;
+    if (main.contains(chart)) draw();
+    refresh();
   });
+  const unwatch = feed.watch((what) => { if (what === "round" || what === "waiting") soon(); });
+  return () => { left = true; unwatch(); };
 }
 
-function show(figures, now) {
+function fillIn(figures, now) {
   const late = now.streams.reduce((sum, one) => sum + one.late_partly + one.late_dropped, 0);
   const told = [
     [large(now.events_per_second), `${number(now.events)} since the start`],
     [large(now.rows_per_second), `${number(now.rows)} since the start`],
     [duration(now.lag), `up to ${clock(now.watermark)}`],
     [duration(now.seconds_per_round), now.round === null ? "no round yet" : `round ${now.round} was the last`],
-    [large(late), "counted, per stream below"],
+    [large(late), "per stream below"],
     [bytes(now.state_bytes), `${counted(now.queries, "query", "queries")}, ${counted(now.trees, "tree")}`],
   ];
   told.forEach(([[value, unit], more], i) => {
@@ -69,9 +77,10 @@ function show(figures, now) {
 }
 
 function streamRow(one) {
-  return h("tr", {}, h("td", { class: "name" }, one.name), h("td", {}, instant(one.frontier)), h("td", { class: "num" }, duration(one.lag).join(" ")),
-    h("td", { class: "num" }, number(one.late_partly)), h("td", { class: "num" }, number(one.late_dropped)),
-    h("td", { class: "wide soft" }, Object.entries(one.columns).map(([name, kind]) => `${name} ${kind}`).join(", ")));
+  const columns = Object.entries(one.columns).map(([name, kind]) => `${name} ${kind}`).join(", ");
+  return h("tr", {}, h("td", { class: "name", title: columns }, one.name), h("td", { class: "num" }, one.tuples_per_second === null ? "–" : `${large(one.tuples_per_second).join(" ")}/s`),
+    h("td", { class: "num" }, duration(one.lag).join(" ")), h("td", { class: "instant" }, instant(one.frontier)),
+    h("td", { class: "num" }, number(one.late_partly)), h("td", { class: "num" }, number(one.late_dropped)), h("td", { class: "num" }, one.cells === null ? "–" : counted(one.cells, "cell")));
 }
 
 /** As the last round found them; what was waited is over all rounds that are remembered. */

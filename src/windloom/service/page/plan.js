@@ -1,147 +1,117 @@
-// The plan as a picture to point at: streams, scans, slices, trees, queries; what belongs together lights up.
+// The plan as a picture to point at: streams, scans, slices, trees, joins, queries; what belongs together lights up.
 
 import { api, feed } from "/page/api.js";
 import { h, put, s } from "/page/dom.js";
-import { counted, number, work } from "/page/words.js";
+import { belonging, laidOut, nodesOf, relatives } from "/page/graph.js";
+import { number } from "/page/words.js";
 
-const COLUMNS = [["STREAMS", 1, 124], ["SCANS", 155, 100], ["SLICES", 285, 190], ["TREES", 505, 110], ["QUERIES", 645, 254]];
-const TOP = 30, GAP = 8;
+const MOST_NAMES = 30;
 
 export function plan(main) {
   const picture = h("div", { class: "card plan scroll", id: "plan" }), side = h("aside", { class: "card plan-side", "aria-live": "polite" });
-  put(main, h("div", { class: "row" }, h("h1", { class: "grow" }, "Plan"), h("a", { class: "button", href: "/api/v1/plan.svg", target: "_blank" }, "SVG"), h("a", { class: "button", href: "/api/v1/plan", target: "_blank" }, "JSON")),
-    h("div", { class: "plan-wrap" }, picture, side));
+  let version = null;
   const load = async () => {
     const [made, sharing] = await Promise.all([api.plan(), api.sharing()]);
-    if (!main.contains(picture)) return;
+    if (left) return;
     const nodes = nodesOf(made, sharing);
-    draw(picture, side, nodes);
-    tell(side, null, made, nodes);
+    if (!main.contains(picture)) show(main, picture, side);
+    draw(picture, side, nodes, made.counts);
   };
+  let left = false;
+  put(main, h("h1", {}, "Plan"));
   load().catch(() => {});
-  return feed.watch((what) => { if (what === "queries") load().catch(() => {}); });
+  const unwatch = feed.watch((what, done) => {
+    const isOther = what === "round" && version !== null && done.plan_version !== version;
+    if (what === "round") version = done.plan_version;
+    if (what === "queries" || isOther) load().catch(() => {});
+  });
+  return () => { left = true; unwatch(); };
 }
 
-/** Every node with its column, its texts and the nodes that feed it; queries decide the order of all. */
-function nodesOf(made, sharing) {
-  const nodes = new Map();
-  const add = (id, column, title, sub, from, facts, more = {}) => nodes.set(id, { id, column, title, sub, from, facts, ...more });
-  for (const one of made.streams) {
-    add(`stream ${one.name}`, 0, one.name, `${number(one.events_per_second)} events/s`, [], { rate: `${number(one.events_per_second)} events/s, ${one.rate}`, time: one.time, "windows per tuple": number(one.windows_per_tuple) });
-  }
-  for (const one of made.scans) {
-    add(`scan ${one.number}`, 1, `scan ${one.number}`, one.intake, [`stream ${one.stream}`], { intake: one.intake, why: one.why, feeds: counted(one.feeds.length, "set"), where: one.where });
-  }
-  for (const one of made.sets) {
-    const cost = sharing.sets.find((other) => other.number === one.number);
-    const groups = one.group_by.map((group) => group.expression).join(", ");
-    const feeds = made.scans.filter((scan) => scan.feeds.some((feeding) => feeding.set === one.number)).map((scan) => `scan ${scan.number}`);
-    add(`set ${one.number}`, 2, groups ? `by ${groups}` : "all together", one.where ? `where ${one.where}` : `${number(one.edges.per_second)} slices/s`, feeds, {
-      grouping: groups || "none", predicate: one.where || "none", slices: `${one.edges.exact ? "" : "≈ "}${number(one.edges.per_second)} per second`,
-      kept: one.components.map((part) => part.name).join(", "), costs: cost && work(cost.total),
-    });
-    for (const tree of one.trees) {
-      add(tree.name, 3, tree.name, counted(tree.queries.length, "query", "queries"), [`set ${one.number}`], {
-        slices: `${number(tree.edges.per_second)} per second`, costs: work(tree.cost.total),
-        techniques: Object.entries(tree.techniques).map(([part, how]) => `${part}: ${how}`).join("; "),
-      });
-      for (const query of tree.queries) {
-        const share = sharing.queries[query.name];
-        add(`query ${query.name}`, 4, query.name, query.window.text, [tree.name], {
-          window: query.window.text, answer: query.answer, tree: tree.name, "shares slices with": counted(query.shares.slices_with, "query", "queries"),
-          "shares partials with": counted(query.shares.partials_with, "query", "queries"), costs: share && work(share.seconds), alone: share && work(share.alone),
-        }, { query: query.name, text: query.text });
-      }
-    }
-  }
-  return nodes;
+function show(main, picture, side) {
+  put(main, h("div", { class: "row" }, h("h1", { class: "grow" }, "Plan"), h("a", { class: "button", href: "/api/v1/plan.svg", target: "_blank" }, "SVG"), h("a", { class: "button", href: "/api/v1/plan", target: "_blank" }, "JSON")),
+    h("div", { class: "plan-wrap" }, picture, side));
 }
 
-function draw(picture, side, nodes) {
-  const all = [...nodes.values()];
-  const heights = [46, 46, 46, 46, all.filter((one) => one.column === 4).length > 40 ? 24 : 40];
-  let y = TOP;
-  for (const one of all.filter((node) => node.column === 4)) {
-    [one.y, one.height] = [y, heights[4]];
-    y += heights[4] + GAP;
-  }
-  for (let column = 3; column >= 0; column--) {
-    let free = TOP;
-    for (const one of all.filter((node) => node.column === column)) {
-      const fed = all.filter((other) => other.from.includes(one.id));
-      const middle = fed.length ? fed.reduce((sum, other) => sum + other.y + other.height / 2, 0) / fed.length : free;
-      one.height = heights[column];
-      one.y = Math.max(free, middle - one.height / 2);
-      free = one.y + one.height + GAP;
-      y = Math.max(y, free);
-    }
-  }
-  const svg = s("svg", { viewBox: `0 0 900 ${y + 4}`, role: "group", "aria-label": "The plan: streams, scans, slices, trees, queries" });
-  svg.append(...COLUMNS.map(([label, x]) => s("text", { x, y: 14 }, label)));
-  const edges = all.flatMap((one) => one.from.filter((id) => nodes.has(id)).map((id) => edge(nodes.get(id), one)));
+function draw(picture, side, nodes, counts) {
+  const focused = picture.contains(document.activeElement) ? document.activeElement.dataset.node : null;
+  const { columns, width, height } = laidOut(nodes);
+  const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "The plan, from streams to queries" });
+  svg.style.minWidth = `${Math.round(0.85 * width)}px`; // below that it is scrolled, so that it can be read
+  svg.append(...columns.map((column) => s("text", { x: column.x, y: 14 }, column.label)));
+  const edges = [...nodes.values()].flatMap((one) => one.from.map((id) => edge(nodes.get(id), one)));
   svg.append(...edges.map((one) => one.path));
-  for (const one of all) {
-    one.shape = node(one);
-    const point = () => light(picture, side, nodes, edges, one);
-    one.shape.addEventListener("pointerenter", point);
-    one.shape.addEventListener("focus", point);
-    one.shape.addEventListener("click", () => one.query && (location.hash = `#/query/${encodeURIComponent(one.query)}`));
+  const point = (one) => { light(picture, nodes, edges, one); tell(side, one, relatives(nodes, one)); };
+  const open = (one) => { if (one.query) location.hash = `#/query/${encodeURIComponent(one.query)}`; };
+  columns.forEach((column, at) => column.nodes.forEach((one) => {
+    one.shape = node(one, column);
+    one.shape.addEventListener("pointerenter", () => point(one));
+    one.shape.addEventListener("focus", () => point(one));
+    // A finger cannot point without pressing: it is told here, and opens the query by the link beside.
+    one.shape.addEventListener("click", (event) => (event.pointerType === "touch" ? point(one) : open(one)));
     one.shape.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && one.query) location.hash = `#/query/${encodeURIComponent(one.query)}`;
-      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (step) {
+      if (event.key === "Enter") open(one);
+      const next = nextTo(columns, at, one, event.key);
+      if (next) {
         event.preventDefault();
-        const column = all.filter((other) => other.column === one.column);
-        column[column.indexOf(one) + step]?.shape.focus();
+        next.shape.focus();
       }
     });
     svg.append(one.shape);
-  }
+  }));
   svg.addEventListener("pointerleave", () => picture.classList.remove("pointing"));
   put(picture, svg);
+  glance(side, counts);
+  if (focused && nodes.has(focused)) nodes.get(focused).shape.focus();
 }
 
-function node(one) {
-  const [, x, width] = COLUMNS[one.column];
-  const most = Math.floor((width - 20) / 7.4), small = one.height < 30;
+/** Up and down within a column; left and right to what feeds a node, and to what it feeds. */
+function nextTo(columns, at, one, key) {
+  const column = columns[at].nodes, step = { ArrowDown: 1, ArrowUp: -1 }[key];
+  if (step) return column[column.indexOf(one) + step];
+  if (key === "ArrowLeft") return columns.flatMap((other) => other.nodes).find((other) => one.from.includes(other.id));
+  if (key === "ArrowRight") return columns.flatMap((other) => other.nodes).find((other) => other.from.includes(one.id));
+  return null;
+}
+
+function node(one, column) {
+  const [x, y, width, height] = one.place, most = Math.floor((width - 20) / 7.4), small = height < 30;
   const cut = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
-  return s("g", { class: "node", tabindex: "0", role: "button", "aria-label": `${COLUMNS[one.column][0].toLowerCase().slice(0, -1)} ${one.title}, ${one.sub}` },
-    s("rect", { x, y: one.y, width, height: one.height, rx: 6 }),
-    s("text", { x: x + 10, y: one.y + (small ? 16 : 17) }, cut(one.title, most)),
-    !small && s("text", { class: "sub", x: x + 10, y: one.y + one.height - 8 }, cut(one.sub, most + 3)));
+  return s("g", { class: "node", tabindex: "0", role: "button", "data-node": one.id, "data-kind": one.kind, "aria-label": `${column.label.toLowerCase()}: ${one.title}, ${one.sub}` },
+    s("rect", { x, y, width, height, rx: 6 }),
+    s("text", { x: x + 10, y: y + (small ? 16 : 17) }, cut(one.title, most)),
+    !small && s("text", { class: "sub", x: x + 10, y: y + height - 8 }, cut(one.sub, most + 3)));
 }
 
 function edge(from, to) {
-  const [, x, width] = COLUMNS[from.column];
-  const [x0, y0, x1, y1] = [x + width, from.y + from.height / 2, COLUMNS[to.column][1], to.y + to.height / 2];
-  const middle = (x0 + x1) / 2;
+  const [x, y, width, height] = from.place, [x1, top, , tall] = to.place;
+  const [x0, y0, y1] = [x + width, y + height / 2, top + tall / 2], middle = (x0 + x1) / 2;
   return { from: from.id, to: to.id, path: s("path", { class: "edge", d: `M${x0} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}` }) };
 }
 
-/** What feeds a node and what it feeds; of a query also those that share its tree, which are what it feeds from. */
-function light(picture, side, nodes, edges, one) {
-  const on = new Set([one.id]);
-  const up = (id) => nodes.get(id)?.from.forEach((other) => { on.add(other); up(other); });
-  const down = (id) => { for (const other of nodes.values()) if (other.from.includes(id)) { on.add(other.id); down(other.id); } };
-  up(one.id);
-  down(one.id);
+function light(picture, nodes, edges, one) {
+  const on = belonging(nodes, one), near = new Set(one.query ? relatives(nodes, one).map((other) => other.id) : []);
   picture.classList.add("pointing");
-  for (const other of nodes.values()) other.shape.classList.toggle("on", on.has(other.id));
+  for (const other of nodes.values()) {
+    other.shape.classList.toggle("on", on.has(other.id));
+    other.shape.classList.toggle("near", near.has(other.id));
+  }
   for (const other of edges) other.path.classList.toggle("on", on.has(other.from) && on.has(other.to));
-  tell(side, one, null, nodes);
 }
 
-function tell(side, one, made, nodes) {
-  if (!one) {
-    put(side, h("h2", {}, "At a glance"), h("dl", {}, Object.entries(made.counts).map(([what, count]) => [h("dt", {}, what), h("dd", {}, number(count))])), h("p", { class: "soft" }, "Point at something, or move with Tab and the arrow keys, to see what it shares and with whom. Enter opens a query."));
-    return;
-  }
+function glance(side, counts) {
+  put(side, h("h2", {}, "At a glance"), h("dl", {}, Object.entries(counts).map(([what, count]) => [h("dt", {}, what), h("dd", {}, number(count))])),
+    h("p", { class: "soft" }, "Point at something, or move with Tab and the arrow keys, to see what it shares and with whom. Enter opens a query."));
+}
+
+const link = (name, text) => h("a", { href: `#/query/${encodeURIComponent(name)}` }, text);
+
+function tell(side, one, others) {
   const facts = Object.entries(one.facts).filter(([, value]) => value);
-  const sharers = one.query ? [...nodes.values()].filter((other) => other.query && other.id !== one.id && other.from[0] === one.from[0]) : [...nodes.values()].filter((other) => other.query && reaches(nodes, other, one.id));
-  put(side, h("h2", {}, one.title), h("dl", {}, facts.map(([what, value]) => [h("dt", {}, what), h("dd", {}, value)])),
+  const names = others.slice(0, MOST_NAMES).map((other, i) => [i ? ", " : "", link(other.query, other.query)]);
+  put(side, h("h2", {}, one.query ? link(one.query, one.title) : one.title),
+    h("dl", {}, facts.map(([what, value]) => [h("dt", {}, what), h("dd", {}, value)])),
     h("h2", {}, one.query ? "In the same tree" : "Its queries"),
-    sharers.length ? h("p", {}, sharers.slice(0, 30).map((other, i) => [i ? ", " : "", h("a", { href: `#/query/${encodeURIComponent(other.query)}` }, other.query)]), sharers.length > 30 ? ` and ${sharers.length - 30} more` : "") : h("p", { class: "soft" }, "none"),
+    others.length ? h("p", {}, names, others.length > MOST_NAMES ? ` and ${others.length - MOST_NAMES} more` : "") : h("p", { class: "soft" }, "none"),
     one.text && h("pre", { class: "wrap" }, one.text));
 }
-
-const reaches = (nodes, one, id) => one.from.some((other) => other === id || (nodes.has(other) && reaches(nodes, nodes.get(other), id)));

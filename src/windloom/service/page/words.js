@@ -39,11 +39,13 @@ export function bytes(size) {
 
 /** Seconds of work per second of event time. */
 export function work(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
   if (seconds >= 1) return `${number(seconds)} s/s`;
   return seconds >= 1e-3 ? `${number(seconds * 1e3)} ms/s` : `${number(seconds * 1e6)} µs/s`;
 }
 
 export function share(part) {
+  if (part === null || part === undefined) return "–";
   const percent = Math.round(100 * part);
   if (percent === 0 && part > 0) return "<1 %";
   return `${percent} %`;

@@ -20,8 +20,8 @@ from windloom.service.service import MayRead, Served
 router = APIRouter(tags=["answers"])
 
 Instant = Annotated[str | None, Query(max_length=40, examples=["2026-01-31T12:00:00Z"])]
-#: Rows that are looked at for a small chart, and points that it has.
-_TAIL_ROWS, _POINTS = 2_000, 40
+#: Rows and files that are looked at for a small chart, and points that it has.
+_TAIL_ROWS, _TAIL_FILES, _POINTS = 2_000, 40, 40
 
 
 @router.get("/queries/{name}/answers", dependencies=[MayRead], response_model=Rows)
@@ -63,7 +63,7 @@ def read_latest(
         with service.working():
             for name in wanted:
                 if name not in kept:  # many who watch ask the same after every round
-                    kept[name] = latest_of(loom.answers(name, None, None, _TAIL_ROWS), groups[name])
+                    kept[name] = latest_of(loom.answers(name, None, None, _TAIL_ROWS, _TAIL_FILES), groups[name])
     return {name: kept[name] for name in wanted}
 
 

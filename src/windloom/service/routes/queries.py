@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -27,6 +27,7 @@ from windloom.service.models import (
     QueryText,
     RejectedQuery,
 )
+from windloom.service.query_places import query_places
 from windloom.service.service import MayChange, MayRead, Served, Service
 
 router = APIRouter(tags=["queries"])
@@ -40,12 +41,9 @@ Named = Annotated[Name, Path()]
 def list_queries(service: Served) -> QueryList:
     """All queries with their place in the plan and their predicted cost; and those of the catalog that are wrong."""
     loom = service.loom
-    costs, places = loom.costs(), _places(loom.plan(), loom.costs())
-    rows = [
-        QueryRow(name=name, text=text, **places[name], **_cost(costs["queries"][name]))
-        for name, text in loom.queries.items()
-        if name in places and name in costs["queries"]  # one that came meanwhile is in the next list
-    ]
+    known = _known(service)
+    # One that came meanwhile is in the next list.
+    rows = [QueryRow(name=name, text=text, **known[name]) for name, text in loom.queries.items() if name in known]
     rejected = [
         RejectedQuery(name=one.name, text=one.text, error=problem_of(one.error))
         for one in loom.rejected
@@ -84,10 +82,11 @@ def try_query(given: QueryText, service: Served) -> DryRun:
 
 @router.get("/queries/{name}", dependencies=[MayRead])
 def show_query(name: Named, service: Served) -> QueryDetail:
-    """The text of a query, and how it is answered."""
+    """The text of a query, its place and cost, and how it is answered."""
     text = _text(service, name)
     with service.working():
-        return QueryDetail(name=name, text=text, explain=service.loom.explain(name))
+        explain = service.loom.explain(name)
+        return QueryDetail(name=name, text=text, explain=explain, **_known(service)[name])
 
 
 @router.put("/queries/{name}", dependencies=[MayChange])
@@ -157,23 +156,11 @@ def _check_cost(service: Service, text: str, name: str) -> None:
         )
 
 
-def _places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Of each query its stream, window and tree, and how many rows per second of event time it is expected to write."""
-    groups = {one["number"]: one["statistics"]["groups"] for one in costs["sets"]}
-    found = {}
-    for one in plan["sets"]:
-        for tree in one["trees"]:
-            for query in tree["queries"]:
-                window = query["window"]
-                is_timed = window["kind"] in ("range", "landmark") and one["number"] in groups
-                found[query["name"]] = {
-                    "stream": one["stream"],
-                    "window": window["text"],
-                    "tree": tree["name"],
-                    "rows_per_second": groups[one["number"]] * 1e6 / window["slide_ticks"] if is_timed else None,
-                }
-    return found
-
-
-def _cost(cost: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: cost[key] for key in ("seconds", "share", "alone")}
+def _known(service: Service) -> dict[str, dict[str, Any]]:
+    """Place and cost of each query; no cost where the sharing report does not know it."""
+    costs = service.loom.costs()
+    own = {name: costs["queries"].get(name, {}) for name in service.loom.queries}
+    return {
+        name: {**place, **{key: own.get(name, {}).get(key) for key in ("seconds", "share", "alone")}}
+        for name, place in query_places(service.loom.plan(), costs).items()
+    }

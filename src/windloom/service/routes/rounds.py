@@ -93,13 +93,16 @@ def _waiting(service: Service) -> Waiting | None:
 
 
 def _streams(service: Service) -> list[StreamStatus]:
-    last, late = service.totals.last, service.totals.late
+    last, late, rates = service.totals.last, service.totals.late, service.totals.stream_rates()
     return [
         StreamStatus(
             name=name,
             columns={column: kind.name for column, kind in stream.columns.items()},
             time=stream.time,
             events_per_second=stream.events_per_second,
+            tuples_per_second=rates.get(name),
+            tuples=service.totals.tuples[name],
+            cells=None if last is None else last.cells.get(name),
             frontier=None if last is None else last.frontiers.get(name),
             lag=None if last is None else last.lags.get(name),
             late_partly=late[name]["partly"] if name in late else 0,

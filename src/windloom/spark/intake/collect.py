@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -62,7 +63,7 @@ class _Portions:
     """Partitions of a frame's plan, fetched a few at a time."""
 
     def __init__(self, frame: DataFrame, what: str) -> None:
-        self._context, self._what = frame.sparkSession.sparkContext, what
+        self._context, self._what, self._frame = frame.sparkSession.sparkContext, what, frame
         # As in `toArrow`: this setting determines how the JVM lays out strings.
         large = str(frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false")) == "true"
         self._schema = to_arrow_schema(frame.schema, timezone="UTC", prefers_large_types=large)
@@ -71,13 +72,16 @@ class _Portions:
             batches = frame._jdf.toArrowBatchRdd(plan)
         self._count: int = batches.getNumPartitions()
         self._batches = batches.toJavaRDD()
-        self._limit = _limit_bytes(frame)
+
+    @cached_property
+    def _limit(self) -> int | None:
+        """Asked for only where a result has more than one portion: the JVM answers setting by setting."""
+        return _limit_bytes(self._frame)
 
     def tables(self) -> Iterator[pa.Table]:
         if not self._count:
             yield self._schema.empty_table()
         first, size = 0, max(1, self._context.defaultParallelism)
-        aim = PORTION_BYTES if self._limit is None else min(PORTION_BYTES, self._limit // 2)
         largest = 0.0
         while first < self._count:
             size = min(size, self._count - first)
@@ -92,9 +96,14 @@ class _Portions:
                 continue
             first += size
             largest = max(largest, table.nbytes / size)
-            size = max(1, int(aim / largest)) if largest else self._count
+            if first < self._count:
+                size = max(1, int(self._aim / largest)) if largest else self._count
             if table.num_rows or first == self._count:
                 yield table
+
+    @property
+    def _aim(self) -> int:
+        return PORTION_BYTES if self._limit is None else min(PORTION_BYTES, self._limit // 2)
 
     def _fetch(self, partitions: range) -> pa.Table:
         found: Any = self._context._jvm

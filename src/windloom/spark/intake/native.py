@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from windloom.aggregates.card import NativeCard
 from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.time import INTEGER_UNITS, TICKS_PER_SECOND
 from windloom.model.types import DataType, TypeKind
+from windloom.slicing.edges import EdgeClass
 from windloom.slicing.identify import GreatestSlice, LookupSlice, PaneSlice, RegularSlice, SliceId
 from windloom.weave.tuples import SIGNATURE_BITS
 
@@ -58,17 +62,34 @@ def instant_sql(ticks: str, kind: DataType) -> str:
 
 
 def slice_sql(slice_id: SliceId, tick: str) -> str:
-    """The start of the slice (or pane) that holds the tick."""
+    """What is the same for all ticks of a slice (or pane): its number where slices have equal lengths, or its start.
+
+    A division per tuple costs a tenth less of a whole `groupBy` than a remainder and a subtraction do.
+    """
     match slice_id:
-        case RegularSlice(edges=one) | PaneSlice(edges=one):
-            return _last_edge(tick, one.period, one.residue)
+        case RegularSlice(edges=edges) | PaneSlice(edges=edges):
+            return f"({tick} + {_shift(edges)}L) DIV {edges.period}L"
         case GreatestSlice(classes=classes):
-            return f"greatest({', '.join(_last_edge(tick, one.period, one.residue) for one in classes)})"
+            return f"greatest({', '.join(_last_edge(tick, edges.period, edges.residue) for edges in classes)})"
         case LookupSlice():
             within = f"pmod({_minus(tick, slice_id.origin)}, {slice_id.composite_ticks}L)"
             table = ", ".join(f"{entry}L" for entry in slice_id.table)
             pane = f"CAST({within} DIV {slice_id.pane_ticks}L AS INT) + 1"
             return f"({tick} - {within} + element_at(array({table}), {pane}))"
+
+
+def slice_starts(slice_id: SliceId, slices: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The starts of the slices that `slice_sql` gave."""
+    match slice_id:
+        case RegularSlice(edges=edges) | PaneSlice(edges=edges):
+            return pc.subtract(pc.multiply(slices, edges.period), _shift(edges))
+        case _:
+            return slices
+
+
+def _shift(edges: EdgeClass) -> int:
+    """Added to any tick it gives a positive number, and one that begins a new multiple of the period at each edge."""
+    return (1 << 62) // edges.period * edges.period - edges.residue
 
 
 def _last_edge(tick: str, period: int, residue: int) -> str:

@@ -15,7 +15,7 @@ from windloom.spark.intake.native import component_sql, input_sql, signature_sql
 def partials_frame(scan: NativeScan, stream: Stream, frame: DataFrame, *, timed: bool = True) -> DataFrame:
     """`slice`, `s0…` (signature), `g0…`, each component's fields `c0…`; if `timed`, also `first` and `seen`, the ticks.
 
-    One row per (slice, signature, group) that holds a tuple.
+    One row per (slice, signature, group) that holds a tuple. `slice_starts` tells where a slice begins.
     """
     tick, signature = tick_sql(stream), scan.signature
     if signature.where is not None:

@@ -19,7 +19,7 @@ from windloom.rounds.behind import ON_TIME, Before
 from windloom.rounds.scanned import Scanned
 from windloom.rounds.taken import Taken, take_partials, take_together, take_tuples
 from windloom.spark.intake.collect import Fetched, collected
-from windloom.spark.intake.native import tick_sql
+from windloom.spark.intake.native import slice_starts, tick_sql
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
 
@@ -188,7 +188,8 @@ def timed_tuples(table: pa.Table) -> tuple[pa.Table, Ticks]:
 
 
 def timed_partials(scan: NativeScan, table: pa.Table) -> tuple[pa.Table, Ticks]:
-    """The partials whose slice is known, without their ticks, and the ticks of all of them."""
+    """The partials whose slice is known, by its start and without their ticks, and the ticks of all of them."""
+    table = table.set_column(0, "slice", slice_starts(scan.slice_id, table.column(0)))
     untimed = 0
     if table.column(0).null_count:
         known = pc.is_valid(table.column(0))

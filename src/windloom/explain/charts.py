@@ -1,0 +1,155 @@
+"""Charts as text and JSON: the regions of two dimensions with their plans, where the stream is, and who competes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
+from windloom.model.figures import count, number, share
+from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView
+
+#: Rounds whose prediction is compared with what they took.
+_COMPARED = 12
+
+
+def adapt_lines(view: AdaptView) -> Iterator[str]:
+    """How a running loom follows its data."""
+    counted = f"{count(view.moves, 'move')}, {count(view.switches, 'switch', 'switches')}"
+    yield f"Adapting: plans for {view.objective}; {counted}"
+    yield from fact("fidelity", fidelity_text(view))
+    yield from fact("predicted", predicted_text(view))
+    if view.rounds:
+        lines = ", ".join(f"{name} {_line(*line)}" for name, line in view.learned.items())
+        rest = f", and {number(1e3 * view.rest)} ms for logs and commits"
+        yield from fact("learned", f"from {count(view.rounds, 'round')}, of the model's seconds: {lines}{rest}")
+    if view.failure:
+        yield from fact("stopped", f"charts are no longer filled, and the plan stays: {one_line(view.failure)}")
+    for chart in view.charts:
+        yield ""
+        yield from chart_lines(chart)
+    if not view.charts:
+        yield from fact("charts", "none yet: they are drawn after the first round")
+
+
+def fidelity_text(view: AdaptView) -> str:
+    if not view.judged:
+        return "no round has been judged yet"
+    lost = f"{number(view.regret)} s lost by other plans"
+    return f"{share(view.hits / view.judged)} of {count(view.judged, 'judged round')} had the best plan; {lost}"
+
+
+def predicted_text(view: AdaptView) -> str:
+    """How far predictions of the last rounds were off."""
+    known = [(one.predicted, one.seconds) for one in view.recent if one.predicted is not None and one.seconds > 0]
+    if not known:
+        return "no round has been predicted yet"
+    known = known[-_COMPARED:]
+    off = sorted(abs(predicted / seconds - 1) for predicted, seconds in known)
+    last = f"the last round {number(known[-1][0])} s predicted, {number(known[-1][1])} s taken"
+    return f"{last}; off by {share(off[len(off) // 2])} (median of {count(len(off), 'round')})"
+
+
+def _line(constant: float, factor: float) -> str:
+    start = f"{number(1e3 * constant)} ms + " if constant >= 5e-4 else ""
+    return f"{start}× {number(factor)}"
+
+
+def chart_lines(chart: ChartView) -> Iterator[str]:
+    yield shorten(f"Chart of {one_line(chart.subject)}: {_size(chart)}", WIDTH)
+    for name, axis in zip(("across", "down", *("held",) * len(chart.axes)), chart.axes, strict=False):
+        yield from fact(name, axis_text(axis))
+    if chart.regions:
+        yield ""
+        yield from grid_lines(chart)
+        yield ""
+    label = "plans"
+    for letter, text in chart.plans.items():
+        in_force = " (in force)" if letter == chart.present else ""
+        yield from wrapped(f"{letter}{in_force}: {one_line(text)}", f"  {label:12}  ", " " * 16)
+        label = ""
+    label = "candidates"
+    for place, one in enumerate(chart.candidates):
+        yield from fact(label, candidate_text(one, place, len(chart.candidates)))
+        label = ""
+    if chart.path:
+        yield from fact("path", path_text(chart))
+
+
+def _size(chart: ChartView) -> str:
+    sizes = " × ".join(str(len(axis.edges) - 1) for axis in chart.axes)
+    way = "geometric" if all(axis.is_geometric for axis in chart.axes) else "regular"
+    return f"{sizes} regions, {way} parts"
+
+
+def axis_text(axis: AxisView) -> str:
+    unit = f" {axis.unit}" if axis.unit else ""
+    ends = f"{number(axis.edges[0])} to {number(axis.edges[-1])}{unit}"
+    return f"{one_line(axis.figure)}, {ends}, now {number(axis.value)}: {axis.reason}"
+
+
+def candidate_text(one: CandidateView, place: int, of: int) -> str:
+    """Both terms of the utility, which is least for the best."""
+    role = "best" if place == 0 else ("runner-up" if place == 1 else f"{place + 1} of {of}")
+    return (
+        f"{one.plan}, {role}: {number(1e3 * one.seconds)} ms and {number(one.nbytes / 2**20)} MiB per round;"
+        f" utility {one.utility:.3f} = {one.latency:.3f} for latency + {one.memory:.3f} for memory"
+    )
+
+
+def grid_lines(chart: ChartView) -> Iterator[str]:
+    """A row per part of the second axis, the largest on top; the region of the next round in brackets."""
+    across, down = chart.axes[0], chart.axes[1] if len(chart.axes) > 1 else None
+    rows = range(len(down.edges) - 2, -1, -1) if down is not None else range(1)
+    labels = {row: "" if down is None else f"{number(down.edges[row])} –" for row in rows}
+    wide = max(len(label) for label in labels.values())
+    at = (across.part, 0 if down is None else down.part)
+    visited = _visited(chart)
+    for row in rows:
+        cells = []
+        for column in range(len(across.edges) - 1):
+            letter = chart.regions.get((column, row), " ")
+            mark = (
+                f"[{letter}]" if (column, row) == at else (f"·{letter}·" if (column, row) in visited else f" {letter} ")
+            )
+            cells.append(f"{mark:3}")
+        yield f"  {labels[row]:>{wide}} {' '.join(cells)}".rstrip()
+    edges = [number(across.edges[part]) for part in (0, len(across.edges) // 2, -1)]
+    yield f"  {'':{wide}} {' … '.join(edges)}   [ ] the next round, ·· rounds before it"
+
+
+def _visited(chart: ChartView) -> set[tuple[int, int]]:
+    return {
+        (_part(chart.axes[0], point[0]), _part(chart.axes[1], point[1]) if len(chart.axes) > 1 else 0)
+        for point in chart.path
+    }
+
+
+def _part(axis: AxisView, value: float) -> int:
+    """The part that a value lies in, between the ends."""
+    return sum(1 for edge in axis.edges[1:] if value >= edge)
+
+
+def path_text(chart: ChartView) -> str:
+    first, last = chart.path[0], chart.path[-1]
+    moved = [f"{one_line(axis.figure)} {number(first[i])} → {number(last[i])}" for i, axis in enumerate(chart.axes)]
+    return f"{count(len(chart.path), 'round')}: {', '.join(moved)}"
+
+
+def charts_text(charts: tuple[ChartView, ...]) -> str:
+    lines: list[str] = []
+    for chart in charts:
+        lines += ["", *chart_lines(chart)] if lines else chart_lines(chart)
+    return "\n".join(lines) + "\n"
+
+
+def chart_json(chart: ChartView) -> dict[str, Any]:
+    found = asdict(chart)
+    found["regions"] = [[*place, letter] for place, letter in chart.regions.items()]
+    found["path"] = [list(point) for point in chart.path]
+    return found
+
+
+def adapt_json(view: AdaptView) -> dict[str, Any]:
+    return {**asdict(view), "charts": [chart_json(chart) for chart in view.charts]}

@@ -1,0 +1,304 @@
+"""Slice matrix: folds slices with slices once, and answers windows of any ranges as rectangles of slices.
+
+| time   | O(pairs of cells that some window holds) once for all joins; per window 4 look-ups for integers,         |
+|        | O(slices of both windows) additions for floats, extrema and moments, which are never subtracted          |
+| space  | groups of the result × slices of one side × slices of the other, for some windows at a time              |
+| needs  | two sides, an inner join, windows of time, few groups of the result; no lists, no extrema of both sides  |
+| source | ours; shares what the binary joins of source E §8.2 (BIJ) keep per pair of ranges                        |
+
+Entry `[group, slice of one side, slice of the other]` is what rows of these two slices give together. A window that
+ends at t holds the slices `[t - R1, t)` of one side and `[t - R2, t)` of the other: a rectangle, whatever the ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.kernels.compiling.compiled import compiled
+from windloom.kernels.families.algebra import (
+    AddInt,
+    Columns,
+    Family,
+    combine,
+    declare,
+    empty_like,
+    identity,
+    like,
+    load,
+    store,
+)
+from windloom.kernels.folds.matching import Ints, Positions, Stretches
+from windloom.kernels.folds.wide import BEYOND, Wide, add, narrowed, zero_wide
+from windloom.model.aggregate import Needs
+
+#: Stretches that are handed out at a time: they stay near the caches while each value is folded.
+BLOCK_STRETCHES = 1 << 16
+
+#: Integers of 128 bits as a family, for totals that must notice when they no longer fit.
+ADD_WIDE = declare(
+    Family("add_wide", Wide, (np.int64, np.uint64), Needs.ASSOCIATIVE | Needs.COMMUTATIVE, "recalculate"),
+    lambda left, right: add(left, right),
+    (0, 0),
+)
+
+
+class SliceMatrix:
+    name = "slice_matrix"
+
+
+@dataclass(frozen=True, slots=True)
+class CellSide:
+    """The cells of one side: those of group g are `lo[g] : hi[g]`, in order of `slices`, which count from `first`."""
+
+    lo: Ints
+    hi: Ints
+    slices: Positions
+    first: int
+    width: int  # the slices that the matrix has of this side
+    outs: Ints  # what remains of each group in the result, as a number
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangles:
+    """Windows as rectangles of slices: rows `lo : hi`, columns `left : right`, each from the first of the matrix.
+
+    Rectangles of one end lie side by side, `bounds[e] : bounds[e + 1]`, and ascend from their last `lo` to their first.
+    """
+
+    bounds: Ints
+    lo: Positions
+    hi: Positions
+    left: Positions
+    right: Positions
+
+    def __len__(self) -> int:
+        return len(self.lo)
+
+
+def runs_of(slices: Positions, bounds: Ints) -> Positions:
+    """For every cell, how many cells from it on lie in slices that follow each other."""
+    out = np.empty(len(slices), np.int32)
+    _count_runs(bounds, slices, out)
+    return out
+
+
+@compiled
+def _count_runs(bounds, slices, out):  # type: ignore[no-untyped-def]
+    for group in range(len(bounds) - 1):
+        last = bounds[group + 1] - 1
+        for i in range(last, bounds[group] - 1, -1):
+            out[i] = out[i + 1] + 1 if i < last and slices[i + 1] == slices[i] + 1 else 1
+
+
+@compiled
+def cells_between(bounds, slices, first, last, lo, hi):  # type: ignore[no-untyped-def]
+    """Moves `lo` and `hi` on to the cells of each group whose slices are `first : last`; both only move forward."""
+    for group in range(len(bounds) - 1):
+        end = bounds[group + 1]
+        i = lo[group]
+        while i < end and slices[i] < first:
+            i += 1
+        j = max(hi[group], i)
+        while j < end and slices[j] < last:
+            j += 1
+        lo[group] = i
+        hi[group] = j
+
+
+def cell_stretches(
+    pairs: tuple[Positions, Positions],
+    fixed: CellSide,
+    moving: CellSide,
+    runs: Positions,
+    bands: tuple[Positions, Positions],
+    groups: NDArray[np.int32],
+    *,
+    is_swapped: bool,
+) -> Iterator[Stretches]:
+    """Cells that some window holds together: one cell of the fixed side with cells of the moving side that follow.
+
+    `pairs` are groups of both sides with one key. `bands` say, for every slice of the fixed side, which slices of the
+    moving side are in a window with it. `groups` are the numbers of groups of the result, by what remains of both.
+    With `is_swapped`, the fixed side is the child.
+    """
+    held = Stretches(*(np.empty(BLOCK_STRETCHES, np.int32) for _ in Stretches._fields))
+    to_fixed, to_moving = (held.child, held.parent) if is_swapped else (held.parent, held.child)
+    state = np.array([0, -1, 0, 0], np.int64)  # the next pair, the cell of it, where its band begins, the cell there
+    while state[0] < len(pairs[0]):
+        count = _list_stretches(
+            *pairs,
+            *(fixed.lo, fixed.hi, fixed.slices, fixed.first, fixed.width, fixed.outs),
+            *(moving.lo, moving.hi, moving.slices, moving.first, moving.width, moving.outs),
+            runs,
+            *bands,
+            groups,
+            state,
+            *(to_fixed, to_moving, held.out, held.length),
+        )
+        if count:
+            yield Stretches(*(one[:count] for one in held))
+
+
+@compiled
+def _list_stretches(  # type: ignore[no-untyped-def]
+    groups_fixed, groups_moving, fixed_lo, fixed_hi, fixed_slices, fixed_first, fixed_width, fixed_outs,
+    moving_lo, moving_hi, moving_slices, moving_first, moving_width, moving_outs, runs, band_lo, band_hi, numbers,
+    state, to_fixed, to_moving, to_out, to_length,
+):  # fmt: skip
+    """Lists stretches from where the last call stopped until there is no room; returns how many."""
+    pair, i, begin, j = state
+    count = 0
+    room = len(to_fixed)
+    while pair < len(groups_fixed):
+        one, other = groups_fixed[pair], groups_moving[pair]
+        last_i, last_j = fixed_hi[one], moving_hi[other]
+        if i < 0:
+            i, begin = fixed_lo[one], moving_lo[other]
+            j = begin
+        base = np.int64(numbers[fixed_outs[one], moving_outs[other]]) * fixed_width
+        while i < last_i:
+            own = np.int64(fixed_slices[i]) - fixed_first
+            low, high = band_lo[own] + moving_first, band_hi[own] + moving_first
+            while begin < last_j and moving_slices[begin] < low:
+                begin += 1
+            j = max(j, begin)
+            row = (base + own) * moving_width - moving_first
+            while j < last_j and moving_slices[j] < high:
+                if count == room:
+                    state[0], state[1], state[2], state[3] = pair, i, begin, j
+                    return count
+                length = min(np.int64(runs[j]), last_j - j, high - moving_slices[j])
+                to_fixed[count] = i
+                to_moving[count] = j
+                to_out[count] = row + moving_slices[j]
+                to_length[count] = length
+                count += 1
+                j += length
+            i += 1
+            j = begin
+        pair += 1
+        i = np.int64(-1)
+    state[0], state[1], state[2], state[3] = pair, i, begin, j
+    return count
+
+
+# ---- rectangles -----------------------------------------------------------------------------------------------------
+
+
+def sum_rectangles(numbers: AddInt | Wide, shape: tuple[int, int, int], rectangles: Rectangles) -> AddInt | Wide:
+    """The sums of integers over rectangles, group by group: four look-ups in running totals where these are exact."""
+    groups, rows, columns = shape
+    corners = (rectangles.lo, rectangles.hi, rectangles.left, rectangles.right)
+    if isinstance(numbers, AddInt) and float(np.abs(numbers.value.astype(np.float64)).sum()) < 2.0**62:
+        totals = np.zeros((groups, rows + 1, columns + 1), np.int64)
+        _add_up(numbers.value.reshape(shape), totals)
+        out = np.empty(groups * len(rectangles), np.int64)
+        _look_up(totals, *corners, out)
+        return AddInt(out)
+    wide = numbers if isinstance(numbers, Wide) else Wide(numbers.value >> 63, numbers.value.view(np.uint64))
+    # Numbers of 128 bits wrap around, and so do their totals: differences are right as long as sums fit.
+    largest = float(np.abs(wide.high.astype(np.float64)).max(initial=0.0)) + 1.0
+    if (wide.high == BEYOND).any() or largest * rows * columns >= 2.0**62:
+        noticing: Wide = combine_rectangles(wide, shape, rectangles)
+        return noticing
+    high, low = (np.zeros((groups, rows + 1, columns + 1), kind) for kind in (np.int64, np.uint64))
+    _add_up_wide(wide.high.reshape(shape), wide.low.reshape(shape), high, low)
+    found = zero_wide(groups * len(rectangles))
+    _look_up_wide(high, low, *corners, found.high, found.low)
+    return narrowed(found)
+
+
+@compiled
+def _add_up(values, totals):  # type: ignore[no-untyped-def]
+    groups, rows, columns = values.shape
+    for group in range(groups):
+        for row in range(rows):
+            along = np.int64(0)
+            for column in range(columns):
+                along += values[group, row, column]
+                totals[group, row + 1, column + 1] = totals[group, row, column + 1] + along
+
+
+@compiled
+def _look_up(totals, lo, hi, left, right, out):  # type: ignore[no-untyped-def]
+    count = len(lo)
+    for group in range(totals.shape[0]):
+        for i in range(count):
+            inside = totals[group, hi[i], right[i]] - totals[group, lo[i], right[i]]
+            out[group * count + i] = inside - totals[group, hi[i], left[i]] + totals[group, lo[i], left[i]]
+
+
+@compiled
+def _plus(high, low, other_high, other_low):  # type: ignore[no-untyped-def]
+    total = low + other_low
+    return high + other_high + np.int64(total < low), total
+
+
+@compiled
+def _minus(high, low, other_high, other_low):  # type: ignore[no-untyped-def]
+    return high - other_high - np.int64(low < other_low), low - other_low
+
+
+@compiled
+def _add_up_wide(values_high, values_low, high, low):  # type: ignore[no-untyped-def]
+    groups, rows, columns = values_high.shape
+    for group in range(groups):
+        for row in range(rows):
+            along = np.int64(0), np.uint64(0)
+            for column in range(columns):
+                along = _plus(*along, values_high[group, row, column], values_low[group, row, column])
+                total = _plus(*along, high[group, row, column + 1], low[group, row, column + 1])
+                high[group, row + 1, column + 1], low[group, row + 1, column + 1] = total
+
+
+@compiled
+def _look_up_wide(high, low, lo, hi, left, right, out_high, out_low):  # type: ignore[no-untyped-def]
+    count = len(lo)
+    for group in range(high.shape[0]):
+        for i in range(count):
+            found = high[group, hi[i], right[i]], low[group, hi[i], right[i]]
+            found = _minus(*found, high[group, lo[i], right[i]], low[group, lo[i], right[i]])
+            found = _minus(*found, high[group, hi[i], left[i]], low[group, hi[i], left[i]])
+            found = _plus(*found, high[group, lo[i], left[i]], low[group, lo[i], left[i]])
+            out_high[group * count + i], out_low[group * count + i] = found
+
+
+def combine_rectangles(values: Columns, shape: tuple[int, int, int], rectangles: Rectangles) -> Any:
+    """Values of any family, combined over rectangles, group by group; nothing is ever removed."""
+    out = empty_like(values, shape[0] * len(rectangles))
+    corners = (rectangles.bounds, rectangles.lo, rectangles.hi, rectangles.left, rectangles.right)
+    _combine(values, *shape, *corners, out)
+    return out
+
+
+@compiled
+def _combine(values, groups, rows, columns, bounds, lo, hi, left, right, out):  # type: ignore[no-untyped-def]
+    """From the last slice of both sides backwards, so that what one end needs is a start of what others need."""
+    count = len(lo)
+    held = like(values, columns)
+    for group in range(groups):
+        for end in range(len(bounds) - 1):
+            first, last = bounds[end], bounds[end + 1]
+            if first == last:
+                continue
+            least = left[first]
+            for i in range(first, last):
+                least = min(least, left[i])
+            stop, width = right[first], right[first] - least
+            for place in range(width):
+                store(held, place, identity(values))
+            i = first
+            for row in range(hi[first] - 1, lo[last - 1] - 1, -1):
+                along = identity(values)
+                at = (group * rows + row) * columns + stop - 1
+                for place in range(width):
+                    along = combine(along, load(values, at - place))
+                    store(held, place, combine(load(held, place), along))
+                while i < last and lo[i] == row:
+                    store(out, group * count + i, load(held, stop - 1 - left[i]))
+                    i += 1

@@ -1,0 +1,152 @@
+"""Cuts `[NOT] EXISTS (SELECT …)` out of WHERE: it asks for rows with or without a match, as SEMI and ANTI joins do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import Token, TokenType
+
+from windloom.errors import QueryError
+from windloom.language.from_sources import CLAUSES, FromSource, read_sources
+from windloom.language.tokens import CLOSE, OPEN, Source, closing
+from windloom.model import JoinKind
+
+_EXAMPLE = "for example WHERE EXISTS (SELECT 1 FROM clicks [RANGE 30 minutes] c WHERE c.user = o.user)"
+_ALONE = "[NOT] EXISTS stands in WHERE by itself or beside other conditions, with AND between them"
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """What is looked for: `sources`, joined by INNER, and `where`, the tokens of a condition that may be empty.
+
+    `word` is where EXISTS is said.
+    """
+
+    kind: JoinKind
+    word: Token
+    sources: tuple[FromSource, ...]
+    where: tuple[Token, ...]
+
+
+def cut_exists(tokens: Sequence[Token], source: Source) -> tuple[tuple[Exists, ...], list[Token]]:
+    """Every `[NOT] EXISTS (SELECT …)` of what follows FROM, and the tokens with TRUE in the place of each."""
+    found: list[Exists] = []
+    rest: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        start = index
+        index += tokens[index].token_type is TokenType.NOT
+        if not _is_exists(tokens, index):
+            rest.append(tokens[start])
+            index = start + 1
+            continue
+        stop = closing(tokens, index + 1)
+        _check_alone(tokens, start, stop, source)
+        kind = JoinKind.SEMI if start == index else JoinKind.ANTI
+        found.append(_read(kind, tokens[index], tokens[index + 2 : stop], source))
+        rest.append(_true(tokens[index]))
+        index = stop + 1
+    return tuple(found), rest
+
+
+def _is_exists(tokens: Sequence[Token], index: int) -> bool:
+    """`exists(array, x -> …)` is a function."""
+    kinds = [token.token_type for token in tokens[index : index + 3]]
+    return kinds == [TokenType.EXISTS, TokenType.L_PAREN, TokenType.SELECT]
+
+
+def _true(at: Token) -> Token:
+    return Token(TokenType.TRUE, "TRUE", line=at.line, col=at.col, start=at.start, end=at.end)
+
+
+# ---- where it stands ------------------------------------------------------------------------------------------------
+
+
+def _check_alone(tokens: Sequence[Token], start: int, stop: int, source: Source) -> None:
+    """It must be a condition that every row has to satisfy: a part of WHERE between ANDs, in any parentheses."""
+    word = next(token for token in tokens[start:stop] if token.token_type is TokenType.EXISTS)
+    while True:
+        before, begin = _back(tokens, start)
+        after, end = _ahead(tokens, stop)
+        if TokenType.OR in (*before, *after) or _is_taken(tokens, start, stop):
+            raise source.error("EXISTS is only part of a condition here", word, _ALONE)
+        if begin < 0 or tokens[begin].token_type in CLAUSES:
+            if begin >= 0 and tokens[begin].token_type is TokenType.WHERE:
+                return
+            raise source.error("EXISTS cannot stand here", word, _ALONE)
+        # Everything so far stands in parentheses, which must be plain ones.
+        start, stop = begin, end
+
+
+def _back(tokens: Sequence[Token], index: int) -> tuple[list[TokenType], int]:
+    """What stands before a place at the same depth, and the bracket or clause that it begins with; -1 if none."""
+    depth, found = 0, list[TokenType]()
+    for place in range(index - 1, -1, -1):
+        kind = tokens[place].token_type
+        depth += (kind in CLOSE) - (kind in OPEN)
+        if depth < 0 or (depth == 0 and kind in CLAUSES):
+            return found, place
+        if depth == 0:
+            found.append(kind)
+    return found, -1
+
+
+def _ahead(tokens: Sequence[Token], index: int) -> tuple[list[TokenType], int]:
+    depth, found = 0, list[TokenType]()
+    for place in range(index + 1, len(tokens)):
+        kind = tokens[place].token_type
+        depth += (kind in OPEN) - (kind in CLOSE)
+        if depth < 0 or (depth == 0 and kind in CLAUSES):
+            return found, place
+        if depth == 0:
+            found.append(kind)
+    return found, len(tokens)
+
+
+def _is_taken(tokens: Sequence[Token], start: int, stop: int) -> bool:
+    """Does an operator, a function or BETWEEN take it as an operand?"""
+    previous = tokens[start - 1].token_type if start else None
+    following = tokens[stop + 1].token_type if stop + 1 < len(tokens) else None
+    if previous is TokenType.AND:
+        before, _ = _back(tokens, start - 1)
+        ands = before.index(TokenType.BETWEEN) if TokenType.BETWEEN in before else -1
+        if ands >= 0 and TokenType.AND not in before[:ands]:
+            return True
+    is_begun = previous in (TokenType.AND, TokenType.L_PAREN, *CLAUSES)
+    return not is_begun or following not in (None, TokenType.AND, TokenType.R_PAREN, *CLAUSES)
+
+
+# ---- what it says ---------------------------------------------------------------------------------------------------
+
+
+def _read(kind: JoinKind, word: Token, tokens: Sequence[Token], source: Source) -> Exists:
+    place = next((i for i, token in enumerate(tokens) if token.token_type is TokenType.FROM), None)
+    if place is None:
+        raise source.error("the SELECT of EXISTS has no FROM", word, _EXAMPLE)
+    for token in tokens[1:place]:
+        if token.token_type is TokenType.L_PAREN:
+            hint = "EXISTS only asks whether there is a row: write SELECT 1"
+            raise source.error("the SELECT of EXISTS computes something", token, hint)
+    sources, index = read_sources(tokens, place, source)
+    for one in sources[1:]:
+        assert one.joined is not None
+        if one.joined.kind is not JoinKind.INNER or one.joined.is_right:
+            raise source.error("only INNER joins can stand in EXISTS", one.joined.word, "join it in FROM instead")
+    where: Sequence[Token] = ()
+    if index < len(tokens):
+        if tokens[index].token_type is not TokenType.WHERE:
+            raise source.error(f"cannot read '{source.raw(tokens[index])}' here", tokens[index], _EXAMPLE)
+        where = tokens[index + 1 :]
+        if not where:
+            raise source.error("a condition is missing after WHERE", tokens[index], _EXAMPLE)
+    for place, token in enumerate(where):
+        if token.token_type is TokenType.SELECT:
+            raise _nested(token, source)
+        if token.token_type in CLAUSES and _back(where, place)[1] < 0:
+            raise source.error(f"{token.text.upper()} cannot stand in EXISTS", token, _EXAMPLE)
+    return Exists(kind, word, tuple(sources), tuple(where))
+
+
+def _nested(token: Token, source: Source) -> QueryError:
+    return source.error("EXISTS in EXISTS is not supported", token, "join the inner stream: FROM a […] JOIN b […] ON …")

@@ -1,0 +1,362 @@
+"""Between two rounds: estimate, look up, and say with which choices the next round is to run.
+
+All calls but tasks of the worker come from the thread of the rounds. What a task finds is put in place by one
+assignment, so that a round sees it or does not. Looking up takes no planning: where a chart has no plan yet for the
+region that the stream is in, the worker is asked for it, and the plan in force stays until it is there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import log
+
+from windloom.optimizer.adapt.candidates import Candidate, candidates_at
+from windloom.optimizer.adapt.chart import Chart, ChartOptions, Region
+from windloom.optimizer.adapt.correction import Correction, MeasuredRound, intake_of
+from windloom.optimizer.adapt.figures import Figure, figures_of, remembered, shown, stream_figures, value_of
+from windloom.optimizer.adapt.forecast import Forecast
+from windloom.optimizer.adapt.objective import Least, Objective
+from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
+from windloom.optimizer.adapt.sensitivity import draw_chart
+from windloom.optimizer.adapt.subject import Subject
+from windloom.optimizer.adapt.switches import choices_of, recompiling
+from windloom.optimizer.adapt.switching import CLEARLY, Prices, Stays, pays
+from windloom.optimizer.adapt.work import Urgency, Worker
+from windloom.optimizer.known import with_statistics
+from windloom.plan.choices import Choices
+from windloom.plan.estimates import Estimates
+from windloom.plan.memory import Memory, estimates_of
+from windloom.plan.observed import RoundObserved
+from windloom.plan.physical import Plan
+
+#: A chart is drawn anew when a figure that is no dimension of it differs by this factor from what it was.
+STALE = 4.0
+#: Rounds that are not learned from: Spark and the kernels are still warming up.
+COLD_ROUNDS = 2
+#: Rounds whose way through a chart is remembered.
+PATH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Of the rounds that were `judged`, `hits` ran with the plan that was best for what they really were.
+
+    As good as the best is one that no switch would be made for. `regret` are the seconds that rounds are predicted to
+    have lost because another plan would have been better.
+    """
+
+    judged: int = 0
+    hits: int = 0
+    regret: float = 0.0
+
+    def after(self, is_hit: bool, regret: float) -> Verdicts:
+        return Verdicts(self.judged + 1, self.hits + is_hit, self.regret + regret)
+
+    @property
+    def fidelity(self) -> float | None:
+        return self.hits / self.judged if self.judged else None
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """Counted so far: how often streams moved to another region, how often plans were switched, and how well."""
+
+    moves: int = 0
+    switches: int = 0
+    verdicts: Verdicts = field(default_factory=Verdicts)
+
+
+@dataclass(eq=False)
+class Followed:
+    """A subject, its chart once that is drawn, and where it is in it."""
+
+    subject: Subject
+    chart: Chart | None = None
+    region: Region | None = None
+    path: deque[tuple[float, ...]] = field(default_factory=lambda: deque(maxlen=PATH))
+
+
+class Adapter:
+    def __init__(
+        self,
+        memory: Memory,
+        learned: Estimates,
+        options: ChartOptions,
+        objective: Objective,
+        worker: Worker,
+        adapted: Adapted | None = None,
+        measured: Sequence[MeasuredRound] = (),
+    ) -> None:
+        """`adapted` and `measured` (newest first) are of the rounds before this start."""
+        self.memory, self.objective, self.options = memory, objective, options
+        self._learned, self._worker = learned, worker
+        adapted = adapted or Adapted()
+        self.moves, self.switches, self.verdicts = adapted.moves, adapted.switches, adapted.verdicts
+        self.correction, self.prices, self.stays = Correction(measured), Prices(), Stays()
+        self.measured: MeasuredRound | None = None  # the last round that was learned from
+        self.predicted: float | None = None  # the seconds that the next round, or the present one, is expected to take
+        self.followed: list[Followed] = []
+        self.forecast: Forecast | None = None
+        self._version, self._choices = -1, Choices()
+        self._plan: Plan | None = None
+        self._rounds = 0  # of this process
+        self._after_switch: bool | None = None  # the present round is the first one after a switch; does it compile?
+        self._bests: dict[object, tuple[Candidate, ...]] = {}
+
+    # ---- rounds -----------------------------------------------------------------------------------------------------
+
+    def begin(self, version: int, plan: Plan, subjects: Callable[[], list[Subject]]) -> None:
+        """A round begins with a plan; `subjects` are asked for if its queries are others than before."""
+        if version == self._version:
+            return
+        before, known = self._choices, self._plan
+        self._version, self._plan, self._choices = version, plan, choices_of(plan)
+        if known is None or _asked(known) != _asked(plan):
+            self.followed = self._taken_over(subjects())
+            self.forecast, self._after_switch = None, None
+            self._bests.clear()
+        elif before != self._choices:
+            self.switches += 1
+            self._after_switch = recompiling(before, self._choices)
+
+    def done(
+        self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
+    ) -> Choices | None:
+        """A round is over, and in the memory; returns what the next one is to choose, if that is not the same.
+
+        What a round takes that leaves answers to later ones, or gives those of earlier ones, is not learned from.
+        """
+        assert self._plan is not None
+        if is_whole:
+            self._learn(self._plan, seen, seconds, state_bytes)
+        self._worker.passed(sum(seconds.values()))
+        self._judge(seen)
+        self._rounds += 1
+        wanted, moved = Choices(), False
+        for one in self.followed:
+            choices, has_moved = self._look_up(one)
+            wanted, moved = wanted | choices, moved or has_moved
+        self.stays = self.stays.after(moved=moved)
+        self.moves, self.predicted = self.moves + moved, self._expect()
+        return None if wanted == self._choices else wanted
+
+    @property
+    def choices(self) -> Choices:
+        """Those of the plan in force."""
+        return self._choices
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why charts are no longer filled; the plan in force then stays."""
+        return self._worker.failure
+
+    @property
+    def adapted(self) -> Adapted:
+        return Adapted(self.moves, self.switches, self.verdicts)
+
+    def close(self) -> None:
+        self._worker.close()
+
+    # ---- looking up -------------------------------------------------------------------------------------------------
+
+    def _look_up(self, one: Followed) -> tuple[Choices, bool]:
+        """The choices for a subject, and whether it has moved."""
+        present, chart = one.subject.own(self._choices), one.chart
+        if chart is None:
+            self._worker.submit(("draw", one.subject.name), partial(self._draw, one), Urgency.NEEDED)
+            return present, False
+        values = self.values(one, chart)
+        region = chart.region(values)
+        moved = one.region is not None and region != one.region
+        one.region = region
+        one.path.append(tuple(values))
+        if not self._has(chart, region, present):
+            task = partial(self._fill, chart, region, present)
+            self._worker.submit(("fill", one.subject.name, region), task, Urgency.NEEDED)
+            if not self._has(chart, region, present):
+                return present, moved
+        return self._preferred(chart, region, present), moved
+
+    def values(self, one: Followed, chart: Chart) -> list[float]:
+        """The point at which the next round is expected."""
+        found = []
+        for figure in chart.figures:
+            value = remembered(figure, one.subject, self.memory)
+            found.append(value_of(figure, one.subject, chart.base) if value is None else value)
+        return found
+
+    @staticmethod
+    def _has(chart: Chart, region: Region, present: Choices) -> bool:
+        return any(one.choices == present for one in chart.regions.get(region, ()))
+
+    def _preferred(self, chart: Chart, region: Region, present: Choices) -> Choices:
+        """The best plan of the region, or the present one while a switch does not pay."""
+        best = chart.best(region, self.correction)
+        if best[0].choices == present:
+            return present
+        now = next(one for one in best if one.choices == present)
+        costs = {one.choices: self.correction(one.cost, one.choices) for one in best}
+        price = self.prices.of(recompiles=recompiling(present, best[0].choices))
+        least = Least.of(list(costs.values()))
+        then = costs[best[0].choices]
+        is_worth = pays(costs[now.choices], then, least, self.objective, self.stays.expected, price)
+        return best[0].choices if is_worth else present
+
+    # ---- tasks of the worker ----------------------------------------------------------------------------------------
+
+    def _draw(self, one: Followed) -> None:
+        one.chart = draw_chart(one.subject, self._estimates(), self.objective, self.options)
+
+    def _fill(self, chart: Chart, region: Region, present: Choices) -> None:
+        chart.fill(region, self.correction)
+        chart.add(region, present)
+        for near in chart.neighbours(region):
+            if near not in chart.regions:
+                task = partial(self._fill_ahead, chart, near)
+                self._worker.submit(("fill", chart.subject.name, near), task, Urgency.AHEAD)
+
+    def _fill_ahead(self, chart: Chart, region: Region) -> None:
+        chart.fill(region, self.correction)
+
+    def _estimates(self) -> Estimates:
+        return self.memory.estimates().before(self._learned)
+
+    # ---- what rounds take -------------------------------------------------------------------------------------------
+
+    def _point(self, value: Callable[[Figure, Subject], float | None]) -> dict[Figure, float]:
+        """The figures that forecasts depend on: those of charts, and what comes of every stream."""
+        found: dict[Figure, float] = {}
+        for one in self.followed:
+            figures = [] if one.chart is None else one.chart.figures
+            for figure in dict.fromkeys([*figures, *stream_figures(one.subject)]):
+                number = value(figure, one.subject)
+                if number is not None:
+                    found[figure] = number
+        return found
+
+    def _expected(self, figure: Figure, subject: Subject) -> float | None:
+        return remembered(figure, subject, self.memory)
+
+    def _expect(self) -> float | None:
+        """The seconds that the next round is expected to take, with the plan in force."""
+        assert self._plan is not None
+        point = self._point(self._expected)
+        if self.forecast is None or not self.forecast.holds(self._plan, point, self._rounds):
+            task = partial(self._make_forecast, self._plan, self._rounds)
+            self._worker.submit("forecast", task, Urgency.NEEDED)
+        if self.forecast is None or self.forecast.plan is not self._plan:
+            return None
+        return self.correction(self.forecast.at(point), self._choices).seconds
+
+    def _make_forecast(self, plan: Plan, rounds: int) -> None:
+        estimates = self._estimates()
+        exponents: dict[str, dict[Figure, float]] = {}
+        for one in self.followed:
+            for stage, powers in () if one.chart is None else one.chart.exponents.items():
+                exponents.setdefault(stage, {}).update(powers)
+            if one.chart is not None and _is_stale(one.chart, estimates):
+                one.chart, one.region = None, ()  # nowhere: to be somewhere again is a move
+        point = self._point(self._expected)
+        self.forecast = Forecast(plan, self._cost(plan, estimates), point, exponents, rounds)
+
+    def _learn(self, plan: Plan, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
+        """How a round compares with what the model says of it, now that it is known what came.
+
+        Only rounds like others are learned from. The first one after a switch tells what a switch costs.
+        """
+        compiles, self._after_switch = self._after_switch, None
+        is_warm = self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values())
+        if self.forecast is None or not (is_warm or compiles is not None):
+            return
+        task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles)
+        self._worker.submit(("learn", self._rounds), task, Urgency.NEEDED)
+
+    def _learned_from(
+        self,
+        plan: Plan,
+        choices: Choices,
+        seen: RoundObserved,
+        seconds: Mapping[str, float],
+        state_bytes: int,
+        compiles: bool | None,
+    ) -> None:
+        predicted = self._model_of(plan, seen)
+        if compiles is not None:
+            excess = sum(seconds.values()) - self.correction(predicted, choices).seconds
+            self.prices = self.prices.after(excess, recompiles=compiles)
+            return
+        measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
+        self.correction, self.measured = self.correction.after(measured), measured
+
+    def _model_of(self, plan: Plan, seen: RoundObserved) -> RoundCost:
+        """What the model says of a round: near the forecast from that, else anew."""
+        forecast, point = self.forecast, self._point(lambda figure, subject: shown(figure, subject, seen))
+        if forecast is not None and forecast.plan is plan and forecast.is_near(point):
+            return forecast.at(point)
+        return self._cost(plan, estimates_of(seen).before(self._estimates()))
+
+    def _cost(self, plan: Plan, estimates: Estimates) -> RoundCost:
+        known = self.followed[0].subject.known
+        return round_cost(with_statistics(plan, known.with_estimates(estimates)), known.in_force())
+
+    # ---- afterwards -------------------------------------------------------------------------------------------------
+
+    def _judge(self, seen: RoundObserved) -> None:
+        """Was the plan of the round the best one for what the round really was?"""
+        streams = [name for one in self.followed for name in one.subject.streams]
+        if not all(seen.streams[name].tuples for name in streams) or any(one.chart is None for one in self.followed):
+            return
+        task = partial(self._judged, self._choices, seen)
+        self._worker.submit(("judge", self._rounds), task, Urgency.AFTERWARDS)
+
+    def _judged(self, choices: Choices, seen: RoundObserved) -> None:
+        was_best, regret = True, 0.0
+        for one in self.followed:
+            if one.chart is None:
+                return
+            own = one.subject.own(choices)
+            best = self._best_for(one.chart, own, seen)
+            now = next(each for each in best if each.choices == own)
+            mine, least = (self.correction(each.cost, each.choices) for each in (now, best[0]))
+            bounds = Least.of([mine, least])
+            better = self.objective.utility(least, bounds) < (1 - CLEARLY) * self.objective.utility(mine, bounds)
+            was_best = was_best and (best[0].choices == own or not better)
+            regret += max(0.0, mine.seconds - least.seconds)
+        self.verdicts = self.verdicts.after(was_best, regret)
+
+    def _best_for(self, chart: Chart, own: Choices, seen: RoundObserved) -> tuple[Candidate, ...]:
+        """The candidates for what a round was, its own plan among them.
+
+        Rounds whose figures (those that the chart has dimensions of) are within about five percent are taken as alike.
+        """
+        subject = chart.subject
+        values = [shown(figure, subject, seen) for figure in chart.figures]
+        key = (id(chart), own, tuple(None if value is None else round(10 * log(value)) for value in values))
+        if key not in self._bests:
+            estimates = estimates_of(seen).before(self._estimates())
+            found = candidates_at(subject, estimates, self.objective, self.correction)
+            if all(one.choices != own for one in found):
+                found = (*found, Candidate(own, subject.cost(subject.plan(estimates, own))))
+            self._bests[key] = found
+        return self._bests[key]
+
+    def _taken_over(self, subjects: list[Subject]) -> list[Followed]:
+        """Charts of subjects whose queries are the same as before are kept."""
+        known = {(tuple(one.subject.streams), one.subject.queries): one for one in self.followed}
+        return [known.get((tuple(one.streams), one.queries)) or Followed(one) for one in subjects]
+
+
+def _asked(plan: Plan) -> dict[str, object]:
+    return {planned.name: planned.query for planned in plan.queries}
+
+
+def _is_stale(chart: Chart, estimates: Estimates) -> bool:
+    """Does a figure that is no dimension differ from what the chart was drawn with?"""
+    others = [figure for figure in figures_of(chart.subject) if figure not in chart.figures]
+    pairs = (
+        (value_of(figure, chart.subject, estimates), value_of(figure, chart.subject, chart.base)) for figure in others
+    )
+    return any(abs(log(now / before)) > log(STALE) for now, before in pairs)

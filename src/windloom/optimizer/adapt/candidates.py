@@ -1,0 +1,88 @@
+"""Candidates: the plans that compete at one point of the space of estimates, best first.
+
+The first is what the optimizer makes for that point. The others differ from it in one thing: the option of a switch
+whose cost is predicted, one tree per set instead of several, the usual techniques instead of others. What is better in
+the objective replaces it, until nothing is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from windloom.optimizer.adapt.objective import Least, Objective
+from windloom.optimizer.adapt.round_cost import RoundCost
+from windloom.optimizer.adapt.subject import Subject
+from windloom.optimizer.adapt.switches import SWITCHES, choices_of
+from windloom.plan.choices import Choices, TreeChoice
+from windloom.plan.estimates import Estimates
+from windloom.plan.physical import Plan
+
+#: What turns a model's prediction into one for this loom: see `correction.py`.
+Corrected = Callable[[RoundCost, Choices], RoundCost]
+#: A better candidate is varied again, at most so many times.
+_MOST_STEPS = 4
+#: Another candidate replaces the optimizer's own if its utility is less by this share.
+_CLEARLY = 0.01
+
+
+def as_predicted(cost: RoundCost, choices: Choices) -> RoundCost:
+    """No correction."""
+    return cost
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a plan chooses, and what the model predicts of it at some point."""
+
+    choices: Choices
+    cost: RoundCost
+
+
+def candidates_at(
+    subject: Subject, estimates: Estimates, objective: Objective, corrected: Corrected = as_predicted
+) -> tuple[Candidate, ...]:
+    """The best plan for some estimates, and those that it was compared with, by utility."""
+    plan = subject.plan(estimates)
+    best = Candidate(choices_of(plan), subject.cost(plan))
+    found = {best.choices: best}
+    for _ in range(_MOST_STEPS):
+        for choices in _variants(plan, best.choices):
+            other = subject.plan(estimates, choices)
+            made = choices_of(other)  # an option may bring others with it
+            if made not in found:
+                found[made] = Candidate(made, subject.cost(other))
+        first = ranked(list(found.values()), objective, corrected, best.choices)[0]
+        if first is best:
+            break
+        best, plan = first, subject.plan(estimates, first.choices)
+    return tuple(ranked(list(found.values()), objective, corrected, best.choices))
+
+
+def ranked(
+    candidates: Sequence[Candidate], objective: Objective, corrected: Corrected, preferred: Choices | None = None
+) -> list[Candidate]:
+    """By utility; `preferred` is put first unless another one is clearly better."""
+    costs = {one.choices: corrected(one.cost, one.choices) for one in candidates}
+    least = Least.of(list(costs.values()))
+
+    def key(one: Candidate) -> tuple[float, float, int]:
+        cost = costs[one.choices]
+        bonus = 1 - _CLEARLY if one.choices == preferred else 1.0
+        return bonus * objective.utility(cost, least), cost.seconds, len(one.choices.trees)
+
+    return sorted(candidates, key=key)
+
+
+def _variants(plan: Plan, choices: Choices) -> Iterator[Choices]:
+    for switch in SWITCHES.values():
+        if switch.is_predicted:
+            for subject, present in switch.in_force(plan).items():
+                for option in switch.options(plan, subject):
+                    if option != present:
+                        yield choices.with_option(switch.name, subject, option)
+    if plan.strategy == "auto" and any(len(one.trees) > 1 for one in plan.sets):
+        together = (tuple(sorted(planned.name for planned in one.queries)) for one in plan.sets)
+        yield replace(choices, trees=tuple(sorted(TreeChoice(names) for names in together)))
+    if plan.technique == "auto" and any(tree.techniques for tree in choices.trees):
+        yield replace(choices, trees=tuple(TreeChoice(tree.queries) for tree in choices.trees))

@@ -1,0 +1,196 @@
+"""Charts: the space of estimates cut into regions, and the best plans of each, found once (source B, section 4.4).
+
+A chart has a few dimensions, figures that costs are sensitive to; all other figures stay as they were when it was
+drawn. Every dimension is cut into parts, so a region is a tuple of whole numbers: to find the one that estimates lie
+in takes a few divisions. The plan of a region is the best one for its centroid, found when it is first needed (or
+ahead of time), and kept.
+
+Parts are *geometric* (each begins at a multiple of where the one before began) because figures vary by orders of
+magnitude and costs with their ratios, or *regular* (of equal length), as in source B. Values beyond the first and the
+last part have regions of their own, so a chart is never too small; `parts` says how many lie between its ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import exp, floor, log
+
+from windloom.errors import WindloomError, near_names
+from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predicted, candidates_at, ranked
+from windloom.optimizer.adapt.figures import Figure, Kind, with_figures
+from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.subject import Subject
+from windloom.plan.choices import Choices
+from windloom.plan.estimates import Estimates
+
+#: A chart has at most so many regions between its ends.
+MOST_REGIONS = 10_000
+#: By how much the ends of a geometric dimension differ: amounts, and shares of tuples.
+SPAN, SHARE_SPAN = 1e5, 1e3
+PARTITIONS = ("geometric", "regular")
+
+#: The part of every dimension.
+Region = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartOptions:
+    """`parts` per dimension (k in source B), at most so many `dimensions` (l), and how they are cut."""
+
+    parts: int = 10
+    dimensions: int = 3
+    partition: str = "geometric"
+
+    def __post_init__(self) -> None:
+        named: tuple[tuple[str, object], ...] = (("parts", self.parts), ("dimensions", self.dimensions))
+        for name, value in named:
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise WindloomError(
+                    f"a chart cannot have {value!r} {name}",
+                    "every dimension is cut into parts, and a part of each makes a region",
+                    f"give a whole number of {name}, 1 or more",
+                )
+        if self.partition not in PARTITIONS:
+            raise WindloomError(
+                f"unknown partition '{self.partition}'",
+                "it says how a dimension of a chart is cut into parts",
+                near_names(self.partition, [*PARTITIONS]),
+            )
+        regions = self.parts**self.dimensions
+        if regions > MOST_REGIONS:
+            raise WindloomError(
+                f"a chart of {self.parts:,} parts and {self.dimensions} dimensions is past its bound",
+                f"it would have {regions:,} regions, and at most {MOST_REGIONS:,} are allowed",
+                f"give at most {_most_parts(self.dimensions):,} parts, or fewer dimensions",
+            )
+
+
+def _most_parts(dimensions: int) -> int:
+    parts = 1
+    while (parts + 1) ** dimensions <= MOST_REGIONS:
+        parts += 1
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A dimension, cut: part i lies between `edge(i)` and `edge(i + 1)`."""
+
+    low: float
+    high: float
+    parts: int
+    is_geometric: bool = True
+
+    def part(self, value: float) -> int:
+        """
+        >>> [Axis(1, 10_000, 4).part(value) for value in (1, 9.9, 10, 5_000, 10_000, 0.5)]
+        [0, 0, 1, 3, 4, -1]
+        >>> [Axis(0, 100, 4, False).part(value) for value in (0, 24, 25, 99)]
+        [0, 0, 1, 3]
+        """
+        if self.is_geometric:
+            place = log(max(value, 1e-300) / self.low) / log(self.high / self.low)
+        else:
+            place = (value - self.low) / (self.high - self.low)
+        return floor(self.parts * place + 1e-9)
+
+    def edge(self, part: float) -> float:
+        if self.is_geometric:
+            return self.low * exp(log(self.high / self.low) * part / self.parts)
+        return self.low + (self.high - self.low) * part / self.parts
+
+    def centre(self, part: int) -> float:
+        """The middle of a part; of a regular one that lies before the first, its end."""
+        middle = self.edge(part + 0.5)
+        return middle if middle > 0 else self.edge(part + 1) or self.edge(1)
+
+
+def axis_around(figure: Figure, value: float, options: ChartOptions) -> Axis:
+    """An axis in the middle of whose middle part the value lies; a share is at most 1."""
+    middle = options.parts // 2 + 0.5
+    if options.partition == "regular":
+        width = value / middle
+        high = width * options.parts
+        return Axis(0.0, min(high, 1.0) if figure.kind is Kind.SHARE else high, options.parts, False)
+    if figure.kind is Kind.SHARE:
+        return Axis(1 / SHARE_SPAN, 1.0, options.parts)
+    ratio = exp(log(SPAN) / options.parts)
+    low = value / ratio**middle
+    return Axis(low, low * SPAN, options.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """`sensitivity` says why the figure is one: by how much costs change with it (see `sensitivity.py`)."""
+
+    figure: Figure
+    axis: Axis
+    sensitivity: float = 0.0
+    reason: str = ""
+
+
+@dataclass(eq=False)
+class Chart:
+    """`base` are the estimates that it was drawn with, from which regions differ in the figures of its dimensions.
+
+    `exponents` say, by stage and figure, how the seconds of the best plan change near there.
+    """
+
+    subject: Subject
+    dimensions: tuple[Dimension, ...]
+    base: Estimates
+    objective: Objective
+    exponents: Mapping[str, Mapping[Figure, float]] = field(default_factory=dict)
+    regions: dict[Region, tuple[Candidate, ...]] = field(default_factory=dict)
+
+    @property
+    def figures(self) -> list[Figure]:
+        return [one.figure for one in self.dimensions]
+
+    def region(self, values: Sequence[float]) -> Region:
+        """The region that bounds a point: O(1)."""
+        return tuple(one.axis.part(value) for one, value in zip(self.dimensions, values, strict=True))
+
+    def centroid(self, region: Region) -> dict[Figure, float]:
+        return {one.figure: one.axis.centre(part) for one, part in zip(self.dimensions, region, strict=True)}
+
+    def estimates_at(self, values: Mapping[Figure, float]) -> Estimates:
+        return with_figures(self.base, self.subject, values)
+
+    def fill(self, region: Region, corrected: Corrected = as_predicted) -> tuple[Candidate, ...]:
+        """The candidates of a region, best first; found now if they are not there yet."""
+        found = self.regions.get(region)
+        if found is None:
+            estimates = self.estimates_at(self.centroid(region))
+            found = self.regions[region] = candidates_at(self.subject, estimates, self.objective, corrected)
+        return found
+
+    def add(self, region: Region, choices: Choices) -> Candidate:
+        """A plan as another candidate of a region that has been filled: what it would cost there."""
+        found = next((one for one in self.regions[region] if one.choices == choices), None)
+        if found is None:
+            plan = self.subject.plan(self.estimates_at(self.centroid(region)), choices)
+            found = Candidate(choices, self.subject.cost(plan))
+            self.regions[region] = (*self.regions[region], found)
+        return found
+
+    def best(self, region: Region, corrected: Corrected = as_predicted) -> list[Candidate]:
+        """The candidates of a filled region by what is predicted now."""
+        found = self.regions[region]
+        return ranked(found, self.objective, corrected, found[0].choices)
+
+    def neighbours(self, region: Region) -> Iterable[Region]:
+        """Those that differ by one part in one dimension."""
+        for place in range(len(region)):
+            for step in (1, -1):
+                yield (*region[:place], region[place] + step, *region[place + 1 :])
+
+    def between_ends(self, region: Region, dimensions: Sequence[int] = (0, 1)) -> Iterable[Region]:
+        """All regions between the ends of some dimensions, where the others are as in `region`."""
+        parts = [
+            range(one.axis.parts) if place in dimensions else (region[place],)
+            for place, one in enumerate(self.dimensions)
+        ]
+        yield from product(*parts)

@@ -1,0 +1,129 @@
+"""What rounds take, learned from rounds: the model's seconds times a factor, plus a constant, for each stage.
+
+Constants are measured on a quiet machine, with warm caches, technique by technique. What a loom takes differs by what
+its data are like, what else the machine does, and what formulas leave out (Spark's scheduling, Python between kernels,
+sinks). So each stage of a round has a line `constant + factor · predicted`, fitted to the last rounds. Rounds that are
+alike cannot tell the two apart: the fit stays as near as it can to no constant and a factor of 1, so that short rounds
+explain constants and long ones factors. Rounds weigh less the older they are, as in estimates.
+
+How tuples are taken in has a line for each way that has been tried; one that has not been tried yet takes that of the
+others. `rest` is a mean: what rounds take besides these stages. Bytes of kept cells have a factor.
+
+Nothing here changes what a prediction is made from: it is made before the round, with estimates from earlier rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import exp
+
+from windloom.optimizer.adapt.round_cost import RoundCost
+from windloom.plan.choices import Choices
+from windloom.plan.memory import DECAY, ROUNDS
+
+#: The stages of a round as the loop measures them, by the stage of the model that predicts them.
+MEASURED = {"intake": ("partials", "rows", "shards"), "step": ("step",), "answers": ("answers",)}
+#: Not part of what a round takes by itself: it waits for somebody else.
+_WAITING = "waiting"
+#: How strange constants (in seconds) and factors are: the fit leaves 0 and 1 by as little as rounds allow.
+_CONSTANT, _FACTOR = 0.2, 0.5
+#: How much that counts against one round.
+_PRIOR = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    constant: float = 0.0
+    factor: float = 1.0
+
+    def __call__(self, seconds: float) -> float:
+        return self.constant + self.factor * seconds
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRound:
+    """What the model predicted of a round, and the seconds that its stages took."""
+
+    predicted: RoundCost
+    seconds: Mapping[str, float]
+    intake: tuple[tuple[str, str], ...]  # how tuples were taken in, by stream
+    state_bytes: float = 0.0  # that were kept after it
+
+    def stage(self, name: str) -> float:
+        return sum(self.seconds.get(one, 0.0) for one in MEASURED[name])
+
+    @property
+    def total(self) -> float:
+        return sum(seconds for name, seconds in self.seconds.items() if name != _WAITING)
+
+    @property
+    def rest(self) -> float:
+        return self.total - sum(self.stage(name) for name in MEASURED)
+
+
+class Correction:
+    """Never changed in place, so that another thread may read it."""
+
+    def __init__(self, rounds: Iterable[MeasuredRound] = ()) -> None:
+        """`rounds` are newest first; without any, predictions stay as they are."""
+        held = tuple(rounds)[:ROUNDS]
+        self._rounds = held
+        weights = [exp(-DECAY * age) for age in range(len(held))]
+        self.lines = {name: _fitted(name, held, weights) for name in MEASURED}
+        self.intakes: dict[tuple[tuple[str, str], ...], Line] = {}
+        for intake in {one.intake for one in held}:
+            own = [(one, weight) for one, weight in zip(held, weights, strict=True) if one.intake == intake]
+            self.intakes[intake] = _fitted("intake", [one for one, _ in own], [weight for _, weight in own])
+        pairs = list(zip(held, weights, strict=True))
+        self.rest = sum(one.rest * weight for one, weight in pairs) / sum(weights) if held else 0.0
+        kept = sum(one.state_bytes * weight for one, weight in pairs)
+        expected = sum(one.predicted.held * weight for one, weight in pairs)
+        self.held = kept / expected if kept > 0 and expected > 0 else 1.0
+
+    def after(self, measured: MeasuredRound) -> Correction:
+        """With one more round."""
+        return Correction((measured, *self._rounds))
+
+    @property
+    def rounds(self) -> int:
+        return len(self._rounds)
+
+    def __call__(self, cost: RoundCost, choices: Choices) -> RoundCost:
+        """What a round is expected to take if the model predicts `cost` of a plan with these choices."""
+        if not self._rounds:
+            return cost
+        intake = self.intakes.get(intake_of(choices), self.lines["intake"])
+        return replace(
+            cost,
+            intake=intake(cost.intake + cost.rest),
+            step=self.lines["step"](cost.step),
+            answers=self.lines["answers"](cost.answers),
+            rest=self.rest,
+            held=self.held * cost.held,
+        )
+
+
+def intake_of(choices: Choices) -> tuple[tuple[str, str], ...]:
+    """How tuples are taken in, by stream."""
+    return tuple(sorted(choices.options_of("intake").items()))
+
+
+def _fitted(stage: str, rounds: Iterable[MeasuredRound], weights: Iterable[float]) -> Line:
+    """The line with the least squared relative error, and not far from none."""
+    # Normal equations of: Σ w·((c + f·p − m) / m)² + prior·((c / constant)² + ((f − 1) / factor)²)
+    a, b, d = _PRIOR / _CONSTANT**2, 0.0, _PRIOR / _FACTOR**2
+    x, y = 0.0, _PRIOR / _FACTOR**2
+    for one, weight in zip(rounds, weights, strict=True):
+        measured = one.stage(stage)
+        if measured <= 1e-6:
+            continue
+        predicted = one.predicted.stages[stage] + (one.predicted.rest if stage == "intake" else 0.0)
+        share = weight / measured**2
+        a, b, d = a + share, b + share * predicted, d + share * predicted**2
+        x, y = x + share * measured, y + share * predicted * measured
+    determinant = a * d - b * b
+    constant, factor = (d * x - b * y) / determinant, (a * y - b * x) / determinant
+    if factor < 0.0:
+        return Line(x / a, 0.0)
+    return Line(constant, factor) if constant >= 0.0 else Line(0.0, y / d)

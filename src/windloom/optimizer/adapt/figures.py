@@ -1,0 +1,193 @@
+"""Figures: the estimates that plans of a subject depend on, each of which may be a dimension of its chart.
+
+| figure                     | of                               |
+|----------------------------|----------------------------------|
+| rate                       | a stream                         |
+| length of a round          | a stream, in seconds of its time |
+| groups                     | a grouping of a stream           |
+| share of tuples            | a predicate on a stream          |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
+from windloom.optimizer.adapt.subject import Subject
+from windloom.optimizer.known import LEAST
+from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
+from windloom.plan.identity import SetIdentity
+from windloom.plan.memory import Memory
+from windloom.plan.observed import RoundObserved
+from windloom.plan.statistics import DEFAULT_GROUPS, DEFAULT_ROUND_SECONDS, DEFAULT_SELECTIVITY
+
+
+class Kind(StrEnum):
+    RATE = "rate"
+    ROUND = "round"
+    GROUPS = "groups"
+    SHARE = "share"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Figure:
+    """`about` is the grouping (its columns) or the predicate, as SQL."""
+
+    kind: Kind
+    stream: str
+    about: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """
+        >>> Figure(Kind.GROUPS, "trades", ("symbol",)).text, Figure(Kind.SHARE, "trades", ("volume > 9",)).text
+        ('groups of trades by symbol', 'share of trades with volume > 9')
+        """
+        match self.kind:
+            case Kind.RATE:
+                return f"rate of {self.stream}"
+            case Kind.ROUND:
+                return f"length of a round of {self.stream}"
+            case Kind.GROUPS:
+                return f"groups of {self.stream} by {', '.join(self.about)}"
+            case Kind.SHARE:
+                return f"share of {self.stream} with {self.about[0]}"
+
+    @property
+    def unit(self) -> str:
+        return {Kind.RATE: "events/s", Kind.ROUND: "s", Kind.GROUPS: "groups", Kind.SHARE: ""}[self.kind]
+
+
+def figures_of(subject: Subject) -> list[Figure]:
+    """All figures that the plans of a subject depend on, and that may change."""
+    found: dict[Figure, None] = dict.fromkeys(stream_figures(subject))
+    for identity in subject.identities:
+        if identity.grouping:
+            found[Figure(Kind.GROUPS, identity.stream, identity.grouping)] = None
+        if identity.predicate:
+            found[Figure(Kind.SHARE, identity.stream, (identity.predicate,))] = None
+    return list(found)
+
+
+def stream_figures(subject: Subject) -> list[Figure]:
+    """What comes of each of its streams, and in rounds of which length."""
+    return [Figure(kind, name) for name in subject.streams for kind in (Kind.RATE, Kind.ROUND)]
+
+
+def value_of(figure: Figure, subject: Subject, estimates: Estimates) -> float:
+    """What the figure is taken to be: observed, or else given, or else assumed."""
+    seen = estimates.streams.get(figure.stream)
+    match figure.kind:
+        case Kind.RATE:
+            given = subject.streams[figure.stream].events_per_second
+            return max(LEAST, _rate(seen, given))
+        case Kind.ROUND:
+            ongoing = subject.known.ongoing
+            assumed = DEFAULT_ROUND_SECONDS if ongoing is None else ongoing.round_seconds
+            return max(LEAST, assumed if seen is None or seen.round is None else seen.round.value)
+        case Kind.GROUPS:
+            found = (estimates.groups(one) for one in _sets_of(figure, subject))
+            return max((one.value for one in found if one is not None and one.value >= 1), default=DEFAULT_GROUPS)
+        case Kind.SHARE:
+            shares = (estimates.selectivity(one) for one in _sets_of(figure, subject))
+            return max(LEAST, next((one.value for one in shares if one is not None), DEFAULT_SELECTIVITY))
+
+
+def values_of(figures: Iterable[Figure], subject: Subject, estimates: Estimates) -> dict[Figure, float]:
+    return {figure: value_of(figure, subject, estimates) for figure in figures}
+
+
+def remembered(figure: Figure, subject: Subject, memory: Memory) -> float | None:
+    """The same from the memory of rounds, without making all estimates; None if no round has shown it."""
+    match figure.kind:
+        case Kind.RATE:
+            found = memory.rate_of(figure.stream)
+        case Kind.ROUND:
+            found = memory.round_of(figure.stream)
+        case Kind.GROUPS:
+            counted = (memory.groups_of(one) for one in _sets_of(figure, subject))
+            found = max((one for one in counted if one is not None and one >= 1), default=None)
+        case Kind.SHARE:
+            found = memory.share_of(figure.stream, figure.about[0])
+    return None if found is None else max(LEAST, found)
+
+
+def shown(figure: Figure, subject: Subject, seen: RoundObserved) -> float | None:
+    """What one round has shown by itself; None if it has not."""
+    stream = seen.streams.get(figure.stream)
+    if stream is None or not stream.tuples:
+        return None
+    match figure.kind:
+        case Kind.RATE:
+            found = stream.tuples / stream.seconds if stream.seconds > 0 else 0.0
+        case Kind.ROUND:
+            found = stream.seconds
+        case Kind.GROUPS:
+            found = max(
+                (float(seen.sets[one].groups) for one in _sets_of(figure, subject) if one in seen.sets), default=0.0
+            )
+        case Kind.SHARE:
+            found = stream.conditions.get(figure.about[0], 0) / stream.tuples
+    return found if found > 0 else None
+
+
+def with_figures(estimates: Estimates, subject: Subject, wanted: Mapping[Figure, float]) -> Estimates:
+    """Estimates in which some figures have other values, and all else is as it was.
+
+    Groups of a grouping grow or shrink alike behind all predicates.
+    """
+    now = values_of(wanted, subject, estimates)
+    streams, sets = dict(estimates.streams), dict(estimates.sets)
+    for figure, value in wanted.items():
+        streams[figure.stream] = _moved_stream(figure, value, subject, streams.get(figure.stream), estimates)
+        for identity in _sets_of(figure, subject):
+            sets[identity] = _moved_set(figure, value, now[figure], identity, sets.get(identity), estimates)
+    return Estimates(streams, sets)
+
+
+def _rate(seen: StreamEstimate | None, given: float | None) -> float:
+    if seen is not None:
+        return seen.rate.value
+    return DEFAULT_EVENTS_PER_SECOND if given is None else given
+
+
+def _sets_of(figure: Figure, subject: Subject) -> Iterator[SetIdentity]:
+    """The sets whose statistics depend on a figure that is not of the whole stream."""
+    for identity in subject.identities:
+        if identity.stream != figure.stream:
+            continue
+        is_grouped = figure.kind is Kind.GROUPS and identity.grouping == figure.about
+        is_filtered = figure.kind is Kind.SHARE and (identity.predicate,) == figure.about
+        if is_grouped or is_filtered:
+            yield identity
+
+
+def _moved_stream(
+    figure: Figure, value: float, subject: Subject, seen: StreamEstimate | None, estimates: Estimates
+) -> StreamEstimate:
+    if seen is None:
+        rate = value_of(Figure(Kind.RATE, figure.stream), subject, estimates)
+        seen = StreamEstimate(Mean(rate, 1), None)
+    match figure.kind:
+        case Kind.RATE:
+            return replace(seen, rate=Mean(value, seen.rate.rounds))
+        case Kind.ROUND:
+            return replace(seen, round=Mean(value, 1 if seen.round is None else seen.round.rounds))
+        case Kind.GROUPS:
+            return seen
+        case Kind.SHARE:
+            return replace(seen, conditions={**seen.conditions, figure.about[0]: value})
+
+
+def _moved_set(
+    figure: Figure, value: float, now: float, identity: SetIdentity, own: SetEstimate | None, estimates: Estimates
+) -> SetEstimate:
+    if own is None:
+        share = estimates.selectivity(identity) or Mean(DEFAULT_SELECTIVITY if identity.predicate else 1.0, 1)
+        groups = estimates.groups(identity) or Mean(DEFAULT_GROUPS if identity.grouping else 1.0, 1)
+        own = SetEstimate(share, groups, Mean(groups.value, 1))
+    if figure.kind is Kind.SHARE:
+        return replace(own, selectivity=Mean(value, own.selectivity.rounds))
+    return replace(own, groups=Mean(max(1.0, own.groups.value * value / now), max(1, own.groups.rounds)))

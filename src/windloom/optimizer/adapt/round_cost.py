@@ -1,0 +1,93 @@
+"""What a plan is predicted to take per round: seconds of each stage, and bytes of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from windloom.optimizer.cost.calibrated import columns_of, keeping_cost
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.estimate import estimate_plan
+from windloom.optimizer.intake.cost import scan_bytes
+from windloom.plan.physical import PartialSet, Plan
+
+_BYTES = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCost:
+    """Of one round. `intake`: tuples are read and made into cells; `step`: these are merged with the cells that are
+    kept; `answers`: windows are answered. `rest` does not depend on what comes: Spark's job, logs, commits.
+
+    `held` are bytes of cells that are kept from round to round, `taken` those of what a round brings over.
+    """
+
+    intake: float = 0.0
+    step: float = 0.0
+    answers: float = 0.0
+    rest: float = 0.0
+    held: float = 0.0
+    taken: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self.intake + self.step + self.answers + self.rest
+
+    @property
+    def nbytes(self) -> float:
+        return self.held + self.taken
+
+    @property
+    def stages(self) -> Mapping[str, float]:
+        """The seconds that depend on what comes, by stage."""
+        return {"intake": self.intake, "step": self.step, "answers": self.answers}
+
+    def __add__(self, other: RoundCost) -> RoundCost:
+        return RoundCost(
+            self.intake + other.intake,
+            self.step + other.step,
+            self.answers + other.answers,
+            self.rest + other.rest,
+            self.held + other.held,
+            self.taken + other.taken,
+        )
+
+
+def round_cost(plan: Plan, constants: Constants) -> RoundCost:
+    """As the calibrated model predicts it, with the statistics that the plan carries."""
+    found = estimate_plan(plan, constants)
+    step = sum(_keeping(one, constants) for one in plan.sets)
+    shared = sum(one.shared * _length(plan.sets[i]) for i, one in enumerate(found.sets))
+    answers = sum(tree.total * _length(plan.sets[i]) for i, one in enumerate(found.sets) for tree in one.trees)
+    longest = max((_length(one) for one in plan.sets), default=0.0)
+    taken = sum(_taken(plan, number) for number in range(len(plan.scans)))
+    held = sum(_held(one) for one in plan.sets)
+    return RoundCost(shared - step, step, answers, found.job * longest, held, taken)
+
+
+def _length(one: PartialSet) -> float:
+    """Of a round, in seconds of event time."""
+    return one.statistics.round_length
+
+
+def _keeping(one: PartialSet, constants: Constants) -> float:
+    scaled, statistics = constants.scaled(one.statistics.pace), one.statistics
+    return keeping_cost(scaled, statistics, one.edges.edges_per_second, one.components) * _length(one)
+
+
+def _held(one: PartialSet) -> float:
+    """Bytes of the cells that windows were answered from; of a list, each tuple is taken to add a value."""
+    statistics = one.statistics
+    seconds = statistics.kept_seconds + statistics.round_seconds
+    cells = float(statistics.cells_per_second(np.array([one.edges.edges_per_second]))[0]) * seconds
+    lists = sum(part.family.is_list for part in one.components)
+    listed = lists * statistics.events_per_second * seconds * 1.5 * _BYTES
+    return cells * _BYTES * (1 + columns_of(one.components)) + listed
+
+
+def _taken(plan: Plan, number: int) -> float:
+    scan = plan.scans[number]
+    sets = [plan.sets[fed.number] for fed in scan.feeds]
+    return scan_bytes(scan, sets) * sets[0].statistics.round_seconds if sets else 0.0

@@ -1,0 +1,110 @@
+"""Which figures become dimensions of a chart: those that the cost of plans is most sensitive to.
+
+A figure is multiplied and divided by four. Two things count: by how much the predicted seconds of the best plan change
+(without those of Spark's job, which every round takes), and by how much they change in proportion to those of the
+runner-up, because only then another plan may become best. Both are exponents: 1 means that costs change as much as the
+figure does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+
+from windloom.model.figures import number
+from windloom.optimizer.adapt.candidates import candidates_at
+from windloom.optimizer.adapt.chart import Chart, ChartOptions, Dimension, axis_around
+from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, values_of, with_figures
+from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.round_cost import RoundCost
+from windloom.optimizer.adapt.subject import Subject
+from windloom.optimizer.known import with_statistics
+from windloom.plan.estimates import Estimates
+from windloom.plan.physical import Plan
+
+#: By how much figures are changed.
+FACTOR = 4.0
+#: The figures whose effect on the runner-up is looked at: those that the cost of the best plan depends on most.
+COMPARED = 6
+#: A figure that costs depend on less than this is no dimension, unless there is no other.
+LEAST_SENSITIVITY = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """`cost` and `ratio` are exponents: of the best plan's seconds, and of their ratio to the runner-up's."""
+
+    figure: Figure
+    value: float
+    cost: float
+    ratio: float
+    stages: Mapping[str, float]  # of the best plan, by stage
+
+    @property
+    def total(self) -> float:
+        return abs(self.cost) + abs(self.ratio)
+
+    @property
+    def reason(self) -> str:
+        text = f"four times as much changes the predicted seconds by a factor of {number(FACTOR**self.cost)}"
+        if abs(self.ratio) >= LEAST_SENSITIVITY:
+            text += f", and against the runner-up by {number(FACTOR**self.ratio)}"
+        return text
+
+
+def sensitivities(subject: Subject, estimates: Estimates, objective: Objective) -> list[Sensitivity]:
+    """Of all figures of a subject, the most important first."""
+    found = candidates_at(subject, estimates, objective)
+    best, *others = (subject.plan(estimates, one.choices) for one in found[:2])
+    values = values_of(figures_of(subject), subject, estimates)
+    each = [_sensitivity(subject, estimates, best, None, figure, value) for figure, value in values.items()]
+    each.sort(key=_order)
+    for other in others:  # compared where it may matter
+        for place, one in enumerate(each[:COMPARED]):
+            each[place] = _sensitivity(subject, estimates, best, other, one.figure, one.value)
+    return sorted(each, key=_order)
+
+
+def _order(one: Sensitivity) -> tuple[float, Figure]:
+    return -round(one.total, 6), one.figure
+
+
+def _sensitivity(
+    subject: Subject, estimates: Estimates, best: Plan, other: Plan | None, figure: Figure, value: float
+) -> Sensitivity:
+    most = 1.0 if figure.kind is Kind.SHARE else float("inf")
+    ends = (value / FACTOR, min(value * FACTOR, most))
+    span = log(ends[1] / ends[0])
+
+    def exponents(plan: Plan) -> dict[str, float]:
+        low, high = (_cost(subject, estimates, plan, figure, end) for end in ends)
+        pairs = {name: (low.stages[name], high.stages[name]) for name in low.stages}
+        pairs[""] = (sum(low.stages.values()), sum(high.stages.values()))
+        return {name: log(max(top, 1e-12) / max(bottom, 1e-12)) / span for name, (bottom, top) in pairs.items()}
+
+    stages = exponents(best)
+    cost = stages.pop("")
+    return Sensitivity(figure, value, cost, 0.0 if other is None else cost - exponents(other)[""], stages)
+
+
+def _cost(subject: Subject, estimates: Estimates, plan: Plan, figure: Figure, value: float) -> RoundCost:
+    moved = with_figures(estimates, subject, {figure: value})
+    return subject.cost(with_statistics(plan, subject.known.with_estimates(moved)))
+
+
+def draw_chart(
+    subject: Subject,
+    estimates: Estimates,
+    objective: Objective,
+    options: ChartOptions,
+    found: list[Sensitivity] | None = None,
+) -> Chart:
+    """An empty chart around some estimates; its dimensions are the figures that costs are most sensitive to."""
+    found = sensitivities(subject, estimates, objective) if found is None else found
+    kept = [one for one in found[: options.dimensions] if one.total >= LEAST_SENSITIVITY] or found[:1]
+    dimensions = tuple(
+        Dimension(one.figure, axis_around(one.figure, one.value, options), one.total, one.reason) for one in kept
+    )
+    exponents = {stage: {one.figure: one.stages[stage] for one in found} for stage in found[0].stages}
+    return Chart(subject, dimensions, estimates, objective, exponents)

@@ -1,0 +1,86 @@
+"""Subjects: the streams that joins connect, with the queries over them. Each is planned by itself, and has a chart.
+
+What is chosen for one subject changes nothing of the cost of another, so the plan of a loom is that of all its subjects
+together. A stream that no join reads is a subject alone (the sel–λ chart of source B); the streams of joins are one
+(its λ–λ chart).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
+from windloom.optimizer.known import Known
+from windloom.optimizer.stages import PlanOptions, Types, make_plan
+from windloom.plan.choices import Choices
+from windloom.plan.estimates import Estimates
+from windloom.plan.identity import SetIdentity
+from windloom.plan.physical import Plan
+from windloom.plan.sides import with_sides
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """`known` has all that plans are made with but estimates."""
+
+    streams: Mapping[str, Stream]
+    queries: tuple[Query, ...]
+    types: Types
+    options: PlanOptions
+    known: Known
+
+    @property
+    def name(self) -> str:
+        """The names of its streams."""
+        return ", ".join(self.streams)
+
+    @cached_property
+    def identities(self) -> tuple[SetIdentity, ...]:
+        """Of its sets."""
+        return tuple(dict.fromkeys(SetIdentity.of_query(query) for query in with_sides(self.queries)))
+
+    def plan(self, estimates: Estimates, given: Choices | None = None) -> Plan:
+        """The best plan for what is estimated, or the plan of some choices."""
+        return make_plan(
+            self.streams, self.queries, self.types, self.options, self.known.with_estimates(estimates), given=given
+        )
+
+    def cost(self, plan: Plan) -> RoundCost:
+        """What a plan is predicted to take, with the statistics it carries."""
+        return round_cost(plan, self.known.in_force())
+
+    def own(self, choices: Choices) -> Choices:
+        """Of the choices of a whole plan, those that are about this subject."""
+        names = {query.name for query in with_sides(self.queries)}
+        subjects = {*self.streams, *(query.name for query in self.queries if query.join is not None)}
+        return Choices(
+            tuple(tree for tree in choices.trees if tree.queries[0] in names),
+            tuple(one for one in choices.options if one[1] in subjects),
+        )
+
+
+def subjects_of(
+    streams: Mapping[str, Stream], queries: Iterable[Query], types: Types, options: PlanOptions, known: Known
+) -> list[Subject]:
+    """In the order of the streams."""
+    queries = list(queries)
+    parts: list[set[str]] = []
+    for query in queries:
+        read = set(query.streams)
+        met = [part for part in parts if part & read]
+        parts = [part for part in parts if not part & read] + [read.union(*met)]
+    places = {name: place for place, name in enumerate(streams)}
+    return [
+        Subject(
+            {name: streams[name] for name in streams if name in part},
+            tuple(query for query in queries if part & set(query.streams)),
+            types,
+            options,
+            known,
+        )
+        for part in sorted(parts, key=lambda part: min(places[name] for name in part))
+    ]

@@ -1,0 +1,149 @@
+"""What can be switched between two rounds, besides trees and techniques: a new switch is one class and one line here.
+
+A switch has options for each of its subjects (a stream, a join). Whatever its option, a plan gives the same rows from
+the same state, so no switch loses anything; what differs is time and memory. `Choices` has the options of a plan, and
+the stage of `make_plan` that decides asks them first.
+
+| switch | subject | options | another option costs |
+|---|---|---|---|
+| trees, techniques | a set | partitions of its queries; what permits the family | planning; trees cut no slice anew |
+| intake | a stream | woven, native | Spark compiles other code, once |
+| log | a woven stream | smaller, tuples, cells | nothing |
+| fold | a join | the techniques of folds | nothing |
+| order | a join | the orders of its links | nothing |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, permutations
+from typing import Protocol
+
+from windloom.kernels.folds.registry import FOLDS
+from windloom.kernels.techniques.registry import choose_technique
+from windloom.model.join import Join
+from windloom.optimizer.intake import intake_obstacle, intakes_of
+from windloom.plan.choices import Choices, TreeChoice
+from windloom.plan.physical import PartialSet, Plan, Tree
+from windloom.plan.scans import WovenScan
+
+#: What the log of a round keeps of the tuples of a woven scan.
+LOGS = ("smaller", "tuples", "cells")
+#: At most this many orders of one join are options.
+MOST_ORDERS = 24
+
+
+class Switch(Protocol):
+    """One kind of choice.
+
+    `recompiles` says whether Spark must compile new code for another option, `is_predicted` whether the predicted cost
+    of a plan depends on the option: then charts compare them.
+    """
+
+    name: str
+    recompiles: bool
+    is_predicted: bool
+
+    def in_force(self, plan: Plan) -> Mapping[str, str]:
+        """The option of each subject that the plan has."""
+        ...
+
+    def options(self, plan: Plan, subject: str) -> Sequence[str]:
+        """All options of a subject, the present one included."""
+        ...
+
+
+class IntakeSwitch:
+    """Whether Spark aggregates the tuples of a stream, or kernels do."""
+
+    name, recompiles, is_predicted = "intake", True, True
+
+    def in_force(self, plan: Plan) -> Mapping[str, str]:
+        return intakes_of(plan)
+
+    def options(self, plan: Plan, subject: str) -> Sequence[str]:
+        if plan.intake != "auto":
+            return (self.in_force(plan)[subject],)
+        return ("woven",) if intake_obstacle(plan, subject) is not None else ("woven", "native")
+
+
+class LogSwitch:
+    """Whether the log keeps tuples or cells."""
+
+    name, recompiles, is_predicted = "log", False, False
+
+    def in_force(self, plan: Plan) -> Mapping[str, str]:
+        return {scan.stream: scan.log for scan in _timed_woven(plan)}
+
+    def options(self, plan: Plan, subject: str) -> Sequence[str]:
+        return LOGS
+
+
+class FoldSwitch:
+    """How the sides of a join are matched."""
+
+    name, recompiles, is_predicted = "fold", False, False
+
+    def in_force(self, plan: Plan) -> Mapping[str, str]:
+        return {join.name: join.fold for join in plan.joins}
+
+    def options(self, plan: Plan, subject: str) -> Sequence[str]:
+        return tuple(FOLDS)
+
+
+class OrderSwitch:
+    """In which order the links of a join are folded."""
+
+    name, recompiles, is_predicted = "order", False, False
+
+    def in_force(self, plan: Plan) -> Mapping[str, str]:
+        return {join.name: " ".join(map(str, join.order)) for join in plan.joins}
+
+    def options(self, plan: Plan, subject: str) -> Sequence[str]:
+        join = next(one for one in plan.joins if one.name == subject).join
+        return [" ".join(map(str, order)) for order in islice(_orders(join), MOST_ORDERS)]
+
+
+SWITCHES: dict[str, Switch] = {one.name: one for one in (IntakeSwitch(), LogSwitch(), FoldSwitch(), OrderSwitch())}
+
+
+def choices_of(plan: Plan) -> Choices:
+    """All that a plan has chosen; `make_plan` with these makes the same plan again."""
+    trees = [_tree_choice(plan, one, tree) for one in plan.sets for tree in one.trees]
+    return Choices.of(trees, {switch.name: switch.in_force(plan) for switch in SWITCHES.values()})
+
+
+def recompiling(before: Choices, after: Choices) -> bool:
+    """Must Spark compile new code when a round with one plan follows a round with the other?"""
+    changed = {switch for switch, _, _ in set(before.options) ^ set(after.options)}
+    return any(SWITCHES[name].recompiles for name in changed)
+
+
+def _tree_choice(plan: Plan, one: PartialSet, tree: Tree) -> TreeChoice:
+    asked = {part for planned in one.queries for part in planned.query.components}
+    techniques = []
+    for part, technique in zip(one.components, tree.techniques, strict=True):
+        forced = plan.technique if part.component in asked else "auto"
+        if technique != choose_technique(part.family, forced):
+            techniques.append((str(part.component), technique))
+    return TreeChoice(tuple(sorted(planned.name for planned in tree.queries)), tuple(sorted(techniques)))
+
+
+def _timed_woven(plan: Plan) -> Iterator[WovenScan]:
+    for scan in plan.scans:
+        if isinstance(scan, WovenScan) and scan.counted_by is None:
+            yield scan
+
+
+def _orders(join: Join) -> Iterator[tuple[int, ...]]:
+    """The orders in which everything that hangs on a child is folded before the child itself."""
+    for order in permutations(range(len(join.links))):
+        done: set[int] = set()
+        for number in order:
+            link = join.links[number]
+            hanging = {other for other, each in enumerate(join.links) if each.parent == link.child}
+            if not hanging <= done:
+                break
+            done.add(number)
+        else:
+            yield order

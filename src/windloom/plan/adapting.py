@@ -1,0 +1,78 @@
+"""What EXPLAIN shows of plans that follow the data: charts, the plans of their regions, and how well it went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class AxisView:
+    """A dimension of a chart: `edges` of its parts, the value now and the part that it lies in, and why it is one."""
+
+    figure: str
+    unit: str
+    edges: tuple[float, ...]
+    is_geometric: bool
+    value: float
+    part: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateView:
+    """A plan that competes: predicted seconds and bytes of a round, and what both add to its utility."""
+
+    plan: str
+    seconds: float
+    nbytes: float
+    latency: float
+    memory: float
+
+    @property
+    def utility(self) -> float:
+        return self.latency + self.memory
+
+
+@dataclass(frozen=True, slots=True)
+class ChartView:
+    """`plans` describe plans by letter. `regions` has the letter of the plan of each region of the first two axes.
+
+    `path` are the points of the last rounds, oldest first, by their values on the axes. `candidates` are those of the
+    region that the next round is in, best first; `present` is the plan in force.
+    """
+
+    subject: str
+    axes: tuple[AxisView, ...]
+    plans: Mapping[str, str]
+    regions: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    path: tuple[tuple[float, ...], ...] = ()
+    candidates: tuple[CandidateView, ...] = ()
+    present: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundView:
+    """What was expected of a round, if anything was, and what it took, in seconds."""
+
+    round: int
+    predicted: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptView:
+    """`learned` says, by stage, how seconds follow from the model's: (constant, factor), from so many `rounds`."""
+
+    objective: str
+    charts: tuple[ChartView, ...]
+    moves: int
+    switches: int
+    judged: int
+    hits: int
+    regret: float
+    learned: Mapping[str, tuple[float, float]]
+    rounds: int
+    rest: float
+    recent: tuple[RoundView, ...] = ()
+    failure: str = ""

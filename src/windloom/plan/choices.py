@@ -1,0 +1,55 @@
+"""What a plan has chosen where it could have chosen otherwise: a record keeps it, and a later round may switch it.
+
+No choice changes a row. Trees and techniques are choices of every plan; all others are options of *switches*, which
+are registered in `optimizer/adapt/switches.py` and known here by name only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TreeChoice:
+    """The queries of one tree, and the techniques of components (by their text) that are not the usual ones."""
+
+    queries: tuple[str, ...]
+    techniques: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """All choices of a plan, in an order of their own: equal choices make plans that do the same.
+
+    `options` has (switch, subject, option): ("intake", "trades", "native").
+    """
+
+    trees: tuple[TreeChoice, ...] = ()
+    options: tuple[tuple[str, str, str], ...] = ()
+
+    @classmethod
+    def of(cls, trees: Iterable[TreeChoice], options: Mapping[str, Mapping[str, str]]) -> Choices:
+        flat = ((switch, subject, one) for switch, found in options.items() for subject, one in found.items())
+        return cls(tuple(sorted(trees)), tuple(sorted(flat)))
+
+    def option(self, switch: str, subject: str, otherwise: str) -> str:
+        """The option of a switch for a subject, or another one if none was chosen."""
+        return next((one for name, about, one in self.options if (name, about) == (switch, subject)), otherwise)
+
+    def options_of(self, switch: str) -> dict[str, str]:
+        return {subject: option for name, subject, option in self.options if name == switch}
+
+    def with_option(self, switch: str, subject: str, option: str) -> Choices:
+        """The same with another option for one subject."""
+        kept = (one for one in self.options if one[:2] != (switch, subject))
+        return Choices(self.trees, tuple(sorted((*kept, (switch, subject, option)))))
+
+    @property
+    def tree_names(self) -> list[list[str]]:
+        """Which queries share a tree."""
+        return [list(tree.queries) for tree in self.trees]
+
+    def __or__(self, other: Choices) -> Choices:
+        """The choices of two plans that have no query and no subject in common."""
+        return Choices(tuple(sorted(self.trees + other.trees)), tuple(sorted(self.options + other.options)))

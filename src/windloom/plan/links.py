@@ -1,0 +1,124 @@
+"""What rounds observe of the links of joins: how many groups two sides have, by how many keys, and how many match.
+
+Join selectivity is estimated from histograms of join keys (source B, section 4.3). They are compressed: the keys with
+most groups are counted one by one, the rest is taken to be even, which is what join sizes need (Poosala). Rounds also
+count the pairs that really match. Histograms are taken over from a round only if that count differs clearly from what
+the present ones predict: estimates that are good enough stay as they are, and plans with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Keys that a histogram counts one by one.
+MOST_COUNTED = 8
+#: Histograms are taken over from a round that shows more, or fewer, pairs than they predict by this share.
+THRESHOLD = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHistogram:
+    """The join keys of one side: `counted` are hashes of keys with their groups, most first; then all others."""
+
+    counted: tuple[tuple[int, int], ...] = ()
+    other_groups: int = 0
+    other_keys: int = 0
+
+    @property
+    def groups(self) -> int:
+        return self.other_groups + sum(groups for _, groups in self.counted)
+
+    @property
+    def keys(self) -> int:
+        return self.other_keys + len(self.counted)
+
+    def pairs(self, other: KeyHistogram) -> float:
+        """How many groups of the two sides match, if the fewer keys are among the more.
+
+        >>> KeyHistogram(((7, 10),), 20, 10).pairs(KeyHistogram(((7, 3),), 5, 5))
+        40.0
+        """
+        mine, its = dict(self.counted), dict(other.counted)
+        total = float(sum(groups * its[key] for key, groups in mine.items() if key in its))
+        left = [groups for key, groups in mine.items() if key not in its]
+        right = [groups for key, groups in its.items() if key not in mine]
+        total += sum(left) * _per_key(other) * _share(other.other_keys, len(left) + self.other_keys)
+        total += sum(right) * _per_key(self) * _share(self.other_keys, len(right) + other.other_keys)
+        keys = max(self.other_keys, other.other_keys)
+        return total + (self.other_groups * other.other_groups / keys if keys else 0.0)
+
+    def __add__(self, other: KeyHistogram) -> KeyHistogram:
+        """Of two parts that have no key in common."""
+        every = sorted((*self.counted, *other.counted), key=lambda one: (-one[1], one[0]))
+        kept, rest = every[:MOST_COUNTED], every[MOST_COUNTED:]
+        groups = self.other_groups + other.other_groups + sum(one for _, one in rest)
+        return KeyHistogram(tuple(kept), groups, self.other_keys + other.other_keys + len(rest))
+
+
+def _per_key(side: KeyHistogram) -> float:
+    return side.other_groups / side.other_keys if side.other_keys else 0.0
+
+
+def _share(present: int, wanted: int) -> float:
+    """The share of keys that are among `present` others."""
+    return min(1.0, present / wanted) if wanted else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRound:
+    """One link of a join in one round: the keys of both sides, the pairs of groups that match, the parents that do."""
+
+    parent: KeyHistogram
+    child: KeyHistogram
+    pairs: int
+    matched: int
+
+    def __add__(self, other: LinkRound) -> LinkRound:
+        """Of two shards, which have no key in common."""
+        return LinkRound(
+            self.parent + other.parent, self.child + other.child, self.pairs + other.pairs, self.matched + other.matched
+        )
+
+    @property
+    def selectivity(self) -> float:
+        """The share of all pairs that match."""
+        every = self.parent.groups * self.child.groups
+        return self.pairs / every if every else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEstimate:
+    """What is expected of a link: `selectivity` from histograms that are `rounds` old, `matching` of the parents."""
+
+    selectivity: float
+    fan_out: float
+    matching: float
+    parent_keys: float
+    child_keys: float
+    rounds: int = 1
+
+    @classmethod
+    def of(cls, one: LinkRound) -> LinkEstimate:
+        groups, every = one.parent.groups, one.parent.groups * one.child.groups
+        pairs = one.parent.pairs(one.child)
+        return cls(
+            pairs / every if every else 0.0,
+            pairs / groups if groups else 0.0,
+            one.matched / groups if groups else 0.0,
+            float(one.parent.keys),
+            float(one.child.keys),
+        )
+
+    def after(self, one: LinkRound) -> LinkEstimate:
+        """The same estimate, one round older, unless the round shows clearly another selectivity or other keys."""
+        pairs = (
+            (one.selectivity, self.selectivity),
+            (one.parent.keys, self.parent_keys),
+            (one.child.keys, self.child_keys),
+        )
+        differs = any(abs(seen - expected) > THRESHOLD * max(seen, expected) for seen, expected in pairs)
+        if differs:
+            return LinkEstimate.of(one)
+        return LinkEstimate(
+            self.selectivity, self.fan_out, self.matching, self.parent_keys, self.child_keys, self.rounds + 1
+        )

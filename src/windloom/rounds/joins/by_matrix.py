@@ -1,0 +1,269 @@
+"""The answers of joins that share a slice matrix: which windows they ask for, and rows from what the matrix holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.aggregates.lifted import Combined, Lifted
+from windloom.kernels.families.algebra import AddInt
+from windloom.kernels.folds.wide import Wide
+from windloom.model.aggregate import Component
+from windloom.model.join import Carried, Folded, Product, Summed
+from windloom.model.types import DataType
+from windloom.model.windows import Window
+from windloom.plan.physical import Plan, PlannedJoin
+from windloom.rounds.cells import Cells
+from windloom.rounds.joins.finish import finished
+from windloom.rounds.joins.held import Held
+from windloom.rounds.joins.matrix import MOST_ENTRIES, Asked, Matrix, TooManyGroupsError, joined_held, rows_of_held
+from windloom.rounds.joins.relation import Relation, relation_of
+from windloom.rounds.joins.rows import FoldedRows, FoldTypes, SideRows
+from windloom.rounds.joins.sides import no_cells
+from windloom.rounds.joins.terms import Factors, Term, Terms
+
+#: Entries of a matrix that is made at a time, for one value: it stays near the caches.
+MATRIX_ENTRIES = 1 << 18
+#: Values of windows that are held before rows are made of them.
+HELD_VALUES = 1 << 22
+
+Ints = NDArray[np.int64]
+#: How many pairs of tuples there are; a window without any has no row.
+_PAIRS = Factors(((0, 0), (1, 0)))
+_BOTH = frozenset((0, 1))
+
+
+def pairing_of(join: PlannedJoin) -> object:
+    """What joins must have in common to share a matrix."""
+    return tuple(place.set for place in join.sides), join.join.links, join.join.groups
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A join whose components go by numbers that all joins of the matrix have in common."""
+
+    join: PlannedJoin
+    folded: tuple[Folded, ...]
+    terms: Terms
+    wanted: tuple[Term, ...]
+
+
+class MatrixFamily:
+    """Joins that share a matrix; `intervals` are `(after, until]` for the ends that each of them reports."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        cells: Mapping[int, Cells],
+        joins: Sequence[PlannedJoin],
+        intervals: Sequence[tuple[int, int]],
+    ) -> None:
+        first = joins[0]
+        sets = [plan.sets[place.set] for place in first.sides]
+        kept = [_together(joins, side) for side in (0, 1)]
+        planned = [{one.component: one for one in each.components} for each in sets]
+        types = FoldTypes(
+            tuple(tuple(planned[side][one] for one in kept[side]) for side in (0, 1)),
+            (),
+            tuple(_group_types(plan, first, side) for side in (0, 1)),
+        )
+        held = [cells.get(one.number) for one in sets]
+        self._cells = tuple(no_cells(one) if own is None else own for one, own in zip(sets, held, strict=True))
+        self._intervals = intervals
+        self._members = [_member(join, kept, types) for join in joins]
+        self._relations = tuple(_relation(plan, first, side, self._cells[side], kept[side], types) for side in (0, 1))
+        self._types = types
+
+    def folded(self) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
+        """The rows of every join and where their windows end, some windows at a time.
+
+        Raises `TooManyGroupsError` before the first.
+        """
+        windows = [[one.join.join.sides[side].window for one in self._members] for side in (0, 1)]
+        ranges = tuple(max(window.range_ticks for window in each) for each in windows)
+        join = self._members[0].join.join
+        matrix = Matrix(join, self._types, self._cells, self._relations, ranges)  # type: ignore[arg-type]
+        asked, owner = self._asked(matrix)
+        if not len(asked.ends) or not matrix.groups:
+            return
+        wanted = tuple(dict.fromkeys([_PAIRS, *(term for one in self._members for term in one.wanted)]))
+        known = self._members[0].terms
+        parts: list[tuple[Ints, dict[Term, Held]]] = []
+        held = 0
+        for part, first, last in list(_portions(asked, matrix.groups)):
+            window = matrix.values(wanted, known, first, last)
+            rectangles = window.rectangles(asked, part)
+            parts.append((part, {term: window.over(term, rectangles) for term in wanted}))
+            held += len(part) * matrix.groups * len(wanted)
+            if held >= HELD_VALUES:
+                yield from self._rows(parts, asked, owner, matrix)
+                parts, held = [], 0
+        if parts:
+            yield from self._rows(parts, asked, owner, matrix)
+
+    def _asked(self, matrix: Matrix) -> tuple[Asked, Ints]:
+        """All windows of all joins that hold slices of both sides, in order of end and then of start, latest first."""
+        found: list[Asked] = []
+        for one, interval in zip(self._members, self._intervals, strict=True):
+            sides = one.join.join.sides
+            ends = ends_of(matrix.ticks[0], sides[0].window, interval)
+            lo = tuple(np.searchsorted(matrix.ticks[i], ends - sides[i].window.range_ticks) for i in (0, 1))
+            hi = tuple(np.searchsorted(matrix.ticks[i], ends) for i in (0, 1))
+            some = (hi[0] > lo[0]) & (hi[1] > lo[1])
+            found.append(Asked(ends[some], (lo[0][some], lo[1][some]), (hi[0][some], hi[1][some])))
+        owner = np.repeat(np.arange(len(found)), [len(one.ends) for one in found])
+        ends = np.concatenate([one.ends for one in found])
+        lo, hi = (
+            tuple(np.concatenate([getattr(one, name)[side] for one in found]) for side in (0, 1))
+            for name in ("lo", "hi")
+        )
+        order = np.lexsort((-lo[matrix.fixed], ends))
+        return Asked(ends[order], (lo[0][order], lo[1][order]), (hi[0][order], hi[1][order])), owner[order]
+
+    def _rows(
+        self, parts: Sequence[tuple[Ints, dict[Term, Held]]], asked: Asked, owner: Ints, matrix: Matrix
+    ) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
+        places = np.concatenate([part for part, _ in parts])
+        counts = [len(part) for part, _ in parts]
+        held = {term: joined_held([one[term] for _, one in parts], counts, matrix.groups) for term in parts[0][1]}
+        pairs = held[_PAIRS]
+        assert isinstance(pairs, AddInt | Wide)
+        there = (pairs.value > 0 if isinstance(pairs, AddInt) else (pairs.high != 0) | (pairs.low != 0)).reshape(
+            matrix.groups, -1
+        )
+        owners = owner[places]
+        ends = asked.ends[places]
+        for number, one in enumerate(self._members):
+            own = np.flatnonzero(owners == number)
+            group, column = np.nonzero(there[:, own])
+            if not len(group):
+                continue
+            yield self._rows_of(one, matrix, held, len(places), ends[own], own, group, column)
+
+    def _rows_of(
+        self,
+        one: _Member,
+        matrix: Matrix,
+        held: Mapping[Term, Held],
+        windows: int,
+        ends: Ints,
+        own: Ints,
+        group: Ints,
+        column: Ints,
+    ) -> tuple[PlannedJoin, FoldedRows, Ints]:
+        """The rows of one join: those windows of its own, for each group, that have a pair."""
+        rows = group * windows + own[column]
+        used, begin = np.unique(group, return_index=True)
+        relation = Relation(
+            _BOTH,
+            {place: values.take(used) for place, values in matrix.columns.items()},
+            np.append(begin, len(group)).astype(np.int64),
+            np.zeros(len(rows), np.int32),
+            lambda term: rows_of_held(held[term], rows),
+        )
+        combined, refused = finished(relation, one.terms, one.folded)
+        groups = tuple(relation.columns[place] for place in one.join.join.groups)
+        made = FoldedRows(groups, relation.bounds, relation.ends, tuple(combined), tuple(refused))
+        return one.join, made, ends[column]
+
+
+def ends_of(ticks: Ints, window: Window, interval: tuple[int, int]) -> Ints:
+    """The ends in `(after, until]` of windows that hold one of these ticks, in ascending order."""
+    slide, residue = window.slide_ticks, window.offset_ticks + window.range_ticks
+    first = ticks + slide - (ticks - residue) % slide
+    last = ticks + window.range_ticks - (ticks + window.range_ticks - residue) % slide
+    after, until = interval
+    first = np.maximum(first, after + slide - (after - residue) % slide if after > -(2**62) else first)
+    last = np.minimum(last, until - (until - residue) % slide if until < 2**62 else last)
+    some = first <= last
+    first, last = first[some], last[some]
+    if not len(first):
+        return np.empty(0, np.int64)
+    # Stretches of ends that overlap or follow each other become one; both bounds ascend.
+    begins = np.concatenate([[True], first[1:] > last[:-1] + slide])
+    starts, stops = first[begins], last[np.append(np.flatnonzero(begins)[1:] - 1, len(last) - 1)]
+    counts = (stops - starts) // slide + 1
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    found: Ints = np.repeat(starts, counts) + within * slide
+    return found
+
+
+def _portions(asked: Asked, groups: int) -> Iterator[tuple[Ints, tuple[int, int], tuple[int, int]]]:
+    """Windows by place, some ends at a time, and the slices of both sides that they need, `first : last`.
+
+    A matrix has few entries then, but that of a single end may need more. Slices move forward from one to the next.
+    """
+    count = len(asked.ends)
+    first = [np.minimum.accumulate(asked.lo[side][::-1])[::-1] for side in (0, 1)]
+    last = [np.maximum.accumulate(asked.hi[side]) for side in (0, 1)]
+    is_new = np.concatenate([[True], asked.ends[1:] != asked.ends[:-1]])
+    stops = np.append(np.flatnonzero(is_new)[1:], count)  # behind the windows of each end
+    begin = place = 0
+    while begin < count:
+        rows, columns = (last[side][stops[place:] - 1] - first[side][begin] for side in (0, 1))
+        entries = rows.astype(np.float64) * columns * groups
+        if entries[0] > MOST_ENTRIES:
+            raise TooManyGroupsError
+        fitting = max(1, int(np.searchsorted(entries, MATRIX_ENTRIES, side="right")))
+        place += fitting
+        end = int(stops[place - 1])
+        yield (
+            np.arange(begin, end),
+            (int(first[0][begin]), int(first[1][begin])),
+            (int(last[0][end - 1]), int(last[1][end - 1])),
+        )
+        begin = end
+
+
+def _group_types(plan: Plan, join: PlannedJoin, side: int) -> tuple[DataType, ...]:
+    one, _, member = plan.side(join.sides[side])
+    return tuple(one.group_types[position] for position in member.group_positions)
+
+
+def _together(joins: Sequence[PlannedJoin], side: int) -> tuple[Component, ...]:
+    """The components that the joins need of a side, each once."""
+    return tuple(dict.fromkeys(one for join in joins for one in join.join.sides[side].components))
+
+
+def _member(join: PlannedJoin, kept: Sequence[tuple[Component, ...]], types: FoldTypes) -> _Member:
+    moved = [[kept[side].index(one) for one in join.join.sides[side].components] for side in (0, 1)]
+    folded = tuple(_moved(one, moved) for one in join.join.folded)
+    terms = Terms(replace(types, folded=join.components), _BOTH)
+    return _Member(join, folded, terms, terms.all_of(folded))
+
+
+def _moved(folded: Folded, places: Sequence[Sequence[int]]) -> Folded:
+    """The same with other numbers for the components of both sides."""
+
+    def every(components: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(places[side][one] for side, one in enumerate(components))
+
+    def product(one: Product) -> Product:
+        return Product(one.sign, every(one.factors))
+
+    match folded:
+        case Carried(side=side, component=component, weights=weights):
+            return Carried(side, places[side][component], every(weights))
+        case Summed(products=products, counted=counted):
+            return Summed(tuple(map(product, products)), None if counted is None else product(counted))
+    raise AssertionError("a matrix folds no extrema of both sides")
+
+
+def _relation(
+    plan: Plan, join: PlannedJoin, side: int, cells: Cells, kept: Sequence[Component], types: FoldTypes
+) -> Relation:
+    """The cells of a set as rows of a side, whose ends are not used."""
+    one, _, member = plan.side(join.sides[side])
+    place = {planned.component: i for i, planned in enumerate(one.components)}
+
+    def combined(component: Component) -> Combined:
+        lifted = cells.lifted[place[component]]
+        assert isinstance(lifted, Lifted), "a matrix folds no lists"
+        return Combined(lifted.parts, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)
+
+    keys = [cells.keys[position] for position in member.group_positions]
+    ends = np.zeros(len(cells), np.int32)
+    return relation_of(side, SideRows(keys, cells.group_bounds, ends, tuple(map(combined, kept))), types)

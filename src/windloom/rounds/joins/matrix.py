@@ -1,0 +1,261 @@
+"""Joins by slice matrix: what two sides have in common is folded slice by slice, once for all joins and ranges.
+
+Joins share a matrix if they link the same two sets on the same keys and keep the same grouping columns; they may differ
+in windows, aggregates and HAVING. A matrix is made for some windows at a time, so that it stays small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.kernels.families.algebra import AddFloat, AddInt
+from windloom.kernels.folds.matching import Alone, Linked, Matchable
+from windloom.kernels.folds.pairs import GroupPairs
+from windloom.kernels.folds.slice_matrix import (
+    CellSide,
+    Rectangles,
+    cell_stretches,
+    cells_between,
+    combine_rectangles,
+    runs_of,
+    sum_rectangles,
+)
+from windloom.kernels.folds.wide import Wide, widened
+from windloom.model.join import Join
+from windloom.rounds.cells import Cells
+from windloom.rounds.joins.fold import kept_of
+from windloom.rounds.joins.folding import fold_of
+from windloom.rounds.joins.held import Held, HeldValue
+from windloom.rounds.joins.keys import number_keys
+from windloom.rounds.joins.partner import Partner
+from windloom.rounds.joins.relation import Place, Relation
+from windloom.rounds.joins.residual import allowed_pairs, residual_by_types
+from windloom.rounds.joins.rows import FoldTypes
+from windloom.rounds.joins.terms import Term, Terms
+
+#: A matrix for one end of windows with more entries is not made.
+MOST_ENTRIES = 1 << 23
+Ints = NDArray[np.int64]
+
+
+class TooManyGroupsError(Exception):
+    """The result has so many groups that a matrix would be larger than what sides answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The windows of one join: where they end, and their slices of both sides, `lo : hi`."""
+
+    ends: Ints
+    lo: tuple[Ints, Ints]
+    hi: tuple[Ints, Ints]
+
+
+class Matrix:
+    """What two sides have in common. `cells` are those of their sets, `components` what all joins need of each side.
+
+    `join` is one of the joins, whose link and grouping columns are those of all; `ranges` are the longest windows.
+    """
+
+    def __init__(
+        self,
+        join: Join,
+        types: FoldTypes,
+        cells: tuple[Cells, Cells],
+        relations: tuple[Relation, Relation],
+        ranges: tuple[int, int],
+    ) -> None:
+        self._types, self._ranges = types, ranges
+        self._relations, self._bounds = relations, (cells[0].group_bounds, cells[1].group_bounds)
+        self.ticks = tuple(np.unique(one.starts) for one in cells)
+        self._slices = tuple(
+            np.searchsorted(ticks, one.starts).astype(np.int32) for ticks, one in zip(self.ticks, cells, strict=True)
+        )
+        self._outs, self._pairs = self._matched(join)
+        self._numbers, self.columns, self.groups = self._numbered()
+        # Longer runs of slices are walked faster, so the side whose groups have more cells moves.
+        self.fixed = int(self._density(0) > self._density(1))
+        self._cursors = tuple((bounds[:-1].copy(), bounds[:-1].copy()) for bounds in self._bounds)
+        self._runs = runs_of(self._slices[1 - self.fixed], self._bounds[1 - self.fixed])
+        self._partners = [self._partner(side) for side in (0, 1)]
+
+    def _density(self, side: int) -> float:
+        return len(self._slices[side]) / max(1, len(self._bounds[side]) - 1)
+
+    def _matched(self, join: Join) -> tuple[tuple[_Outs, _Outs], GroupPairs]:
+        (link,), (parent, child) = join.links, self._relations
+        outs = _outs(parent, join.groups), _outs(child, join.groups)
+        codes, other_codes, keys = number_keys(
+            [parent.columns[0, pair.parent] for pair in link.keys],
+            [child.columns[1, pair.child] for pair in link.keys],
+            [pair.null_safe for pair in link.keys],
+            (parent.groups, child.groups),
+        )
+        no_ends = np.zeros(0, np.int32)
+        linked = Linked(
+            Matchable(parent.bounds, no_ends, codes, outs[0].numbers, outs[0].count),
+            Matchable(child.bounds, no_ends, other_codes, outs[1].numbers, outs[1].count),
+            keys,
+            0,
+            True,
+            Alone.NONE,
+            0,
+            allowed_pairs(link, parent, child, residual_by_types(self._types)),
+        )
+        return outs, GroupPairs(linked)
+
+    def _numbered(self) -> tuple[NDArray[np.int32], dict[Place, pa.Array], int]:
+        """A number for every group of the result, by what remains of both sides, and their columns by number."""
+        parent, child = self._outs
+        if parent.count * child.count > MOST_ENTRIES:
+            raise TooManyGroupsError
+        used = np.zeros((parent.count, child.count), np.bool_)
+        for parents, children in self._pairs.blocks():
+            used[parent.numbers[parents], child.numbers[children]] = True
+        of_parent, of_child = np.nonzero(used)
+        numbers = np.zeros(used.shape, np.int32)
+        numbers[of_parent, of_child] = np.arange(len(of_parent))
+        columns = {place: values.take(pa.array(of_parent)) for place, values in parent.columns.items()}
+        columns |= {place: values.take(pa.array(of_child)) for place, values in child.columns.items()}
+        return numbers, columns, len(of_parent)
+
+    # ---- some windows -------------------------------------------------------------------------------------------
+
+    def values(self, terms: Sequence[Term], known: Terms, first: tuple[int, int], last: tuple[int, int]) -> Window:
+        """Every term over the slices `first : last` of both sides. What is asked for must move forward in time."""
+        for side in (0, 1):
+            cells_between(self._bounds[side], self._slices[side], first[side], last[side], *self._cursors[side])
+        fixed, moving = self.fixed, 1 - self.fixed
+        sides = [
+            CellSide(*self._cursors[side], self._slices[side], first[side], last[side] - first[side], one.numbers)
+            for side, one in enumerate(self._outs)
+        ]
+        shape = (self.groups, sides[fixed].width, sides[moving].width)
+        entries, (parent, child) = shape[0] * shape[1] * shape[2], self._partners
+        folds = {term: fold_of(term, known, parent, child, entries) for term in terms}
+        numbers = self._numbers.T.copy() if fixed else self._numbers
+        bands = self._bands(first, last)
+        for pairs in self._pairs.blocks():
+            both = (pairs[fixed], pairs[moving])
+            for stretches in cell_stretches(
+                both, sides[fixed], sides[moving], self._runs, bands, numbers, is_swapped=fixed == 1
+            ):
+                for fold in folds.values():
+                    fold.add(stretches)
+        return Window({term: fold.done() for term, fold in folds.items()}, shape, first, fixed)
+
+    def _partner(self, side: int) -> Partner:
+        relation = self._relations[side]
+        rows: Callable[..., NDArray[np.int32]] = (lambda each: each.child) if side else (lambda each: each.parent)
+        # A cell of the fixed side is taken for a whole stretch.
+        return Partner(relation.sides, 0 if side == self.fixed else len(relation.ends), relation.held, rows)
+
+    def _bands(self, first: tuple[int, int], last: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """For every slice of the fixed side, the slices of the other that some window holds together with it."""
+        fixed, moving = self.fixed, 1 - self.fixed
+        own = self.ticks[fixed][first[fixed] : last[fixed]]
+        others = self.ticks[moving][first[moving] : last[moving]]
+        low = np.searchsorted(others, own - self._ranges[moving], side="right")
+        high = np.searchsorted(others, own + self._ranges[fixed], side="left")
+        return low.astype(np.int32), high.astype(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outs:
+    """What remains of the groups of a side: a number for each, how many there are, and their columns by number."""
+
+    numbers: Ints
+    count: int
+    columns: dict[Place, pa.Array]
+
+
+def _outs(relation: Relation, kept: Sequence[Place]) -> _Outs:
+    (numbers, count), columns = kept_of(relation, kept)
+    return _Outs(numbers, count, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Terms over the slices of some windows, and their rectangles."""
+
+    held: dict[Term, Held]
+    shape: tuple[int, int, int]
+    first: tuple[int, int]
+    fixed: int
+
+    def over(self, term: Term, rectangles: Rectangles) -> Held:
+        """A term over every rectangle, group by group."""
+        match self.held[term]:
+            case AddInt() | Wide() as numbers:
+                return sum_rectangles(numbers, self.shape, rectangles)
+            case AddFloat() as pairs:
+                found: AddFloat = combine_rectangles(pairs, self.shape, rectangles)
+                return found
+            case HeldValue(columns=columns, dictionary=dictionary):
+                return HeldValue(combine_rectangles(columns, self.shape, rectangles), dictionary)
+            case np.ndarray() as flags:
+                counts = sum_rectangles(AddInt(flags.astype(np.int64)), self.shape, rectangles)
+                assert isinstance(counts, AddInt)
+                known: NDArray[np.bool_] = counts.value > 0
+                return known
+            case None:
+                return None
+        raise AssertionError(f"a matrix does not hold {term}")
+
+    def rectangles(self, asked: Asked, part: Ints) -> Rectangles:
+        """Windows as rectangles; `part` are the places of windows in order of their ends and then of their starts."""
+        fixed, moving = self.fixed, 1 - self.fixed
+        lo, hi, left, right = (
+            (bound[side][part] - self.first[side]).astype(np.int32)
+            for side in (fixed, moving)
+            for bound in (asked.lo, asked.hi)
+        )
+        ends = asked.ends[part]
+        bounds = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1], [True]]))
+        return Rectangles(bounds, lo, hi, left, right)
+
+
+def joined_held(parts: Sequence[Held], counts: Sequence[int], groups: int) -> Held:
+    """What several matrices hold of a term, group by group, for all their windows together; `counts` are theirs."""
+    if len(parts) == 1 or all(one is None for one in parts):
+        return parts[0]
+    if any(isinstance(one, Wide) for one in parts):
+        parts = [widened(one) if isinstance(one, AddInt) else one for one in parts]
+    if any(one is None or isinstance(one, np.ndarray) for one in parts):
+        flags = [
+            one if isinstance(one, np.ndarray) else np.ones(groups * count, np.bool_)
+            for one, count in zip(parts, counts, strict=True)
+        ]
+        return _beside(flags, groups)
+    if isinstance(parts[0], HeldValue):
+        columns = [one.columns for one in parts if isinstance(one, HeldValue)]
+        made = type(columns[0])(*(_beside(each, groups) for each in zip(*columns, strict=True)))
+        return HeldValue(made, parts[0].dictionary)
+    numbers = [one for one in parts if isinstance(one, AddInt | Wide | AddFloat)]
+    found: AddInt | Wide | AddFloat = type(numbers[0])(*(_beside(each, groups) for each in zip(*numbers, strict=True)))
+    return found
+
+
+def rows_of_held(held: Held, rows: Ints) -> Held:
+    """Some rows of what is held."""
+    match held:
+        case None:
+            return None
+        case np.ndarray():
+            return held[rows]
+        case HeldValue(columns=columns, dictionary=dictionary):
+            return HeldValue(type(columns)(*(column[rows] for column in columns)), dictionary)
+        case AddInt() | Wide() | AddFloat():
+            numbers: AddInt | Wide | AddFloat = type(held)(*(column[rows] for column in held))
+            return numbers
+    raise AssertionError("a matrix holds no lists and no extrema of both sides")
+
+
+def _beside(columns: Sequence[NDArray[Any]], groups: int) -> NDArray[Any]:
+    return np.concatenate([one.reshape(groups, -1) for one in columns], axis=1).reshape(-1)

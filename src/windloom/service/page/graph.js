@@ -1,0 +1,162 @@
+// The graph of a plan: what each node is, what feeds it, and where it stands in the picture.
+
+import { counted, number, work } from "/page/words.js";
+
+/** Kinds of nodes from left to right, with what stands above them and how wide they are; kinds that come later stand before the queries. */
+const KINDS = { stream: ["STREAMS", 112], scan: ["SCANS", 84], set: ["SLICES", 170], tree: ["TREES", 104], fold: ["JOINS", 140], answer: ["QUERIES", 250] };
+const OTHER = 140, TOP = 30, TALL = 46, GAP = 8, BETWEEN = 24;
+
+/** Every node of the plan by its id, with its texts, what feeds it, and of a query its name and text. */
+export function nodesOf(plan, sharing) {
+  const known = lookUp(plan, sharing), nodes = new Map();
+  for (const one of plan.nodes) {
+    const { title, sub, facts, text } = (TELL[one.kind] || tellOther)(one, known);
+    nodes.set(one.id, { id: one.id, kind: one.kind, from: one.inputs, title, sub, text, facts, query: one.kind === "answer" ? one.query : null });
+  }
+  for (const one of nodes.values()) one.above = closure(one.from, (id) => nodes.get(id).from);
+  return nodes;
+}
+
+function closure(ids, next) {
+  const found = new Set(), waiting = [...ids];
+  while (waiting.length) {
+    const id = waiting.pop();
+    if (!found.has(id)) {
+      found.add(id);
+      waiting.push(...next(id));
+    }
+  }
+  return found;
+}
+
+const by = (all, key) => new Map(all.map((one) => [one[key], one]));
+
+function lookUp(plan, sharing) {
+  const members = plan.sets.flatMap((one) => one.trees.flatMap((tree) => tree.queries));
+  return {
+    streams: by(plan.streams, "name"), scans: by(plan.scans, "number"), sets: by(plan.sets, "number"), queries: by(members, "name"),
+    joins: by(plan.joins || [], "name"), setCosts: by(sharing.sets, "number"), shares: sharing.queries,
+  };
+}
+
+const rate = (edges) => `${edges.exact ? "" : "≈ "}${number(edges.per_second)} per second`;
+
+const TELL = {
+  stream: (one, { streams }) => {
+    const { events_per_second: events, rate: how, time, windows_per_tuple: windows } = streams.get(one.stream);
+    return { title: one.stream, sub: `${number(events)} events/s`, facts: { rate: `${number(events)} events/s, ${how}`, time, "windows per tuple": number(windows) } };
+  },
+  scan: (one, { scans }) => {
+    const { intake, why, feeds, where } = scans.get(one.scan);
+    return { title: `scan ${one.scan}`, sub: intake, facts: { intake, why, feeds: counted(feeds.length, "set"), where } };
+  },
+  set: (one, { sets, setCosts }) => {
+    const { group_by, where, edges, components } = sets.get(one.set), cost = setCosts.get(one.set);
+    const groups = group_by.map((group) => group.expression).join(", ");
+    return {
+      title: groups ? `by ${groups}` : "all together", sub: where ? `where ${where}` : `${number(edges.per_second)} slices/s`,
+      facts: { grouping: groups || "none", predicate: where || "none", slices: rate(edges), kept: components.map((part) => part.name).join(", "), costs: cost && work(cost.total) },
+    };
+  },
+  tree: (one, { sets }) => {
+    const { name, edges, cost, techniques, queries } = sets.get(one.set).trees.find((tree) => tree.number === one.tree);
+    const sides = queries.filter((query) => query.shape === null).length, own = queries.length - sides;
+    const told = [own && counted(own, "query", "queries"), sides && counted(sides, "side")].filter(Boolean).join(", ");
+    return { title: name, sub: told, facts: { answers: told, slices: rate(edges), costs: work(cost.total), techniques: Object.entries(techniques).map(([part, how]) => `${part}: ${how}`).join("; ") } };
+  },
+  fold: (one, { joins }) => {
+    const { sides, links, fold } = joins.get(one.join);
+    return {
+      title: `⋈ ${one.join}`, sub: fold,
+      facts: { sides: sides.map((side) => `${side.alias}: ${side.stream} ${side.window}`).join("; "), links: links.map((link) => link.text).join("; "), fold },
+    };
+  },
+  answer: (one, { queries, joins, shares }) => {
+    const plain = queries.get(one.query), join = joins.get(one.query), share = shares[one.query];
+    const window = plain ? plain.window.text : join ? join.window : "";
+    return {
+      title: one.query, sub: window, text: (plain || join || {}).text,
+      facts: {
+        window, answer: (plain || join || {}).answer, "slices with": plain && counted(plain.shares.slices_with, "query", "queries"),
+        "partials with": plain && counted(plain.shares.partials_with, "query", "queries"), costs: share && work(share.seconds), alone: share && work(share.alone),
+      },
+    };
+  },
+};
+
+const tellOther = (one) => ({ title: one.id.slice(one.id.indexOf(":") + 1), sub: one.kind, facts: { kind: one.kind } });
+
+/** The columns that the picture has, and the place of every node in it: [x, y, width, height]. */
+export function laidOut(nodes) {
+  const all = [...nodes.values()], present = new Set(all.map((one) => one.kind));
+  const known = Object.keys(KINDS).filter((kind) => kind !== "answer" && present.has(kind));
+  const kinds = [...known, ...[...present].filter((kind) => !KINDS[kind]), "answer"];
+  let x = 1;
+  const columns = kinds.map((kind) => {
+    const [label, width] = KINDS[kind] || [`${kind.toUpperCase()}S`, OTHER];
+    const column = { label, x, width, nodes: all.filter((one) => one.kind === kind) };
+    x += width + BETWEEN;
+    return column;
+  });
+  inOrder(columns);
+  const height = placed(columns, nodes);
+  return { columns, width: x - BETWEEN + 1, height };
+}
+
+const mean = (values) => values.reduce((sum, one) => sum + one, 0) / values.length;
+
+/** Nodes of a column in the order of what feeds them, so that few edges cross. */
+function inOrder(columns) {
+  const place = new Map();
+  for (const column of columns) {
+    const wanted = new Map(column.nodes.map((one, i) => [one, one.from.length ? mean(one.from.map((id) => place.get(id) ?? 0)) : i]));
+    column.nodes.sort((a, b) => wanted.get(a) - wanted.get(b));
+    column.nodes.forEach((one, i) => place.set(one.id, (i + 0.5) / column.nodes.length));
+  }
+}
+
+/** Queries one below the other; everything else beside the middle of what it feeds. */
+function placed(columns, nodes) {
+  const feeds = new Map([...nodes.keys()].map((id) => [id, []]));
+  for (const one of nodes.values()) for (const id of one.from) feeds.get(id).push(one);
+  const queries = columns.at(-1).nodes, tall = queries.length > 40 ? 24 : 40;
+  const most = Math.max(...columns.map((column) => column.nodes.length * ((column.nodes === queries ? tall : TALL) + GAP)));
+  let bottom = TOP;
+  for (const column of [...columns].reverse()) {
+    const isLast = column.nodes === queries, height = isLast ? tall : TALL;
+    let free = TOP + (isLast ? (most - queries.length * (tall + GAP)) / 2 : 0);
+    for (const one of column.nodes) {
+      const fed = feeds.get(one.id).filter((other) => other.place);
+      const middle = fed.length ? mean(fed.map((other) => other.place[1] + other.place[3] / 2)) : free + height / 2;
+      const y = Math.max(free, middle - height / 2);
+      one.place = [column.x, y, column.width, height];
+      free = y + height + GAP;
+    }
+    bottom = Math.max(bottom, free);
+  }
+  for (const column of columns) {
+    let limit = bottom;
+    for (const one of [...column.nodes].reverse()) {
+      const fed = feeds.get(one.id), [x, y, width, height] = one.place;
+      const wanted = fed.length ? mean(fed.map((other) => other.place[1] + other.place[3] / 2)) - height / 2 : y;
+      one.place = [x, Math.min(limit - height - GAP, Math.max(y, wanted)), width, height];
+      limit = one.place[1];
+    }
+  }
+  return bottom + 4;
+}
+
+/** All that belongs to a node: what feeds it and what it feeds. */
+export function belonging(nodes, one) {
+  const found = new Set([one.id, ...one.above]);
+  for (const other of nodes.values()) if (other.above.has(one.id)) found.add(other.id);
+  return found;
+}
+
+/** Of a query those that share a tree with it; of anything else the queries that it feeds. */
+export function relatives(nodes, one) {
+  const queries = [...nodes.values()].filter((other) => other.query && other.id !== one.id);
+  if (!one.query) return queries.filter((other) => other.above.has(one.id));
+  const trees = [...one.above].filter((id) => nodes.get(id).kind === "tree");
+  return queries.filter((other) => trees.some((id) => other.above.has(id)));
+}

@@ -1,0 +1,51 @@
+"""Where each query stands in a plan, from the graph of the plan: whatever feeds its answers, joins included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def query_places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of each query its streams, window and trees, and how many rows per second of event time it is expected to write.
+
+    `plan` is EXPLAIN as JSON, `costs` the sharing report as JSON.
+    """
+    nodes = {node["id"]: node for node in plan["nodes"]}
+    behind: dict[str, dict[str, None]] = {}  # ids of all that feeds a node, in order
+    for node in plan["nodes"]:
+        fed = behind[node["id"]] = {}
+        for each in node["inputs"]:
+            fed |= behind[each] | {each: None}
+    windows, rates = _windows(plan), _rates(plan, costs)
+    trees = {(one["number"], tree["number"]): tree["name"] for one in plan["sets"] for tree in one["trees"]}
+    found = {}
+    for node in (node for node in plan["nodes"] if node["kind"] == "answer"):
+        name, fed_by = node["query"], [nodes[each] for each in behind[node["id"]]]
+        found[name] = {
+            "streams": [one["stream"] for one in fed_by if one["kind"] == "stream"],
+            "window": windows.get(name, ""),
+            "trees": [trees[one["set"], one["tree"]] for one in fed_by if one["kind"] == "tree"],
+            "rows_per_second": rates.get(name),
+        }
+    return found
+
+
+def _windows(plan: Mapping[str, Any]) -> dict[str, str]:
+    alone = {query["name"]: query["window"]["text"] for query in _members(plan)}
+    return alone | {join["name"]: join["window"] for join in plan["joins"]}
+
+
+def _rates(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, float]:
+    """Of queries with a slide, whose groups are known: a row per group and slide."""
+    groups = {one["number"]: one["statistics"]["groups"] for one in costs["sets"]}
+    found = {}
+    for one in plan["sets"]:
+        for query in (query for tree in one["trees"] for query in tree["queries"]):
+            if query["window"]["kind"] in ("range", "landmark") and one["number"] in groups:
+                found[query["name"]] = groups[one["number"]] * 1e6 / query["window"]["slide_ticks"]
+    return found
+
+
+def _members(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [query for one in plan["sets"] for tree in one["trees"] for query in tree["queries"]]

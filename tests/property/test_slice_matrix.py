@@ -1,0 +1,89 @@
+"""Joins that share a slice matrix: any windows and aggregates, in portions of any size, answer what the oracle does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.compare_joins import assert_equal_join
+from support.join_catalogs import Drawing, rows
+from support.join_looms import answered, planned, registered, with_folds
+from support.join_texts import Asked, Hung
+from windloom.model import JoinKind
+from windloom.rounds.joins import by_matrix
+
+Row = dict[str, Any]
+
+
+@st.composite
+def sharing_joins(draw: st.DrawFn) -> list[Asked]:
+    """Joins of two streams on the same keys with the same groups; ranges, slides and aggregates differ."""
+
+    def choose(options: Sequence[Any]) -> Any:
+        return draw(st.sampled_from(options))
+
+    drawing = Drawing(choose, landmarks=False)
+    first = replace(drawing.asked(2), having=None)
+    hung = replace(first.hung[0], kind=JoinKind.INNER)
+    found = []
+    for _ in range(choose([1, 2, 3])):
+        slide = choose([1, 2, 3, 4, 8])
+        lengths = [choose([1, slide, 2 * slide, slide + 1, 12, 20]) for _ in range(2)]
+        child = Hung(
+            hung.kind, hung.parent, replace(hung.child, length=lengths[1]), hung.keys, hung.residual, hung.condition
+        )
+        groups = tuple(one for one in first.groups if one[0] in ("a", "b"))
+        found.append(
+            replace(
+                first,
+                first=replace(first.first, length=lengths[0]),
+                slide=slide,
+                offset=choose([0, 0, 1, -3]),
+                hung=(child,),
+                groups=groups,
+                aggregates=tuple(one for one in _aggregates(drawing) if one.function not in ("top", "quantile")),
+            )
+        )
+    return found
+
+
+def _aggregates(drawing: Drawing) -> list[Any]:
+    found = [one for _ in range(2) for one in drawing._aggregates(["a", "b"])]
+    two_sided = [one for one in found if not (one.function in ("min", "max") and "b." in str(one) and "a." in str(one))]
+    kept = [one for one in two_sided if one.function != "count_distinct"]
+    return list(dict.fromkeys(kept)) or [drawing._count(["a", "b"])]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    asked=sharing_joins(),
+    rows=rows(),
+    entries=st.sampled_from([1, 40, 1 << 18]),
+    held=st.sampled_from([1, 50, 1 << 22]),
+)
+def test_joins_of_any_windows_and_aggregates_share_a_matrix(
+    asked: list[Asked], rows: dict[str, list[Row]], entries: int, held: int
+) -> None:
+    registry = registered({f"j{i}": one.cql() for i, one in enumerate(asked)})
+    plan = with_folds(planned(registry), "slice_matrix", 0)
+    assert [join.fold for join in plan.joins] == ["slice_matrix"] * len(asked)
+    with patch.object(by_matrix, "MATRIX_ENTRIES", entries), patch.object(by_matrix, "HELD_VALUES", held):
+        found = answered(plan, rows, registry.queries)
+    for name, query in registry.queries.items():
+        assert_equal_join(query, rows, found[name])
+
+
+@settings(max_examples=30, deadline=None)
+@given(asked=sharing_joins(), rows=rows())
+def test_a_result_of_too_many_groups_is_folded_window_by_window(asked: list[Asked], rows: dict[str, list[Row]]) -> None:
+    registry = registered({f"j{i}": one.cql() for i, one in enumerate(asked)})
+    plan = with_folds(planned(registry), "slice_matrix", 0)
+    with patch.object(by_matrix, "MOST_ENTRIES", 3):
+        found = answered(plan, rows, registry.queries)
+    for name, query in registry.queries.items():
+        assert_equal_join(query, rows, found[name])

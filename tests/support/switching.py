@@ -1,0 +1,32 @@
+"""Choices drawn at random: everything that can be switched between two rounds, as the registries have it."""
+
+from __future__ import annotations
+
+import random
+
+from windloom.kernels.techniques.registry import allowed
+from windloom.optimizer.adapt.switches import SWITCHES
+from windloom.plan import Plan
+from windloom.plan.choices import Choices, TreeChoice
+from windloom.plan.physical import PartialSet
+
+
+def any_choices(plan: Plan, rng: random.Random) -> Choices:
+    """Any trees, any permitted technique for every component, any option of every switch."""
+    trees = [tree for one in plan.sets for tree in _any_trees(one, rng)]
+    options = {
+        switch.name: {subject: rng.choice(list(switch.options(plan, subject))) for subject in switch.in_force(plan)}
+        for switch in SWITCHES.values()
+    }
+    return Choices.of(trees, options)
+
+
+def _any_trees(one: PartialSet, rng: random.Random) -> list[TreeChoice]:
+    members: dict[int, list[str]] = {}
+    for planned in one.queries:
+        members.setdefault(rng.randrange(3), []).append(planned.name)
+    techniques = {str(part.component): allowed(part.family) for part in one.components}
+    return [
+        TreeChoice(tuple(sorted(names)), tuple(sorted((part, rng.choice(found)) for part, found in techniques.items())))
+        for names in members.values()
+    ]

@@ -1,0 +1,127 @@
+"""A stream whose rate and groups change by orders of magnitude, without a JVM: plans follow, and nothing else does."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from support.catalogs import make_query
+from support.durable import STREAMS, reported
+from support.micro_batches import PLACEMENTS, CrashError, Frames, MicroBatches, crash_after
+from windloom.model import Aggregate, Expression, TimeWindow
+from windloom.optimizer.adapt.chart import ChartOptions
+from windloom.optimizer.adapt.switches import choices_of
+
+SECOND = 1_000_000
+SUMS = [Aggregate("sum", Expression.of_column("i")), Aggregate("max", Expression.of_column("x"))]
+QUERIES = {
+    name: make_query(name, TimeWindow(length * SECOND, 4 * SECOND), SUMS, groups)
+    for name, length, groups in (("a", 8, ("k",)), ("b", 40, ("k",)), ("c", 24, ()))
+}
+CHARTS = ChartOptions(8, 2)
+
+
+def batches(rounds: int = 14) -> list[Frames]:
+    """Rounds of four seconds: few tuples of two groups, then forty times as many of many groups, then few again."""
+    draw, found = random.Random(5), []
+    for number in range(rounds):
+        many = rounds // 3 <= number < 2 * rounds // 3
+        rows = []
+        for _ in range(400 if many else 10):
+            tick = (4 * number) * SECOND + draw.randrange(4 * SECOND)
+            key = f"k{draw.randrange(150 if many else 2)}"
+            rows.append({"tick": tick, "k": key, "i": draw.randrange(9), "x": float(draw.randrange(100))})
+        found.append({"s": sorted(rows, key=lambda row: row["tick"])})
+    return found
+
+
+def live(folder: Path, rounds: list[Frames], adapt: ChartOptions | None, placement: str = "driver") -> MicroBatches:
+    with MicroBatches(folder, STREAMS, adapt=adapt, placement=placement) as life:
+        life.change(QUERIES)
+        for one in rounds[life.loop.next_round :]:
+            life.round(one)
+        return life
+
+
+@pytest.fixture(autouse=True)
+def _switches_are_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of a few hundred tuples take so little that no switch would pay."""
+    monkeypatch.setattr("windloom.optimizer.adapt.adapter.pays", lambda now, then, *_: then.seconds < now.seconds)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_plans_follow_the_data_and_rows_do_not(tmp_path: Path, placement: str) -> None:
+    rounds = batches()
+    fixed = live(tmp_path / "fixed", rounds, None, placement)
+    life = live(tmp_path / "adapting", rounds, CHARTS, placement)
+    assert reported(tmp_path / "adapting") == reported(tmp_path / "fixed")
+    last = life.done[-1]
+    assert last.moves >= 2
+    assert last.switches >= 1
+    assert last.plan_version == last.switches
+    assert last.fidelity is not None
+    assert 0.0 <= last.fidelity <= 1.0
+    assert last.regret >= 0.0
+    assert {one.switches for one in fixed.done} == {0}
+    # A prediction is of the round that follows; the first rounds have none.
+    assert fixed.done[-1].predicted is None
+    assert life.done[0].predicted is None
+    assert last.predicted is not None
+    assert last.predicted > 0
+
+
+def test_crashes_change_neither_rows_nor_the_plan_of_a_round_that_had_begun(tmp_path: Path) -> None:
+    rounds = batches(9)
+    live(tmp_path / "fixed", rounds, None)
+    for crash in (7, 13, 22, 31, 40, 48):
+        with suppress(CrashError), crash_after(crash):
+            live(tmp_path / "adapting", rounds, CHARTS)
+    life = live(tmp_path / "adapting", rounds, CHARTS)
+    assert reported(tmp_path / "adapting") == reported(tmp_path / "fixed")
+    versions = [life.checkpoint.begun(number) for number in range(9)]
+    known = [one.plan_version for one in versions if one is not None]
+    assert known == sorted(known)
+
+
+def test_a_restart_goes_on_with_what_was_counted_and_learned(tmp_path: Path) -> None:
+    rounds = batches(12)
+    first = live(tmp_path, rounds[:9], CHARTS)
+    assert first.loop.adapting is not None
+    before = first.loop.adapting.adapter
+    again = live(tmp_path, rounds, CHARTS)
+    assert again.loop.adapting is not None
+    after = again.loop.adapting.adapter
+    assert [one.round for one in again.done] == [9, 10, 11]
+    assert again.done[0].moves >= first.done[-1].moves > 0
+    assert again.done[0].switches >= first.done[-1].switches > 0
+    assert before.correction.rounds > 0
+    assert after.correction.rounds >= before.correction.rounds
+
+
+def test_a_record_names_the_choices_of_the_plan_that_ran(tmp_path: Path) -> None:
+    life = live(tmp_path, batches(9), CHARTS)
+    with MicroBatches(tmp_path, STREAMS, adapt=CHARTS) as again:
+        for record in again.checkpoint.plans()[1:]:
+            plan = again._queries.plan_of(record)
+            assert choices_of(plan) == record.choices
+    assert life.done[-1].switches > 0
+
+
+def test_queries_that_change_get_charts_of_their_own(tmp_path: Path) -> None:
+    rounds = batches(9)
+    with MicroBatches(tmp_path, STREAMS, adapt=CHARTS) as life:
+        life.change(QUERIES)
+        for one in rounds[:4]:
+            life.round(one)
+        assert life.loop.adapting is not None
+        chart = life.loop.adapting.adapter.followed[0].chart
+        life.change({"a": QUERIES["a"]})
+        for one in rounds[4:]:
+            life.round(one)
+        after = life.loop.adapting.adapter.followed[0].chart
+        assert after is not None
+        assert after is not chart
+        assert [query.name for query in after.subject.queries] == ["a"]

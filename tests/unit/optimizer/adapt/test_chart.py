@@ -1,0 +1,224 @@
+"""Charts: where a point lies, what its region's plan is, and which figures are dimensions."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.catalogs import STREAM, STREAMS, TYPES, make_query
+from windloom.errors import WindloomError
+from windloom.model import Aggregate, Expression, Query, TimeWindow
+from windloom.optimizer import Known, PlanOptions
+from windloom.optimizer.adapt.candidates import candidates_at
+from windloom.optimizer.adapt.chart import Axis, Chart, ChartOptions, axis_around
+from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, value_of, values_of, with_figures
+from windloom.optimizer.adapt.objective import Least, Objective
+from windloom.optimizer.adapt.sensitivity import draw_chart, sensitivities
+from windloom.optimizer.adapt.subject import Subject, subjects_of
+from windloom.optimizer.adapt.switches import choices_of
+from windloom.optimizer.cost.constants import shipped_constants
+from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
+from windloom.plan.identity import SetIdentity
+from windloom.plan.statistics import Ongoing
+
+SECOND = 1_000_000
+RATE, ROUND, GROUPS = Figure(Kind.RATE, "s"), Figure(Kind.ROUND, "s"), Figure(Kind.GROUPS, "s", ("k",))
+SHARE = Figure(Kind.SHARE, "s", ("b",))
+KNOWN = Known(shipped_constants(), ongoing=Ongoing(10.0))
+
+
+def a_query(name: str, length: int, where: str | None = None, groups: tuple[str, ...] = ("k",)) -> Query:
+    sums = [Aggregate("sum", Expression.of_column("x")), Aggregate("count")]
+    return make_query(name, TimeWindow(length * SECOND, 10 * SECOND), sums, groups, where)
+
+
+QUERIES = [a_query("short", 20), a_query("long", 300), a_query("some", 60, "b")]
+
+
+def a_subject(queries: list[Query] = QUERIES) -> Subject:
+    (found,) = subjects_of({"s": STREAM}, queries, TYPES, PlanOptions(), KNOWN)
+    return found
+
+
+# ---- parts ----------------------------------------------------------------------------------------------------------
+
+
+@given(
+    low=st.floats(1e-3, 1e3),
+    span=st.floats(1.5, 1e6),
+    parts=st.integers(1, 60),
+    place=st.floats(-1, 2),
+    is_geometric=st.booleans(),
+)
+def test_a_value_lies_between_the_edges_of_its_part(
+    low: float, span: float, parts: int, place: float, is_geometric: bool
+) -> None:
+    axis = Axis(low, low * span, parts, is_geometric)
+    value = axis.edge(place * parts)
+    part = axis.part(value)
+    assert axis.edge(part) <= value * (1 + 1e-6) + 1e-9
+    assert value <= axis.edge(part + 1) * (1 + 1e-6) + 1e-9
+    if value > axis.edge(0) > 0:
+        assert axis.part(axis.centre(part)) == part
+
+
+@pytest.mark.parametrize("partition", ["geometric", "regular"])
+@pytest.mark.parametrize("parts", [1, 2, 7, 10])
+@pytest.mark.parametrize("figure", [RATE, GROUPS])
+def test_an_axis_is_drawn_around_a_value(figure: Figure, parts: int, partition: str) -> None:
+    axis = axis_around(figure, 123.0, ChartOptions(parts, 2, partition))
+    assert axis.part(123.0) == parts // 2
+    assert axis.centre(parts // 2) == pytest.approx(123.0)
+
+
+def test_shares_never_exceed_one() -> None:
+    for partition in ("geometric", "regular"):
+        axis = axis_around(SHARE, 0.9, ChartOptions(10, 2, partition))
+        assert axis.edge(10) <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"parts": 0}, "a chart cannot have 0 parts"),
+        ({"parts": -3}, "a chart cannot have -3 parts"),
+        ({"parts": 2.5}, "a chart cannot have 2.5 parts"),
+        ({"dimensions": 0}, "a chart cannot have 0 dimensions"),
+        ({"partition": "log"}, "unknown partition 'log'"),
+        ({"parts": 60}, "a chart of 60 parts and 3 dimensions is past its bound"),
+    ],
+)
+def test_charts_that_cannot_be_are_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(WindloomError) as refused:
+        ChartOptions(**given)
+    assert refused.value.message == words
+    assert refused.value.hint
+
+
+def test_the_bound_of_a_chart_says_what_is_possible() -> None:
+    with pytest.raises(WindloomError, match="216,000 regions") as refused:
+        ChartOptions(60, 3)
+    assert "at most 21 parts" in refused.value.hint
+    assert ChartOptions(60, 2).parts == 60
+
+
+# ---- figures --------------------------------------------------------------------------------------------------------
+
+EVERY, SOME = (SetIdentity.of_query(QUERIES[0]), SetIdentity.of_query(QUERIES[2]))
+SEEN = Estimates(
+    {"s": StreamEstimate(Mean(50.0, 3), Mean(20.0, 3), {"b": 0.2}, 2.0)},
+    {
+        EVERY: SetEstimate(Mean(1.0, 3), Mean(8.0, 3), Mean(7.0, 3)),
+        SOME: SetEstimate(Mean(0.2, 3), Mean(4.0, 3), Mean(4.0, 3), spread=0.5),
+    },
+)
+
+
+def test_a_subject_has_figures_of_its_streams_groupings_and_predicates() -> None:
+    assert set(figures_of(a_subject())) == {RATE, ROUND, GROUPS, SHARE}
+    assert set(figures_of(a_subject([a_query("one", 20, groups=())]))) == {RATE, ROUND}
+
+
+def test_figures_are_observed_or_given_or_assumed() -> None:
+    subject = a_subject()
+    assert values_of([RATE, ROUND, GROUPS, SHARE], subject, SEEN) == {RATE: 50.0, ROUND: 20.0, GROUPS: 8.0, SHARE: 0.2}
+    assert values_of([RATE, ROUND, GROUPS, SHARE], subject, Estimates()) == {
+        RATE: 1000.0,
+        ROUND: 10.0,
+        GROUPS: 100.0,
+        SHARE: 0.5,
+    }
+
+
+@pytest.mark.parametrize("before", [SEEN, Estimates()])
+def test_a_figure_can_have_any_value_and_changes_no_other(before: Estimates) -> None:
+    subject = a_subject()
+    now = values_of(figures_of(subject), subject, before)
+    for figure, value in ((RATE, 7e5), (ROUND, 0.5), (GROUPS, 1e6), (SHARE, 0.75)):
+        moved = with_figures(before, subject, {figure: value})
+        assert value_of(figure, subject, moved) == pytest.approx(value)
+        others = {other: one for other, one in now.items() if other != figure}
+        assert values_of(others, subject, moved) == pytest.approx(others)
+
+
+def test_groups_grow_alike_behind_all_predicates() -> None:
+    moved = with_figures(SEEN, a_subject(), {GROUPS: 80.0})
+    assert (moved.sets[EVERY].groups.value, moved.sets[SOME].groups.value) == (80.0, 40.0)
+    assert moved.sets[SOME].spread == 0.5
+
+
+# ---- plans ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_of_a_region_is_the_best_for_its_centroid() -> None:
+    subject = a_subject()
+    chart = draw_chart(subject, SEEN, Objective(), ChartOptions(6, 2))
+    for region in [(0, 0), (5, 5), (0, 5), (3, 3), (9, -2)]:
+        best = chart.fill(region)[0]
+        at = chart.estimates_at(chart.centroid(region))
+        assert best.choices == candidates_at(subject, at, Objective())[0].choices
+        plan = subject.plan(at, best.choices)
+        assert choices_of(plan) == best.choices, "a plan is made again from its choices"
+        assert subject.cost(plan) == best.cost
+        least = min(one.cost.seconds for one in chart.fill(region))
+        assert best.cost.seconds <= least * 1.0101
+
+
+def test_a_chart_has_different_plans_and_looks_them_up_without_making_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    chart = draw_chart(a_subject(), SEEN, Objective(), ChartOptions(6, 2))
+    plans = {region: chart.fill(region)[0].choices for region in chart.between_ends((3, 3))}
+    assert len(plans) == 36
+    assert len(set(plans.values())) > 1
+    monkeypatch.setattr(Subject, "plan", None)
+    for region, choices in plans.items():
+        values = list(chart.centroid(region).values())
+        assert chart.region(values) == region
+        assert chart.best(region)[0].choices == choices
+        assert chart.fill(region)[0].choices == choices
+
+
+def test_dimensions_are_what_costs_depend_on_most() -> None:
+    subject = a_subject()
+    found = sensitivities(subject, SEEN, Objective())
+    assert [one.total for one in found] == sorted((one.total for one in found), reverse=True)
+    chart = draw_chart(subject, SEEN, Objective(), ChartOptions(4, 2))
+    assert chart.figures == [one.figure for one in found[:2]]
+    assert all("four times as much" in one.reason for one in chart.dimensions)
+    assert all(
+        one.axis.part(value) == 2 for one, value in zip(chart.dimensions, (f.value for f in found), strict=False)
+    )
+
+
+def test_the_objective_decides_what_plan_a_region_has() -> None:
+    """At many tuples of few groups, native partials are far fewer bytes than tuples."""
+    subject, seen = a_subject(), with_figures(SEEN, a_subject(), {RATE: 3e4, GROUPS: 6e4})
+    by_name = {name: candidates_at(subject, seen, Objective.of(name)) for name in ("latency", "memory")}
+    fast, small = (by_name[name][0] for name in ("latency", "memory"))
+    assert fast.cost.seconds <= small.cost.seconds
+    assert small.cost.nbytes < fast.cost.nbytes
+    assert small.choices.options_of("intake") == {"s": "native"}
+    least = Least.of([one.cost for one in by_name["latency"]])
+    assert Objective().utility(fast.cost, least) == pytest.approx(1.0, rel=0.011)
+
+
+# ---- subjects -------------------------------------------------------------------------------------------------------
+
+
+def test_streams_that_no_join_connects_are_planned_each_by_itself() -> None:
+    queries = [a_query("a", 20), make_query("b", TimeWindow(10, 5), [Aggregate("count")], stream="u")]
+    found = subjects_of(STREAMS, queries, TYPES, PlanOptions(), KNOWN)
+    assert [one.name for one in found] == ["s", "u"]
+    whole = choices_of(found[0].plan(Estimates())) | choices_of(found[1].plan(Estimates()))
+    assert [one.own(whole) for one in found] == [choices_of(one.plan(Estimates())) for one in found]
+
+
+def test_an_empty_chart_is_not_asked_for_plans_it_does_not_have() -> None:
+    chart = Chart(a_subject(), (), Estimates(), Objective())
+    assert chart.region([]) == ()
+    assert list(chart.neighbours(())) == []
+    assert value_of(RATE, chart.subject, with_figures(SEEN, chart.subject, {RATE: 1e-9})) > 0
+    assert inf > value_of(SHARE, chart.subject, with_figures(SEEN, chart.subject, {SHARE: 0.0})) > 0
