@@ -62,12 +62,13 @@ def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
 class Lineage:
     """The cells of a set as windows of different ages see them: `later` rounds belong to some, all others to all.
 
-    `own` are the cells from which the state keeps what it needs; None if these are not among them.
+    `own` are the cells from which the state keeps what it needs, if there are any; not if the lineage is apart.
     """
 
     own: Cells | None = None
     others: tuple[Cells, ...] = ()
     later: tuple[LaterRound, ...] = ()
+    is_apart: bool = False
 
     @property
     def parts(self) -> tuple[Cells, ...]:
@@ -112,8 +113,10 @@ def lineage_of(
     later = (LaterRound(fresh, behind),) if fresh is not None and len(fresh) and behind else ()
     is_late = any(each.is_late for each in later) and life_of(one.window).sees_late
     if owed.rounds is not None:
-        return Lineage(None, held(owed.cells), (*owed.rounds, *later))
-    return Lineage(None, held(owed.cells, kept), later) if is_late else Lineage(current, held(owed.cells))
+        return Lineage(None, held(owed.cells), (*owed.rounds, *later), is_apart=True)
+    if is_late:
+        return Lineage(None, held(owed.cells, kept), later, is_apart=True)
+    return Lineage(current, held(owed.cells))
 
 
 def left_owing(one: PartialSet, lineage: Lineage, names: Mapping[str, int], now: Turn, owing: Turn) -> Owed:
@@ -123,12 +126,13 @@ def left_owing(one: PartialSet, lineage: Lineage, names: Mapping[str, int], now:
     state, `owing` the same for queries that are behind.
     """
     life = life_of(one.window)
-    if lineage.own is not None and not life.folds(one):
+    if not lineage.is_apart and not life.folds(one):
         # What is kept as history, or for open windows, is in the state; what it has once dropped is not, ever again.
         waiting = replace(owing, history_ticks=0)
         dropped = [keep_cells(each, life.needed(one, each, waiting)) for each in lineage.others]
-        own = lineage.own
-        dropped.append(keep_cells(own, life.needed(one, own, waiting) & ~life.needed(one, own, now)))
+        dropped += [
+            keep_cells(own, life.needed(one, own, waiting) & ~life.needed(one, own, now)) for own in held(lineage.own)
+        ]
         return Owed(_merged([each for each in dropped if len(each)]))
     later = _still_late(lineage.later, names)
     # Tuples that came in time are in no window that had ended: they may as well have been there before.
