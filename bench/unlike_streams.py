@@ -56,7 +56,7 @@ def bare_rounds(spark: SparkSession, folder: Path, queries: list[UnlikeQuery]) -
         batch.selectExpr("*", f"{' | '.join(bits) or '0L'} AS signature").toArrow()
 
     with tempfile.TemporaryDirectory() as checkpoint:
-        writer = _followed(spark, folder).writeStream.foreachBatch(take).option("checkpointLocation", checkpoint)
+        writer = followed(spark, folder).writeStream.foreachBatch(take).option("checkpointLocation", checkpoint)
         query = writer.trigger(**NOW).start()
         query.awaitTermination()
         return _round_seconds(query.recentProgress)
@@ -65,7 +65,7 @@ def bare_rounds(spark: SparkSession, folder: Path, queries: list[UnlikeQuery]) -
 def loom_rounds(spark: SparkSession, folder: Path, queries: list[UnlikeQuery]) -> tuple[list[float], Handle]:
     """Seconds of each round that answers the queries, all rows kept in memory."""
     loom = Loom(spark)
-    loom.stream("bids", _followed(spark, folder), time="ts", rate=PER_SECOND)
+    loom.stream("bids", followed(spark, folder), time="ts", rate=PER_SECOND)
     for query in queries:
         loom.query(query.name, query.cql)
     with tempfile.TemporaryDirectory() as checkpoint:
@@ -74,7 +74,7 @@ def loom_rounds(spark: SparkSession, folder: Path, queries: list[UnlikeQuery]) -
         return _round_seconds(handle.spark_query.recentProgress), handle
 
 
-def _followed(spark: SparkSession, folder: Path) -> DataFrame:
+def followed(spark: SparkSession, folder: Path) -> DataFrame:
     schema = spark.read.parquet(str(folder)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 

@@ -15,6 +15,7 @@ from experiments.pages import Page, Skipped, write_index, write_page
 NAMES = (
     *("queries", "rates", "overlaps", "skews", "incremental", "optimizations", "techniques", "throughput"),
     "frequent",
+    *("om_single", "om_joins", "om_many"),
 )
 DOCS, TRIAL = Path("docs/experiments"), Path("build/experiments")
 

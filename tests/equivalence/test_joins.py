@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from support.spark_joins import SCHEMA, WITHOUT_EQUAL, frames_of, spark_rows
 from support.trades import settings
 from windloom import Loom
 from windloom.errors import WindloomError
+from windloom.model import Query
 from windloom.spark.verification.verify import compare, spark_window_frame
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ class Case:
     by_text: dict[str, list[Row]]  # what Spark's SQL answers to the joins
     by_model: dict[str, pa.Table]  # what `verify` compares with
 
-    def check(self, results: Any) -> None:
-        for name, query in self.loom.queries.items():
+    def check(self, results: Any, queries: Mapping[str, Query] | None = None) -> None:
+        for name, query in (queries or self.loom.queries).items():
             found = results.arrow(name)
             outcome = compare(query, self.by_model[name], found)
             assert outcome.ok, f"{query.text}\n{outcome}"
@@ -107,6 +108,23 @@ def case(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Case]:
 @pytest.mark.parametrize("placement", ["driver", "executors"])
 def test_a_batch_equals_spark(case: Case, placement: str) -> None:
     case.check(case.loom.run(placement=placement))
+
+
+@pytest.mark.parametrize(("joins", "fold"), [("EAP10", "slice_matrix"), ("EAP01", "pairwise"), ("LAP", "recalculate")])
+def test_every_plan_of_a_join_equals_spark(spark: SparkSession, case: Case, joins: str, fold: str) -> None:
+    """Of the joins that each plan can answer."""
+    frames = frames_of(spark, case.rows)
+    possible = {}
+    for name in case.asked:
+        text = case.loom.queries[name].text
+        try:
+            loom_of(spark, frames, {name: text}).plan(joins=joins, fold=fold)
+        except WindloomError:
+            continue
+        possible[name] = text
+    assert possible
+    loom = loom_of(spark, frames, possible)
+    case.check(loom.run(joins=joins, fold=fold), loom.queries)
 
 
 def test_verify_says_so(case: Case) -> None:

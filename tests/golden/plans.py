@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from support.join_looms import planned, registered
 from windloom.engine.costs import cost_view
 from windloom.explain import explain_json, explain_svg, explain_text
 from windloom.explain.cost_views import CostView
@@ -65,6 +66,39 @@ CREATE QUERY bought AS SELECT symbol, sum(volume) AS v FROM trades [SESSION GAP 
 CREATE QUERY lulls AS SELECT symbol, sum(volume) AS v FROM trades [SESSION GAP 30 seconds] GROUP BY symbol;
 CREATE QUERY avg_1h AS SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol;
 """
+
+
+#: Joins beside a plain query: two of one pairing, one that is folded row by row, one of three streams.
+JOINS = """
+CREATE STREAM visits (ts TIMESTAMP, customer STRING, page STRING, seconds INT) TIME ts DELAY 1 minute;
+CREATE QUERY spent AS
+  SELECT v.page, sum(o.amount) AS spent, count(*) AS pairs
+  FROM orders [RANGE 1 hour SLIDE 5 minutes] o
+  JOIN visits [RANGE 30 minutes] v ON o.customer = v.customer
+  WHERE v.seconds > 10 GROUP BY v.page HAVING pairs > 1;
+CREATE QUERY spent_2h AS
+  SELECT v.page, avg(o.amount) AS mean
+  FROM orders [RANGE 2 hours SLIDE 10 minutes] o, visits [RANGE 1 hour] v
+  WHERE o.customer = v.customer AND v.seconds > 10 GROUP BY v.page;
+CREATE QUERY unseen AS
+  SELECT count(*) AS n, sum(o.amount) AS lost FROM orders [RANGE 1 hour SLIDE 5 minutes] o
+  WHERE NOT EXISTS (SELECT 1 FROM visits [RANGE 1 hour] v WHERE v.customer = o.customer);
+CREATE QUERY all_three AS
+  SELECT o.customer, count(*) AS n, max(t.price) AS high
+  FROM orders [RANGE 1 hour SLIDE 5 minutes] o
+  LEFT JOIN visits [RANGE 1 hour] v ON v.customer = o.customer
+  JOIN trades [RANGE 15 minutes] t ON t.symbol = o.customer GROUP BY o.customer;
+CREATE QUERY by_customer AS
+  SELECT customer, sum(amount) AS r FROM orders [RANGE 1 day SLIDE 5 minutes] GROUP BY customer;
+"""
+
+
+def joined_plan(catalog: str = JOINS, **options: str) -> Plan:
+    """The plan of a catalog with joins, whose types our own rules know."""
+    read = parse_catalog(STREAMS + catalog)
+    streams = {one.stream.name: one.stream for one in read.streams}
+    registry = registered({one.name: one.text for one in read.parse(streams)}, streams)
+    return planned(registry, PlanOptions(**options))
 
 
 def plan_of(catalog: str, *, rates: dict[str, float] | None = None, **options: str) -> Plan:

@@ -10,7 +10,19 @@ from typing import Any
 
 import pytest
 
-from golden.plans import CONSTANTS, FEW, KINDS, MIXED, SESSIONS, json_of, many_queries, plan_of, text_of
+from golden.plans import (
+    CONSTANTS,
+    FEW,
+    JOINS,
+    KINDS,
+    MIXED,
+    SESSIONS,
+    joined_plan,
+    json_of,
+    many_queries,
+    plan_of,
+    text_of,
+)
 from windloom.explain import sharing_json, sharing_text
 from windloom.optimizer import report_sharing
 from windloom.plan import Plan
@@ -36,6 +48,7 @@ def _sharing(plan: Plan) -> str:
 
 
 _LOW_RATE = {"trades": 0.02}
+_TWO_JOINS = JOINS[: JOINS.index("CREATE QUERY unseen")]
 
 _CASES: dict[str, Callable[[], str]] = {
     "few_sharing.txt": lambda: _sharing(plan_of(FEW)),
@@ -53,6 +66,11 @@ _CASES: dict[str, Callable[[], str]] = {
     "sessions_sharing.txt": lambda: _sharing(plan_of(SESSIONS)),
     "one_session.txt": lambda: text_of(plan_of(SESSIONS), query="visits"),
     "one_of_rows.txt": lambda: text_of(plan_of(KINDS), query="own_50"),
+    "joins.txt": lambda: text_of(joined_plan()),
+    "joins.json": lambda: _json(json_of(joined_plan())),
+    "joins_forced.txt": lambda: text_of(joined_plan(_TWO_JOINS, joins="EAP10", fold="slice_matrix")),
+    "joins_sharing.txt": lambda: _sharing(joined_plan()),
+    "one_join.txt": lambda: text_of(joined_plan(), query="spent"),
     "few_paper.txt": lambda: text_of(plan_of(FEW), "paper"),
     "few_paper.json": lambda: _json(json_of(plan_of(FEW), "paper")),
     "one_of_few_paper.txt": lambda: text_of(plan_of(FEW), "paper", query="vwap"),

@@ -76,7 +76,38 @@ def test_the_choices_of_the_plan_are_respected(windloom: Command, desk: Path) ->
     assert [plan[key] for key in ("strategy", "slicing", "technique")] == ["shared", "panes", "recalculate"]
 
 
-def test_a_plan_is_made_with_what_the_rounds_of_a_stream_observed(windloom: Command, desk: Path) -> None:
+def test_charts_tell_which_plan_would_be_best_where(windloom: Command, desk: Path) -> None:
+    chart = ("explain", desk / "desk.cql", "--chart", "--parts", "3", "--dimensions", "2")
+    outcome = windloom(*chart)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("Chart of trades: 3 × 3 regions, geometric parts")
+    (found,) = json.loads(windloom(*chart, "--json", "--objective", "latency=1,memory=3").out)
+    assert len(found["regions"]) == 9
+    assert found["candidates"][0]["memory"] == pytest.approx(0.75, rel=0.2)
+    picture = windloom(*chart, "--partition", "regular", "--format", "svg", "--out", desk / "chart.svg")
+    assert (picture.code, picture.out) == (0, f"written to {desk / 'chart.svg'}\n")
+    assert ElementTree.parse(desk / "chart.svg").getroot().tag.endswith("svg")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--parts", "0"), "a chart cannot have 0 parts"),
+        (("--parts", "99"), "a chart of 99 parts and 3 dimensions is past its bound"),
+        (("--partition", "log"), "unknown partition 'log'"),
+        (("--objective", "speed"), "unknown objective 'speed'"),
+        (("--objective", "latency=x"), "cannot read --objective 'latency=x'"),
+        (("--objective", "latency=-1"), "the weight of 'latency' cannot be -1.0"),
+        (("--sharing",), "--chart shows one thing only"),
+    ],
+)
+def test_charts_that_cannot_be_are_refused(refused: Refused, desk: Path, options: tuple[str, ...], words: str) -> None:
+    assert words in refused("explain", desk / "desk.cql", "--chart", *options)
+
+
+def test_a_plan_is_made_with_what_the_rounds_of_a_stream_observed(
+    windloom: Command, refused: Refused, desk: Path
+) -> None:
     put(desk / "in", "0", ROWS[:12])
     given = ("--stream", f"trades={desk / 'in'}", "--out", desk / "out", "--trigger", "now")
     assert windloom("run", desk / "desk.cql", "--follow", *given).code == 0
@@ -86,6 +117,15 @@ def test_a_plan_is_made_with_what_the_rounds_of_a_stream_observed(windloom: Comm
     assert shown.code == 0, shown.err
     assert "events/s (observed in 2 rounds)" in shown.out
     assert "groups (observed in 2 rounds)" in shown.out
+    first, second = sorted((desk / "out" / "_checkpoint" / "commits").glob("*.json"))
+    first.write_bytes(first.read_bytes()[:40])
+    shown = windloom("explain", desk / "desk.cql", "--checkpoint", desk / "out" / "_checkpoint")
+    assert "'commits/000000000.json': damaged" in shown.err
+    assert "events/s (observed in 1 round)" in shown.out
+    second.write_bytes(b"")
+    said = refused("explain", desk / "desk.cql", "--checkpoint", desk / "out" / "_checkpoint")
+    assert "nothing can be learned from" in said
+    assert "'commits/000000001.json'" in said
 
 
 def test_a_checkpoint_that_is_none_is_refused_by_name(refused: Callable[..., str], desk: Path) -> None:

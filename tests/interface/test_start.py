@@ -59,6 +59,16 @@ def test_help_without_a_command_shows_a_catalog_and_where_to_start(windloom: Com
         assert words in outcome.out
 
 
+def test_without_arguments_it_says_what_it_can_do(windloom: Command) -> None:
+    outcome = windloom()
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
+    assert len(lines) < 14
+    named = [line.split()[1] for line in lines if line.startswith("  windloom ")]
+    assert named == ["demo", "init", "explain", "run", "verify", "serve"]
+    assert set(named) <= set(cli.commands)
+
+
 def commands() -> list[tuple[str, ...]]:
     """Every command there is, those of groups included."""
     found: list[tuple[str, ...]] = []

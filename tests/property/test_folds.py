@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from support.folds import Asking, JoinCase, ask_everything, is_equal, random_links, random_order, random_tuples
 from windloom.kernels.folds.registry import ROW_FOLDS
 from windloom.model.join import JoinKind
-from windloom.rounds.joins import fold_sides
+from windloom.rounds.joins import fold_sides, residual
 
 #: Groups of the result: of no side, of the first, of another, of two.
 GROUPS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=3, unique=True)
@@ -35,7 +36,9 @@ def case_of(
 
 def check(case: JoinCase, rng: np.random.Generator, technique: str) -> None:
     order = random_order(rng, case.links)
-    folded = fold_sides(case.join, case.types, case.sides, case.ends, order, technique)
+    # Conditions are tested for all pairs of values, or for those that meet.
+    with patch.object(residual, "MOST_TABLE", int(rng.choice([0, residual.MOST_TABLE]))):
+        folded = fold_sides(case.join, case.types, case.sides, case.ends, order, technique)
     found, truth = case.lowered(folded), case.truth()
     assert found.keys() == truth.keys()
     for key, values in truth.items():

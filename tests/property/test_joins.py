@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.catalogs import INTAKES
 from support.compare_joins import assert_equal_join, assert_equal_join_rows
 from support.join_catalogs import joins, rows
-from support.join_looms import answered, planned, possible, registered, with_folds
+from support.join_looms import answered, join_plan, planned, registered, with_folds
 from support.join_rounds import JoinRounds, join_rounds
 from support.join_texts import Asked
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
@@ -60,16 +59,16 @@ def test_the_language_takes_a_text_apart_into_what_it_means(
     asked=st.lists(joins(), min_size=1, max_size=2),
     rows=rows(),
     order=st.integers(0, 23),
-    intake=INTAKES,
+    bits=st.integers(0, 15),
     slicing=st.sampled_from(list(SLICINGS)),
     strategy=st.sampled_from(["no_share", "shared", "weave_share"]),
 )
-def test_every_fold_and_order_answers_what_the_oracle_answers(
-    fold: str, asked: list[Asked], rows: dict[str, list[Row]], order: int, intake: str, slicing: str, strategy: str
+def test_every_fold_order_and_early_side_answers_what_the_oracle_answers(
+    fold: str, asked: list[Asked], rows: dict[str, list[Row]], order: int, bits: int, slicing: str, strategy: str
 ) -> None:
     unfiltered = {f"j{i}": replace(one, having=None).cql() for i, one in enumerate(asked)}
     registry = registered(unfiltered)
-    options = PlanOptions(strategy, slicing, intake=possible(intake, registry))
+    options = PlanOptions(strategy, slicing, joins=join_plan(bits, registry))
     plan = with_folds(planned(registry, options), fold, order)
     found = answered(plan, rows, registry.queries)
     for name, query in registry.queries.items():
@@ -79,11 +78,11 @@ def test_every_fold_and_order_answers_what_the_oracle_answers(
 # ---- rounds ---------------------------------------------------------------------------------------------------------
 
 
-def live(case: JoinRounds, folder: Path, placement: str, intake: str) -> None:
+def live(case: JoinRounds, folder: Path, placement: str, bits: int) -> None:
     """One life: the rounds that are left, and the end."""
     registry = registered({name: asked.cql() for name, asked in case.asked.items()}, case.streams)
     options: dict[str, Any] = {"placement": placement, "shards": 2, "snapshot_rounds": 2}
-    options["intake"] = possible(intake, registry)
+    options["joins"] = join_plan(bits, registry)
     with MicroBatches(folder, case.streams, types=registry.types(), **options) as life:
         life.change(registry.queries)
         for one in case.rounds[life.loop.next_round :]:
@@ -92,24 +91,24 @@ def live(case: JoinRounds, folder: Path, placement: str, intake: str) -> None:
             life.finish()
 
 
-def run(case: JoinRounds, placement: str, intake: str, crashes: Sequence[int] = ()) -> dict[int, dict[str, list[Row]]]:
+def run(case: JoinRounds, placement: str, bits: int, crashes: Sequence[int] = ()) -> dict[int, dict[str, list[Row]]]:
     with tempfile.TemporaryDirectory() as name:
         for crash in crashes:
             try:
                 with crash_after(crash):
-                    live(case, Path(name), placement, intake)
+                    live(case, Path(name), placement, bits)
             except CrashError:
                 pass
-        live(case, Path(name), placement, intake)
+        live(case, Path(name), placement, bits)
         return answers_in(Path(name))
 
 
 @settings(max_examples=60, deadline=None)
-@given(case=join_rounds(), placement=st.sampled_from(PLACEMENTS), intake=INTAKES)
+@given(case=join_rounds(), placement=st.sampled_from(PLACEMENTS), bits=st.integers(0, 7))
 def test_every_round_reports_the_windows_it_closes_late_tuples_in_those_that_are_open(
-    case: JoinRounds, placement: str, intake: str
+    case: JoinRounds, placement: str, bits: int
 ) -> None:
-    answers = run(case, placement, intake)
+    answers = run(case, placement, bits)
     for name, asked in case.asked.items():
         query = asked.query(name)
         for number, wanted in case.expected(query).items():
@@ -122,13 +121,13 @@ def test_every_round_reports_the_windows_it_closes_late_tuples_in_those_that_are
 @given(
     case=join_rounds(disorder=False, landmarks=False),
     placement=st.sampled_from(PLACEMENTS),
-    intake=INTAKES,
+    bits=st.integers(0, 7),
     crashes=st.lists(st.integers(0, 40), max_size=3),
 )
 def test_rounds_and_crashes_change_nothing_of_what_a_batch_run_reports(
-    case: JoinRounds, placement: str, intake: str, crashes: list[int]
+    case: JoinRounds, placement: str, bits: int, crashes: list[int]
 ) -> None:
-    answers = run(case, placement, intake, crashes)
+    answers = run(case, placement, bits, crashes)
     for name, asked in case.asked.items():
         query = asked.query(name)
         found = [row for _, reported in sorted(answers.items()) for row in reported.get(name, [])]

@@ -29,6 +29,10 @@ PICTURES = Path(__file__).resolve().parents[2] / "build" / "browser"
 _BEGUN = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
 FLOW = f"SELECT symbol, sum(volume) AS v {WINDOW} GROUP BY symbol"
 ONCE = "SELECT symbol, sum(volume) AS v FROM trades [RANGE 1 minute SLIDE 10 seconds] GROUP BY symbol"
+PAIRS = (
+    "SELECT a.symbol, count(*) AS pairs FROM trades [RANGE 30 seconds SLIDE 10 seconds] a"
+    " JOIN trades [RANGE 20 seconds] b ON a.symbol = b.symbol GROUP BY a.symbol"
+)
 PRICES = f"SELECT symbol, max(price) AS highest {WINDOW} GROUP BY symbol"
 
 
@@ -148,6 +152,42 @@ def test_a_query_is_written_added_answered_asked_and_removed(page: Browser, serv
     assert "prices" not in page.text("#queries")
 
 
+def test_a_join_is_tried_added_answered_and_seen_in_the_plan(page: Browser, served: Served) -> None:
+    log_in(page, served, ADMIN)
+    page.open(f"{served.address}/#/new")
+    page.write("#query-name", "pairs")
+    page.write("#query-text", PAIRS)
+    page.sees("#verdict", "of work per second of event time")
+    page.click("#ask")
+    page.sees("#answer", "complete up to")
+    page.click("#add")
+    page.sees(".figures", "Share of the plan")
+    page.sees(".cols", "How it is answered")
+    served.bring()
+    page.sees(".answers thead", "pairs")
+    page.open(f"{served.address}/#/plan")
+    page.point_at("#plan [data-node='answer:pairs']")
+    page.sees(".plan-side", "JOIN trades")
+    assert {"fold:pairs", "stream:trades"} < lit(page)
+    page.picture("plan_join")
+    page.open(f"{served.address}/#/queries")
+    page.sees("#queries", "pairs")
+    assert "⋈" not in page.text("#queries")
+    page.open(f"{served.address}/#/query/pairs")
+    page.sees(".answers thead", "pairs")
+    page.picture("query_join")
+    page.click("#remove")
+    page.click("#remove")
+    page.sees("#note", "pairs is gone from round")
+
+
+def test_the_api_is_described(page: Browser, served: Served) -> None:
+    page.open(f"{served.address}/api")
+    page.sees("main", "POST /api/v1/queries/dry-run")
+    page.sees("#DryRun", "complete_from")
+    page.picture("api")
+
+
 def lit(page: Browser) -> set[str | None]:
     return {one.get_attribute("data-node") for one in page.all("#plan .node.on")}
 
@@ -170,6 +210,9 @@ def test_the_plan_shows_what_belongs_together(page: Browser, served: Served) -> 
     page.sees(".plan-side", "calm")
     assert {"answer:flow", "answer:calm"} <= lit(page)
     page.picture("plan_scan")
+    page.write("#search", "min(price)")
+    page.until(lambda: len(page.all("#plan [data-kind=answer]")) == 1, "the query that is searched for")
+    page.find("#plan [data-node='answer:calm']")
 
 
 def test_everything_is_reached_by_keyboard(page: Browser, served: Served) -> None:

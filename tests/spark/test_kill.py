@@ -166,7 +166,7 @@ def test_killed_at_any_instant_the_stream_gives_the_rows_of_an_undisturbed_run(
     stream_program.start(spark, disturbed, placement, sinks, finish=True).await_termination(300)
     stream_program.start(spark, undisturbed, finish=True).await_termination(300)
     left, right = reported(disturbed), reported(undisturbed)
-    for name in ("avg", "high", "odd", "added"):
+    for name in ("avg", "high", "odd", "pairs", "added"):
         assert rows_of(left[name]) == rows_of(right[name]), name
     # When a query goes depends on the round its removal was recorded in: no row twice, none that differs.
     shorter, longer = sorted((rows_of(left["gone"]), rows_of(right["gone"])), key=len)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.compare import assert_equal_rows, rows_of
 from support.compare_joins import assert_equal_join_rows
 from support.join_catalogs import STREAMS, Drawing, random_row
-from support.join_looms import planned, possible, registered
+from support.join_looms import join_plan, planned, registered
 from support.native import taken_of_plan
 from windloom.engine.catalog import Registry
 from windloom.model import Query, WindowedStream
@@ -96,14 +96,15 @@ class Run:
     states: list[State]
 
 
-def run(rounds: Sequence[Round], intake: str, history_ticks: int) -> Run:
+def run(rounds: Sequence[Round], bits: int, history_ticks: int) -> Run:
+    """Every round, with the sides of joins early or late."""
     state, running, seen = State(), dict[str, Life](), dict[str, int]()
     found = Run([], [], [])
-    registry, plan = _planned(rounds[0].texts, intake)
+    registry, plan = _planned(rounds[0].texts, bits)
     for number, one in enumerate(rounds):
         if number and one.texts != rounds[number - 1].texts:
             before = plan
-            registry, plan = _planned(one.texts, intake)
+            registry, plan = _planned(one.texts, bits)
             state = carry(state, before, plan)
         running = {name: life for name, life in running.items() if registry.queries.get(name) == life.query}
         for name, query in registry.queries.items():
@@ -124,9 +125,9 @@ def run(rounds: Sequence[Round], intake: str, history_ticks: int) -> Run:
     return found
 
 
-def _planned(texts: Mapping[str, str], intake: str) -> tuple[Registry, Plan]:
+def _planned(texts: Mapping[str, str], bits: int) -> tuple[Registry, Plan]:
     registry = registered(texts)
-    return registry, planned(registry, PlanOptions(intake=possible(intake, registry)))
+    return registry, planned(registry, PlanOptions(joins=join_plan(bits, registry)))
 
 
 def closed(rounds: Sequence[Round], query: Query, number: int) -> int:

@@ -42,13 +42,27 @@ def planned(registry: Registry, options: PlanOptions | None = None) -> Plan:
 
 def possible(intake: str, registry: Registry) -> str:
     """The intake, or the woven one where a side keeps lists, which Spark cannot aggregate."""
+    return intake if _can(registry, PlanOptions(intake=intake)) else "woven"
+
+
+def join_plan(bits: int, registry: Registry) -> str:
+    """A plan of joins by its bits: of as many sides as all joins have, or else of all sides alike."""
+    sides = {len(query.join.sides) for query in registry.queries.values() if query.join is not None}
+    name = "EAP" if bits % 2 else "LAP"
+    if len(sides) == 1:
+        (count,) = sides
+        name = "EAP" + "".join(str(bits >> side & 1) for side in range(count))
+    return name if _can(registry, PlanOptions(joins=name)) else "auto"
+
+
+def _can(registry: Registry, options: PlanOptions) -> bool:
     try:
-        planned(registry, PlanOptions(intake=intake))
+        planned(registry, options)
     except WindloomError as error:
-        if not error.message.endswith("cannot be taken in natively"):
+        if "has no partials that Spark can aggregate" not in str(error):
             raise
-        return "woven"
-    return intake
+        return False
+    return True
 
 
 def eliminations(join: Join) -> Iterator[tuple[int, ...]]:
@@ -64,8 +78,7 @@ def with_folds(plan: Plan, fold: str, order: int) -> Plan:
     joins = []
     for one in plan.joins:
         orders = list(eliminations(one.join))
-        sides = tuple({part.component: part for part in plan.side(place)[0].components} for place in one.sides)
-        own = "pairwise" if fold == "slice_matrix" and matrix_obstacle(one.join, sides) else fold
+        own = "pairwise" if fold == "slice_matrix" and matrix_obstacle(one, plan.sets) else fold
         joins.append(replace(one, fold=own, order=orders[order % len(orders)]))
     return replace(plan, joins=tuple(joins))
 

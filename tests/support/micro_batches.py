@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
+from support.row_answers import row_blocks, row_summaries
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
 from windloom.durable.adapted import read_adapted
 from windloom.durable.faults import watched
@@ -31,6 +32,7 @@ from windloom.durable.shards.files import ShardFiles
 from windloom.durable.shards.notes import ShardNote
 from windloom.durable.shards.run import ShardPlaces, ShardRound, run_shard
 from windloom.durable.shards.split import join_cells, split_cells
+from windloom.durable.tuples import TupleFolder, named_files
 from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.delivery import SinkWait
 from windloom.engine.running.driver import DriverPlacement
@@ -47,9 +49,9 @@ from windloom.engine.sinks.tables import AnswerTables
 from windloom.model import DataType, ExpressionKey, Query, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.adapt.adapter import Adapter
+from windloom.optimizer.adapt.basin import Basin, basins_of
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.subject import Subject, subjects_of
 from windloom.optimizer.adapt.work import AtOnce
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan import Plan
@@ -58,11 +60,14 @@ from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
 from windloom.plan.scans import WovenScan
 from windloom.plan.sharding import sharding_of
-from windloom.rounds import State
+from windloom.rounds import Block, State
+from windloom.rounds.cells import Cells
+from windloom.rounds.rows.kept import Kept
+from windloom.rounds.rows.spans import AskedRows
 from windloom.spark.answers.shard_job import Gathered
 from windloom.spark.intake.rows import TakenRows
 from windloom.spark.intake.shards import Told
-from windloom.spark.intake.take import TakenIn
+from windloom.spark.intake.take import TakenIn, TupleKeeper
 
 Row = dict[str, Any]
 Frames = Mapping[str, Sequence[Row]]
@@ -87,10 +92,13 @@ class ManualClock:
 class RowJobs:
     """What Spark does for a round, on the driver and on executors; `runs` counts how often tuples were asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: TupleFolder | None = None) -> None:
         self.runs = 0
+        self._folder = folder
 
-    def take_in(self, plan: Plan, frames: Frames, batch: object, state: State) -> TakenIn:
+    def take_in(
+        self, plan: Plan, frames: Frames, batch: object, state: State, keeper: TupleKeeper | None = None
+    ) -> TakenIn:
         self.runs += 1
         taken = taken_of_plan(plan, frames, state)
         tuples = {
@@ -98,11 +106,19 @@ class RowJobs:
             for scan in plan.scans
             if isinstance(scan, WovenScan) and scan.counted_by is None
         }
+        for number, table in tuples.items() if keeper is not None else ():
+            keeper.take(plan.scans[number], table)
         events = {name: len(rows) for name, rows in frames.items()}
         return TakenIn(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples, events)
 
     def take_rows(self, plan: Plan, frames: Frames, state: State, frontiers: Mapping[str, int]) -> TakenRows:
         return TakenRows(*take_rows(plan, frames, state, frontiers))
+
+    def row_summaries(self, plan: Plan, asked: Sequence[AskedRows], frames: Frames, kept: Kept) -> dict[str, Cells]:
+        return row_summaries(plan, asked, kept, self._folder)
+
+    def row_blocks(self, plan: Plan, asked: Sequence[AskedRows], frames: Frames, kept: Kept) -> Iterator[Block]:
+        return row_blocks(plan, asked, kept, self._folder)
 
     @contextmanager
     def gathered(self, plan: Plan, frames: Frames, batch: object, state: State, shards: int) -> Iterator[Gathered]:
@@ -124,22 +140,25 @@ class RowJobs:
 class RecordedQueries:
     """Plans of plan records; a query's text is the query itself, so that any process can read it."""
 
-    def __init__(self, streams: Mapping[str, Stream], types: Types, intake: str) -> None:
-        self._streams, self._types, self._intake = streams, types, intake
+    def __init__(
+        self, streams: Mapping[str, Stream], types: Types, intake: str, joins: str = "auto", tuples: int = 0
+    ) -> None:
+        self._streams, self._types = streams, types
+        self._options = PlanOptions(intake=intake, joins=joins, tuples=tuples)
 
     def plan_of(self, record: PlanRecord) -> Plan:
         return _plan(
             tuple(self._streams.values()),
             tuple(record.queries.items()),
             tuple(self._types.items()),
-            self._intake,
+            self._options,
             record.given,
         )
 
-    def subjects(self, record: PlanRecord) -> list[Subject]:
+    def basins(self, record: PlanRecord) -> list[Basin]:
         queries = [pickle.loads(base64.b64decode(text)) for text in record.queries.values()]
         known = Known(shipped_constants(), ongoing=record.ongoing)
-        return subjects_of(self._streams, queries, self._types, PlanOptions(intake=self._intake), known)
+        return basins_of(self._streams, queries, self._types, self._options, known)
 
 
 @lru_cache(maxsize=64)
@@ -147,12 +166,12 @@ def _plan(
     streams: tuple[Stream, ...],
     texts: tuple[tuple[str, str], ...],
     types: tuple[tuple[ExpressionKey, DataType], ...],
-    intake: str,
+    options: PlanOptions,
     given: Choices | None,
 ) -> Plan:
     queries = [pickle.loads(base64.b64decode(text)) for _, text in texts]
     by_name = {one.name: one for one in streams}
-    return make_plan(by_name, queries, dict(types), PlanOptions(intake=intake), Known(), given=given)
+    return make_plan(by_name, queries, dict(types), options, Known(), given=given)
 
 
 class UsualSettings:
@@ -188,14 +207,20 @@ class MicroBatches:
         openers: Mapping[str, SinkOpener] | None = None,
         sink_patience: float = 60.0,
         intake: str = "auto",
+        joins: str = "auto",
         types: Types = TYPES,
         adapt: ChartOptions | None = None,
         objective: Objective | None = None,
         scheduling: Scheduling | None = None,
         round_clock: ManualClock | None = None,
+        tuples: int = 0,
+        jobs: Callable[[TupleFolder], Any] = RowJobs,
     ) -> None:
+        """`jobs` are what is done with tuples: in plain Python, or by Spark for frames of Spark."""
         storage = LocalStorage(folder / "checkpoint")
-        self.checkpoint, self.jobs, self.done = Checkpoint.open(storage, streams), RowJobs(), list[RoundProgress]()
+        self.tuples = TupleFolder(storage, str(storage.root), streams)
+        self.checkpoint, self.jobs = Checkpoint.open(storage, streams), jobs(self.tuples)
+        self.done = list[RoundProgress]()
         self._history_ticks = history_ticks
         watermarks = Watermarks(streams, clock or ManualClock(), idle_after)
         kept: Sink = ParquetSink(LocalStorage(folder / "answers"), str(folder / "answers"), self.checkpoint.id)
@@ -206,11 +231,11 @@ class MicroBatches:
         try:
             for name, opener in (openers or {}).items():
                 every[name] = opener(SinkPlace(None, str(storage.root), self.checkpoint.id))
-            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks)
+            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, self.tuples)
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
                 placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
-            queries = self._queries = RecordedQueries(streams, types, intake)
+            queries = self._queries = RecordedQueries(streams, types, intake, joins, tuples)
             adapting = None
             memory = Memory()
             if adapt is not None:
@@ -220,11 +245,13 @@ class MicroBatches:
                 adapter = Adapter(
                     memory, Estimates(), adapt, objective or Objective(), AtOnce(), *read_adapted(commits)
                 )
-                adapting = Adapting(adapter, queries.subjects, self._switch)
+                adapting = Adapting(adapter, queries.basins, self._switch)
+            recovered = recover(self.checkpoint, queries.plan_of)
+            self.tuples.keep_only(named_files(self.checkpoint, recovered))
             self.loop = RoundLoop(
                 queries.plan_of,
                 self.checkpoint,
-                recover(self.checkpoint, queries.plan_of),
+                recovered,
                 placed,
                 every,
                 tables,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from windloom.engine.running.placement import Intake, Round
 from windloom.engine.running.scheduling import Decision, Scheduling, no_costs
 from windloom.model.time import TICK_MIN
-from windloom.optimizer.answering import AnswerCost
+from windloom.optimizer.answer_costs import AnswerCost
 from windloom.plan import Plan
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.schedule.due import Unit, due_windows, units_of

@@ -24,6 +24,8 @@ QUERIES = {
     "avg": "SELECT symbol, avg(price) AS p, count(*) AS n FROM trades [RANGE 60 s SLIDE 20 s] GROUP BY symbol",
     "high": "SELECT symbol, max(price) AS p, min(volume) AS v FROM trades [RANGE 90 s SLIDE 30 s] GROUP BY symbol",
     "odd": "SELECT count(*) AS n, sum(volume) AS v FROM trades [TUMBLE 40 seconds] WHERE volume % 2 = 1",
+    "pairs": "SELECT a.symbol, count(*) AS n, sum(a.volume * b.volume) AS v FROM trades [RANGE 60 s SLIDE 20 s] a"
+    " JOIN trades [RANGE 40 s] b ON a.symbol = b.symbol WHERE b.price > 50 GROUP BY a.symbol",
     "gone": "SELECT symbol, sum(volume) AS v FROM trades [TUMBLE 20 seconds] GROUP BY symbol",
 }
 #: Added when the stream runs: its sums and edges are kept for another query, so it answers from all of history.

@@ -15,7 +15,7 @@ def any_choices(plan: Plan, rng: random.Random) -> Choices:
     """Any trees, any permitted technique for every component, any option of every switch."""
     trees = [tree for one in plan.sets for tree in _any_trees(one, rng)]
     options = {
-        switch.name: {subject: rng.choice(list(switch.options(plan, subject))) for subject in switch.in_force(plan)}
+        switch.name: {about: rng.choice(list(switch.options(plan, about))) for about in switch.in_force(plan)}
         for switch in SWITCHES.values()
     }
     return Choices.of(trees, options)

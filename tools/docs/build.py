@@ -20,7 +20,10 @@ _PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE")
 _FOLDERS = ("docs", "examples")
 #: The pages of the contents that come first; the others follow by name.
 _CONTENTS = {
-    "Using it": ("language", "windows", "semantics", "streaming", "sinks", "service", "streaming_executors"),
+    "Using it": (
+        *("language", "windows", "semantics", "joins", "relations", "rows"),
+        *("streaming", "sinks", "service", "streaming_executors"),
+    ),
     "How it works": ("architecture", "explain", "sharing", "cost", "adapting", "intake", "kernels", "glossary"),
 }
 

@@ -71,6 +71,7 @@ def calibrate(quick: bool, only_check: bool, no_spark: bool, out: str | None, dr
 def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
     """Every fit, by the name of what it measures."""
     from windloom.calibration.check import plan_of
+    from windloom.calibration.folds import measure_folds
     from windloom.calibration.kernels import measure_techniques
     from windloom.calibration.spark import measure_projection, measure_spark
     from windloom.calibration.step import measure_answering, measure_reading
@@ -81,6 +82,7 @@ def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
     found.update(measure_reading(planned, quick, tell))
     found["answers"] = measure_answering(planned, quick, tell)
     found["weaving"] = measure_weaving(quick, tell)
+    found.update(measure_folds(quick, tell))
     if not no_spark:
         from windloom.spark.session.local import local_session
 

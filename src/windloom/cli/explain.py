@@ -9,11 +9,11 @@ import click
 
 from windloom.cli.options import (
     check_plan_options,
-    intake_option,
     objective_option,
     open_loom,
     plan_options,
     read_objective,
+    run_options,
     session_options,
     stream_option,
 )
@@ -53,7 +53,7 @@ from windloom.errors import WindloomError
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--out", metavar="FILE", default=None, help="Write the plan to this file.")
 @plan_options
-@intake_option
+@run_options
 @session_options
 def explain(
     catalog: str,
@@ -76,6 +76,8 @@ def explain(
     slicing: str,
     technique: str,
     intake: str,
+    joins: str,
+    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -85,11 +87,22 @@ def explain(
     No data is needed. Spark is started only if it alone knows the type of some expression.
     """
     form = "json" if as_json else form
-    check_plan_options(strategy, slicing, technique, intake)
+    check_plan_options(strategy, slicing, technique, intake, joins, fold)
     loom = open_loom(catalog, streams, cores, memory, conf)
     if checkpoint is not None:
-        loom.learn(checkpoint)
-    options = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
+        damaged = loom.learn(checkpoint)
+        if damaged:
+            from windloom.explain import damaged_text
+
+            click.echo(f"… {damaged_text(damaged)}", err=True)
+    options = {
+        "strategy": strategy,
+        "slicing": slicing,
+        "technique": technique,
+        "intake": intake,
+        "joins": joins,
+        "fold": fold,
+    }
     if chart:
         if query is not None or sharing or cost != "seconds" or added is not None:
             raise WindloomError(

@@ -24,7 +24,8 @@ class _NameOption(click.Option):
 
     def make_metavar(self, ctx: click.Context) -> str:
         from windloom.kernels import TECHNIQUES
-        from windloom.optimizer import INTAKES, STRATEGIES
+        from windloom.kernels.folds.registry import FOLDS
+        from windloom.optimizer import INTAKES, JOIN_PLANS, STRATEGIES
         from windloom.slicing import SLICINGS
 
         names = {
@@ -32,6 +33,8 @@ class _NameOption(click.Option):
             "slicing": [*SLICINGS],
             "technique": ["auto", *TECHNIQUES],
             "intake": [*INTAKES],
+            "joins": [*JOIN_PLANS],
+            "fold": ["auto", *FOLDS],
         }
         return "|".join(names[str(self.name)])
 
@@ -47,8 +50,17 @@ def plan_options(command: Command) -> Command:
     return command
 
 
-def intake_option(command: Command) -> Command:
-    return click.option("--intake", cls=_NameOption, default="auto", help="How tuples become partials.")(command)
+def run_options(command: Command) -> Command:
+    """Adds the further options of plans that run."""
+    for option in (
+        click.option("--fold", cls=_NameOption, default="auto", help="How the sides of joins are multiplied."),
+        click.option(
+            "--joins", cls=_NameOption, default="auto", help="Which sides of joins are aggregated early, a bit each."
+        ),
+        click.option("--intake", cls=_NameOption, default="auto", help="How tuples become partials."),
+    ):
+        command = option(command)
+    return command
 
 
 objective_option = click.option(
@@ -82,11 +94,13 @@ def read_objective(text: str | None) -> str | dict[str, float]:
     return found
 
 
-def check_plan_options(strategy: str, slicing: str, technique: str, intake: str = "auto") -> None:
+def check_plan_options(
+    strategy: str, slicing: str, technique: str, intake: str = "auto", joins: str = "auto", fold: str = "auto"
+) -> None:
     """Called before Spark starts, so that a typing mistake is reported at once."""
     from windloom.optimizer import PlanOptions
 
-    PlanOptions(strategy, slicing, technique, intake)
+    PlanOptions(strategy, slicing, technique, intake, joins, fold)
 
 
 def session_options(command: Command) -> Command:

@@ -11,9 +11,9 @@ import click
 from windloom.cli.follow import FollowOptions, follow_options, follow_streams, refuse_without_follow
 from windloom.cli.options import (
     check_plan_options,
-    intake_option,
     open_loom,
     plan_options,
+    run_options,
     session_options,
     showing_progress,
     stream_option,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option("--placement", default=None, metavar="auto|driver|executors", help="Where the final step runs.")
 @follow_options
 @plan_options
-@intake_option
+@run_options
 @session_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the figures of the run (or the plan of a dry run) as JSON."
@@ -50,6 +50,8 @@ def run(
     slicing: str,
     technique: str,
     intake: str,
+    joins: str,
+    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -68,8 +70,15 @@ def run(
     from windloom.engine.sinks.store import check_empty
     from windloom.spark.placement import check_placement
 
-    check_plan_options(strategy, slicing, technique, intake)
-    plan: dict[str, Any] = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
+    check_plan_options(strategy, slicing, technique, intake, joins, fold)
+    plan: dict[str, Any] = {
+        "strategy": strategy,
+        "slicing": slicing,
+        "technique": technique,
+        "intake": intake,
+        "joins": joins,
+        "fold": fold,
+    }
     if follow:
         options = FollowOptions.of(streams, out, placement, **following)
         follow_streams(catalog, options, plan, (cores, memory, conf), as_json=as_json, dry_run=dry_run)

@@ -12,10 +12,10 @@ from windloom.cli.follow import BUDGET_OPTIONS, FollowOptions, saying_warnings, 
 from windloom.cli.options import (
     ADAPT_OPTIONS,
     check_plan_options,
-    intake_option,
     load_loom,
     paths_of,
     plan_options,
+    run_options,
     session_options,
     showing_progress,
     stream_option,
@@ -103,7 +103,7 @@ def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_place_options
 @_limit_options
 @plan_options
-@intake_option
+@run_options
 @session_options
 def serve(
     catalog: str,
@@ -122,6 +122,8 @@ def serve(
     slicing: str,
     technique: str,
     intake: str,
+    joins: str,
+    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -134,7 +136,7 @@ def serve(
     the round that runs; the same command goes on where it was.
     """
     place_of, limits_of = _service_parts()
-    check_plan_options(strategy, slicing, technique, intake)
+    check_plan_options(strategy, slicing, technique, intake, joins, fold)
     if "://" in out:
         raise WindloomError(
             f"--out '{out}' is not a directory of this machine",
@@ -145,7 +147,14 @@ def serve(
     options = FollowOptions.of(streams, out, None, **following, **others)
     place = place_of(host, port, token_file, tls_cert, tls_key, behind_proxy)
     limits = limits_of(seconds=time_limit, max_cost=max_cost)
-    plan = {"strategy": strategy, "slicing": slicing, "technique": technique, "intake": intake}
+    plan = {
+        "strategy": strategy,
+        "slicing": slicing,
+        "technique": technique,
+        "intake": intake,
+        "joins": joins,
+        "fold": fold,
+    }
     _serve(catalog, options, plan, (cores, memory, conf), place, limits, strict=strict)
 
 

@@ -9,9 +9,9 @@ import click
 
 from windloom.cli.options import (
     check_plan_options,
-    intake_option,
     open_loom,
     plan_options,
+    run_options,
     session_options,
     showing_progress,
     stream_option,
@@ -27,7 +27,7 @@ from windloom.cli.options import (
 @click.option("--query", "names", multiple=True, metavar="NAME", help="Compare only this query; may be repeated.")
 @click.option("--placement", default="auto", metavar="auto|driver|executors", help="Where the final step runs.")
 @plan_options
-@intake_option
+@run_options
 @session_options
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 def verify(
@@ -39,6 +39,8 @@ def verify(
     slicing: str,
     technique: str,
     intake: str,
+    joins: str,
+    fold: str,
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -52,7 +54,7 @@ def verify(
     from windloom.engine.results import unknown_query
     from windloom.spark.placement import check_placement
 
-    check_plan_options(strategy, slicing, technique, intake)
+    check_plan_options(strategy, slicing, technique, intake, joins, fold)
     check_placement(placement)
     with showing_progress() as progress:
         loom = open_loom(catalog, streams, cores, memory, conf, progress)
@@ -60,7 +62,14 @@ def verify(
             if name not in loom.queries:
                 raise unknown_query(name, list(loom.queries))
         results = loom.run(
-            strategy, placement=placement, slicing=slicing, technique=technique, intake=intake, progress=progress
+            strategy,
+            placement=placement,
+            slicing=slicing,
+            technique=technique,
+            intake=intake,
+            joins=joins,
+            fold=fold,
+            progress=progress,
         )
         wanted = list(names) or list(results)
         found = []

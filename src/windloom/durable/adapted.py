@@ -25,7 +25,7 @@ def write_adapted(adapted: Adapted, measured: MeasuredRound | None) -> dict[str,
     return {
         "moves": adapted.moves,
         "switches": adapted.switches,
-        "verdicts": [verdicts.judged, verdicts.hits, verdicts.regret],
+        "verdicts": [verdicts.judged, verdicts.hits, verdicts.same, verdicts.regret],
         "measured": learned,
     }
 

@@ -105,3 +105,19 @@ def read_cells(told: Sequence[Mapping[str, Any]], blob: memoryview) -> dict[int,
         )
         for one in told
     }
+
+
+def write_summaries(summaries: Mapping[str, Cells]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Partials of rows by name of their query: what goes into the body of a frame, and blobs by name."""
+    names = sorted(summaries)
+    if not names:
+        return {}, {}
+    told, blob = write_cells({number: summaries[name] for number, name in enumerate(names)})
+    return {"names": names, "sets": told}, {"summaries": blob}
+
+
+def read_summaries(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> dict[str, Cells]:
+    if not about:
+        return {}
+    found = read_cells(about["sets"], blobs["summaries"])
+    return {name: found[number] for number, name in enumerate(about["names"])}

@@ -70,6 +70,7 @@ class Checkpoint:
         self._plans: dict[int, PlanRecord] = {}
         self._begun: dict[int, Begun] = {}
         self._lock, self._readers = threading.Lock(), 0
+        self.damaged: dict[str, None] = {}  # names of commits that could not be read, and were left out
 
     @classmethod
     def open(cls, storage: Storage, streams: Mapping[str, Stream]) -> Checkpoint:
@@ -247,12 +248,13 @@ class Checkpoint:
         return [read_observed(one["observed"]) for one in self.recent_progress(most) if "observed" in one]
 
     def recent_progress(self, most: int) -> list[dict[str, Any]]:
-        """The progress of the newest rounds, oldest first; damaged records are left out, as nothing needs them."""
+        """The progress of the newest rounds, oldest first; damaged records are left out, and named in `damaged`."""
         found = []
         for round in self._numbers["commits"][-most:]:
             try:
                 record = self.progress(round)
             except DamagedError:
+                self.damaged[_name("commits", round)] = None
                 continue
             if record is not None:
                 found.append(record)

@@ -10,8 +10,8 @@ from windloom.plan.choices import Choices, TreeChoice
 
 def write_choices(choices: Choices) -> dict[str, Any]:
     options: dict[str, dict[str, str]] = {}
-    for switch, subject, option in choices.options:
-        options.setdefault(switch, {})[subject] = option
+    for switch, about, option in choices.options:
+        options.setdefault(switch, {})[about] = option
     trees = [{"queries": list(tree.queries), "techniques": dict(tree.techniques)} for tree in choices.trees]
     return {"trees": trees, "options": options}
 

@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 from windloom.aggregates.user_defined import restored
-from windloom.durable.cells import read_cells, write_cells
+from windloom.durable.cells import read_cells, read_summaries, write_cells, write_summaries
 from windloom.durable.framing import frame_bytes, read_frame
+from windloom.durable.kept import kept_from_json, kept_to_json
 from windloom.durable.positions import read_positions, write_positions
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.rounds.cells import Cells
@@ -63,6 +64,7 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
     """What goes into the body of a frame, and blobs by name."""
     sets, cells = write_cells(state.cells)
     positions, blobs = write_positions(state.positions)
+    summaries, of_rows = write_summaries(state.summaries)
     body = {
         "sets": sets,
         "positions": positions,
@@ -72,6 +74,9 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "first": dict(state.first),
         "since": dict(state.since),
         "fresh": sorted(state.fresh),
+        "reported": dict(state.reported),
+        "kept": {name: kept_to_json(one) for name, one in state.kept.items()},
+        "summaries": summaries,
         "history": {str(number): _told(one) for number, one in sorted(state.history.items())},
     }
     if state.answered:
@@ -80,7 +85,7 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         every = [one for _, owed in sorted(state.owed.items()) for one in owed.every]
         held, blobs["owed"] = write_cells(dict(enumerate(every)))
         body["owed"] = {"cells": held, "sets": [_owing(number, one) for number, one in sorted(state.owed.items())]}
-    return body, {"cells": cells, **blobs}
+    return body, {"cells": cells, **blobs, **of_rows}
 
 
 def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> State:
@@ -96,6 +101,9 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
         {tuple(inputs): tick for inputs, tick in about["ahead"]},
         about.get("answered", {}),
         _owed(about["owed"], blobs["owed"]) if "owed" in about else {},
+        about["reported"],
+        {name: kept_from_json(one) for name, one in about["kept"].items()},
+        read_summaries(about["summaries"], blobs),
     )
 
 

@@ -32,6 +32,9 @@ FAULT_POINTS = (
     "after retain",
 )
 
+#: Passed by rounds that keep tuples, before they are logged.
+TUPLE_FAULT_POINTS = ("before tuples", "after tuples")
+
 #: Passed by tasks on executors. A task that is killed runs again in another process, which has counted nothing, so
 #: these count rounds, and only the first attempt of the first shard passes them.
 TASK_FAULT_POINTS = ("after pieces", "after shard")
@@ -42,7 +45,7 @@ _watchers: list[Callable[[str], None]] = []
 
 def fault(name: str, nth: int | None = None) -> None:
     """Passes the fault point `name`, for the `nth` time if the caller counts."""
-    if name not in FAULT_POINTS + TASK_FAULT_POINTS:
+    if name not in FAULT_POINTS + TUPLE_FAULT_POINTS + TASK_FAULT_POINTS:
         raise ValueError(f"'{name}' is not in FAULT_POINTS")
     for watcher in _watchers:
         watcher(name)

@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from windloom.durable.arrow_blobs import table_blob, table_of
-from windloom.durable.cells import read_cells, write_cells
+from windloom.durable.cells import read_cells, read_summaries, write_cells, write_summaries
 from windloom.durable.encoding import restored_state
 from windloom.durable.framing import frame_bytes, read_frame
+from windloom.durable.kept import brought_from_json, brought_to_json
 from windloom.durable.positions import read_positions, write_positions
 from windloom.durable.shards.notes import ShardNote
 from windloom.plan.physical import Plan
@@ -87,6 +88,8 @@ class RoundLog:
         if given.rows is not None:
             rows, of_rows = write_positions(given.rows)
             blobs |= of_rows
+        summaries, of_summaries = write_summaries(given.summaries)
+        blobs |= of_summaries
         body = {
             "round": self.round,
             "plan_version": self.plan_version,
@@ -101,6 +104,8 @@ class RoundLog:
             "untimed": dict(self.untimed),
             "events": dict(given.events),
             "postponed": dict(given.postponed),
+            "kept": {name: brought_to_json(one) for name, one in given.kept.items()},
+            "summaries": summaries,
             "scanned": {str(number): asdict(one) for number, one in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
             "only_answers": self.only_answers,
@@ -134,4 +139,7 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
         idle,
         about.get("events", {}),
         about.get("postponed", {}),
+        about["round"],
+        {name: brought_from_json(one) for name, one in about["kept"].items()},
+        read_summaries(about["summaries"], blobs),
     )

@@ -62,6 +62,12 @@ class Storage(Protocol):
     def list(self, folder: str) -> Names:
         """Names of the files in a folder, sorted; none if there is no such folder."""
 
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The bytes of the files in a folder, by name."""
+
+    def free_bytes(self) -> int | None:
+        """How many bytes there is room for; None if the file system does not tell."""
+
     def delete(self, name: str) -> None:
         """Removes a file; a missing file is no error."""
 
@@ -122,6 +128,23 @@ class LocalStorage:
             return []
         except OSError as error:
             raise _failed("read", self.root / folder, error) from error
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        try:
+            with os.scandir(self.root / folder) as entries:
+                files = [one for one in entries if one.is_file() and not one.name.startswith(".")]
+                return {one.name: one.stat().st_size for one in files}
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise _failed("read", self.root / folder, error) from error
+
+    def free_bytes(self) -> int | None:
+        place = next((one for one in (self.root, *self.root.parents) if one.exists()), None)
+        try:
+            return None if place is None else shutil.disk_usage(place).free
+        except OSError:
+            return None
 
     def delete(self, name: str) -> None:
         try:

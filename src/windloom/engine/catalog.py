@@ -10,12 +10,12 @@ from pathlib import Path
 from windloom.aggregates import FUNCTIONS
 from windloom.engine.declare import make_stream
 from windloom.engine.join_types import check_join
+from windloom.engine.row_types import check_rows
 from windloom.errors import WindloomError
 from windloom.language import expression_type, joined_type, parse_catalog, parse_query
 from windloom.language.functions import why_refused
 from windloom.model.aggregate import UserDefined
 from windloom.model.expression import Expression, ExpressionKey
-from windloom.model.join import Join
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
@@ -44,7 +44,8 @@ class Registry:
         self.aggregates: dict[str, UserDefined] = {}
         self._frames: dict[str, DataFrame] = {}
         self._types: dict[ExpressionKey, DataType] = {}
-        self._joins: dict[str, Join] = {}  # by their relation: what its expressions are evaluated on
+        # By name of a relation of several streams, on which expressions are evaluated: aliases and streams.
+        self._relations: dict[str, tuple[tuple[str, str], ...]] = {}
         self._checked: set[Query] = set()
         self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ only in their windows
 
@@ -74,7 +75,7 @@ class Registry:
         self.streams[name], self._frames[name], self.queries = made, frame, queries
         # What was derived from a declaration may not hold for the data.
         self._checked = {query for query in self._checked if name not in query.streams}
-        stale = {name, *(relation for relation, join in self._joins.items() if name in join.streams)}
+        stale = {name, *(one for one, own in self._relations.items() if name in (stream for _, stream in own))}
         self._types = {key: kind for key, kind in self._types.items() if key.relation not in stale}
         return made
 
@@ -217,8 +218,7 @@ class Registry:
         """Finds the types of all their expressions that are not known yet."""
         missing: dict[str, dict[Expression, None]] = {}
         for query in queries:
-            if query.join is not None:
-                self._joins[query.join.relation] = query.join
+            self._relations |= _relations(query)
             for relation, expression in query.evaluated:
                 if ExpressionKey(relation, expression.sql) not in self._types:
                     missing.setdefault(relation, {})[expression] = None
@@ -256,8 +256,8 @@ class Registry:
         """The aliases and streams of a relation, which is a stream or a join of several."""
         if relation in self.streams:
             return [relation], [self.streams[relation]]
-        sides = self._joins[relation].sides
-        return [side.alias for side in sides], [self.streams[side.source.stream] for side in sides]
+        own = self._relations[relation]
+        return [alias for alias, _ in own], [self.streams[stream] for _, stream in own]
 
     def _has_data(self, query: Query) -> bool:
         return all(stream in self._frames for stream in query.streams)
@@ -265,6 +265,19 @@ class Registry:
     def _has_usual_types(self, stream: str) -> bool:
         """Do our rules hold in the session of the data? Without data, they are assumed to hold."""
         return stream not in self._frames or has_usual_types(self._session())
+
+
+def _relations(query: Query) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The relations of several streams that expressions of a query are evaluated on."""
+    if query.join is not None:
+        sides = tuple((side.alias, side.source.stream) for side in query.join.sides)
+        return {query.join.relation: sides}
+    selections = () if query.rows is None else query.rows.selections
+    return {
+        one.relation: tuple((strand.alias, strand.stream) for strand in one.strands)
+        for one in selections
+        if len(one.strands) > 1
+    }
 
 
 def _no_data(stream: str) -> WindloomError:
@@ -301,6 +314,8 @@ def _check_query_types(query: Query, types: dict[ExpressionKey, DataType]) -> tu
             )
     if query.join is not None:
         check_join(query.join, query, types)
+    if query.rows is not None:
+        check_rows(query.rows, types)
     for one in query.aggregates:
         if one.by is not None:
             one.check_by(types[query.key_of(one.by)])

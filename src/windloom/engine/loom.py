@@ -29,14 +29,14 @@ from windloom.engine.urgency import with_urgency
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable
 from windloom.errors import WindloomError, WindloomWarning
-from windloom.explain import explain_json, explain_svg, explain_text, sharing_json, sharing_text
+from windloom.explain import damaged_text, explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
+from windloom.optimizer.adapt.basin import basins_of
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.subject import subjects_of
 from windloom.plan.costs import SharingReport
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory, estimates_of
@@ -180,10 +180,16 @@ class Loom:
         return self._registry.queries
 
     def plan(
-        self, strategy: str = "auto", slicing: str = "pairs", technique: str = "auto", intake: str = "auto"
+        self,
+        strategy: str = "auto",
+        slicing: str = "pairs",
+        technique: str = "auto",
+        intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> Plan:
         """The plan for all registered queries; found once for the same queries and options."""
-        options = PlanOptions(strategy, slicing, technique, intake)
+        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         if options not in self._plans:
             if not self.queries:
                 raise WindloomError(
@@ -207,6 +213,8 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> str:
         """The plan to read: `format` is "text", "json" or "svg" (a picture); `loom.plan()` gives the plan itself.
 
@@ -226,7 +234,7 @@ class Loom:
                 "it compares all queries, as text or JSON",
                 "leave one of the two out",
             )
-        plan = self.plan(strategy, slicing, technique, intake)
+        plan = self.plan(strategy, slicing, technique, intake, joins, fold)
         if query is not None and format != "text":
             raise WindloomError(
                 f"query '{query}' cannot be shown as {format}", "one query is shown as text", "leave one of the two out"
@@ -270,9 +278,9 @@ class Loom:
         """
         options = PlanOptions(strategy, slicing, technique, intake)
         known = Known(ongoing=self._ongoing or Ongoing())
-        subjects = subjects_of(self.streams, self.queries.values(), self._registry.types(), options, known)
+        basins = basins_of(self.streams, self.queries.values(), self._registry.types(), options, known)
         charts = draw_charts(
-            subjects,
+            basins,
             self._estimates,
             self._rounds,
             ChartOptions(parts, dimensions, partition),
@@ -288,6 +296,8 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
         out: str | Path | None = None,
         shards: int | None = None,
         progress: Progress | None = None,
@@ -296,13 +306,15 @@ class Loom:
 
         `placement` says where the final step runs: "driver", "executors" (in `shards` shards), or "auto", by size.
         `intake` says how tuples become partials: "woven", by compiled kernels, "native", by Spark's own aggregation, or
-        "auto", by predicted cost.
+        "auto", by predicted cost. `joins` says which sides of joins Spark aggregates early, a bit for each: "LAP" is
+        none, "EAP" all, "EAP10" the first of two. `fold` says how their sides are multiplied: "pairwise",
+        "slice_matrix" or "recalculate".
         With `out` the answers go to Parquet in that directory, block by block, and are not kept in memory.
         """
         say = progress or (lambda line: None)
         begun = perf_counter()
         say(f"planning {len(self.queries):,} {'query' if len(self.queries) == 1 else 'queries'}")
-        plan = self.plan(strategy, slicing, technique, intake)
+        plan = self.plan(strategy, slicing, technique, intake, joins, fold)
         frames = self._registry.frames(plan)
         planned = perf_counter() - begun
         results = run_batch(
@@ -331,9 +343,12 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
         history: DataFrame | Mapping[str, DataFrame] | None = None,
         handover: str | datetime | None = None,
         keep: str | timedelta | None = None,
+        keep_tuples: str | timedelta | None = None,
         idle_after: str | timedelta | None = None,
         finish: bool = False,
         untimed: str = "stop",
@@ -359,7 +374,8 @@ class Loom:
         lost. `waiting` is called when a round waits, at every attempt, and with None when it goes on.
 
         `history` is a batch DataFrame that is answered before the stream; with `handover`, an instant, it counts up to
-        there and the stream from there on. `keep` says how long past input is kept for questions and later queries.
+        there and the stream from there on. `keep` says how long past input is kept for questions and later queries,
+        as partials; `keep_tuples` the same of the tuples themselves, from which any question can be answered.
         `idle_after`: a stream that is silent for this long does not hold back queries that also read others. `finish`
         answers the windows that are still open when a stream with trigger availableNow has ended. `untimed="skip"`
         leaves out and counts tuples without a time.
@@ -380,6 +396,7 @@ class Loom:
             finish=finish,
             idle_after=idle_after,
             keep=keep,
+            keep_tuples=keep_tuples,
             untimed=untimed,
             snapshot_rounds=snapshot_rounds,
             placement=placement,
@@ -393,7 +410,7 @@ class Loom:
         handle = start_stream(
             self.spark,
             self._registry,
-            PlanOptions(strategy, slicing, technique, intake),
+            PlanOptions(strategy, slicing, technique, intake, joins, fold, options.tuple_ticks),
             options,
             sink=sink,
             path=path,
@@ -409,21 +426,29 @@ class Loom:
             warnings.warn(told, WindloomWarning, stacklevel=2)
         return handle
 
-    def learn(self, checkpoint: str | Path) -> None:
+    def learn(self, checkpoint: str | Path) -> list[str]:
         """Make plans with what the rounds of a stream have observed, as its checkpoint holds it.
 
         The stream may be running. Nothing runs here; `explain` then shows the plan that rounds like the last ones get.
+        Returns the names of files that were left out because they are damaged.
         """
         place = absolute_place(checkpoint)
         storage = storage_at(self.spark, place) if is_remote(place) else LocalStorage(Path(place))
         held = Checkpoint.read_only(storage, place)
         memory, newest = Memory(), held.newest_plan()
         self._rounds = held.recent_observed(LEAST_COMMITS)
+        if held.damaged and not self._rounds:
+            raise WindloomError(
+                f"nothing can be learned from '{checkpoint}'",
+                damaged_text(list(held.damaged)),
+                "plan without it, or let the stream run a round",
+            )
         for seen in self._rounds:
             memory.add(seen)
         self._estimates = memory.estimates(trends=True).before(self._estimates)
         self._ongoing = None if newest is None else newest.ongoing
         self._plans.clear()
+        return list(held.damaged)
 
     def what_if(
         self,
@@ -433,15 +458,17 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> WhatIf:
         """What a query would cost in addition to the registered ones, before it is added.
 
         The plan with it and the plan without it are predicted; neither runs.
         """
-        options = PlanOptions(strategy, slicing, technique, intake)
+        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         name = unused_name(self.queries)
         query = self._registry.bind(name, text)
-        before = self.plan(strategy, slicing, technique, intake) if self.queries else None
+        before = self.plan(strategy, slicing, technique, intake, joins, fold) if self.queries else None
         types = self._registry.types()
         after = make_plan(self.streams, [*self.queries.values(), query], types, options, self._known())
         return compare_plans(before, after, query, self._known().in_force())

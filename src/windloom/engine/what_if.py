@@ -82,6 +82,8 @@ def unused_name(names: Collection[str]) -> str:
 
 
 def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
+    if query.join is not None:
+        return _compare_joined(before, after, query, constants)
     one, tree, _ = after.find(query.name)
     without = None if before is None else before.by_identity.get(one.identity)
     added = one.edges.edges_per_second - (0.0 if without is None else without.edges.edges_per_second)
@@ -95,4 +97,31 @@ def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Con
         without is None,
         one.statistics.pace * added,
         one.edges.density.exact and (without is None or without.edges.density.exact),
+    )
+
+
+def _compare_joined(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
+    """A join takes the place of its sides, in as many trees."""
+    join = next(one for one in after.joins if one.name == query.name)
+    places = dict.fromkeys(join.sides)
+    sets = {place.set: after.sets[place.set] for place in places}
+    without = {} if before is None else before.by_identity
+    known = {number: without.get(one.identity) for number, one in sets.items()}
+    added = sum(
+        one.statistics.pace * (one.edges.edges_per_second - (0.0 if had is None else had.edges.edges_per_second))
+        for one, had in zip(sets.values(), known.values(), strict=True)
+    )
+    names = [tree_name(after, after.sets[place.set], after.side(place)[1]) for place in places]
+    partners = {one.name for place in places for one in after.side(place)[1].queries} - {one.name for one in places}
+    every = [*sets.values(), *(had for had in known.values() if had is not None)]
+    return WhatIf(
+        " ".join(query.text.split()),
+        0.0 if before is None else estimate_plan(before, constants).total,
+        estimate_plan(after, constants).total,
+        report_sharing(after, constants).joins[query.name].alone,
+        f"{join.fold} of {' and '.join(dict.fromkeys(names))}",
+        len(partners),
+        all(had is None for had in known.values()),
+        added,
+        all(one.edges.density.exact for one in every),
     )

@@ -1,11 +1,11 @@
-"""What the picture is made of: cards, rows and chips with their places, and the measures of its five columns."""
+"""What the picture is made of: cards, rows and chips with their places, and the measures of its columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from windloom.model.stream import Stream
-from windloom.plan.physical import Member, PartialSet, Tree
+from windloom.plan.physical import Member, PartialSet, PlannedJoin, Tree
 from windloom.plan.scans import Scan
 
 MARGIN = 28.0
@@ -18,6 +18,8 @@ TREE_X, TREE_WIDTH = 986.0, 196.0
 SMALL_TREE_EXTRA = 72.0
 QUERY_X, QUERY_WIDTH = 1262.0, 420.0
 WIDTH = QUERY_X + QUERY_WIDTH + MARGIN
+#: A column of its own, if there are joins.
+JOIN_X, JOIN_WIDTH, JOIN_HEIGHT = QUERY_X + QUERY_WIDTH + 90.0, 250.0, 92.0
 #: Inside a row: the name, the window in words, and the window as a line.
 NAME_WIDTH, WINDOW_WIDTH, LINE_WIDTH = 142.0, 120.0, 140.0
 
@@ -102,8 +104,32 @@ class StreamBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class Thread:
+    """From where a side is drawn to the join that folds it, in the colour of the side's tree."""
+
+    x: float
+    y: float
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinBlock:
+    """A join with the threads of those of its sides that are drawn."""
+
+    join: PlannedJoin
+    card: Box
+    threads: tuple[Thread, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     height: float
     streams: tuple[StreamBlock, ...]
     roomy: bool
     hidden_sets: tuple[PartialSet, ...]
+    joins: tuple[JoinBlock, ...] = ()
+    hidden_joins: tuple[PlannedJoin, ...] = ()
+
+    @property
+    def width(self) -> float:
+        return JOIN_X + JOIN_WIDTH + MARGIN if self.joins else WIDTH

@@ -42,7 +42,7 @@ class _Drawing:
 
     def draw(self) -> float:
         canvas, chart = self.canvas, self.chart
-        title = f"Best plans for {chart.subject}"
+        title = f"Best plans for {chart.basin}"
         canvas.text(_LEFT, self.top - 46, title, 17, INK, room=WIDTH - _LEFT - 20, bold=True)
         told = f"{self.columns} × {self.rows} regions; each has the best plan for its centroid"
         canvas.text(_LEFT, self.top - 26, told, 12, FAINT, room=WIDTH - _LEFT - 20)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
+from windloom.explain.lines import WIDTH, fact, listing, one_line, shorten, wrapped
 from windloom.model.figures import count, number, share
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView
 
@@ -24,6 +24,8 @@ def adapt_lines(view: AdaptView) -> Iterator[str]:
         lines = ", ".join(f"{name} {_line(*line)}" for name, line in view.learned.items())
         rest = f", and {number(1e3 * view.rest)} ms for logs and commits"
         yield from fact("learned", f"from {count(view.rounds, 'round')}, of the model's seconds: {lines}{rest}")
+    if view.damaged:
+        yield from fact("damaged", damaged_text(view.damaged))
     if view.failure:
         yield from fact("stopped", f"charts are no longer filled, and the plan stays: {one_line(view.failure)}")
     for chart in view.charts:
@@ -33,11 +35,20 @@ def adapt_lines(view: AdaptView) -> Iterator[str]:
         yield from fact("charts", "none yet: they are drawn after the first round")
 
 
+def damaged_text(files: Sequence[str]) -> str:
+    """What is missing from estimates, and what to do about it."""
+    names = listing([f"'{name}'" for name in files], 4)
+    return f"{names}: damaged, so estimates are made without what these rounds observed; delete them, or restore copies"
+
+
 def fidelity_text(view: AdaptView) -> str:
     if not view.judged:
         return "no round has been judged yet"
-    lost = f"{number(view.regret)} s lost by other plans"
-    return f"{share(view.hits / view.judged)} of {count(view.judged, 'judged round')} had the best plan; {lost}"
+    hits, same = share(view.hits / view.judged), share(view.same / view.judged)
+    lost = f"{number(view.regret)} s lost in all"
+    return (
+        f"{hits} of {count(view.judged, 'judged round')} had a plan as good as the best, {same} the very best; {lost}"
+    )
 
 
 def predicted_text(view: AdaptView) -> str:
@@ -57,7 +68,7 @@ def _line(constant: float, factor: float) -> str:
 
 
 def chart_lines(chart: ChartView) -> Iterator[str]:
-    yield shorten(f"Chart of {one_line(chart.subject)}: {_size(chart)}", WIDTH)
+    yield shorten(f"Chart of {one_line(chart.basin)}: {_size(chart)}", WIDTH)
     for name, axis in zip(("across", "down", *("held",) * len(chart.axes)), chart.axes, strict=False):
         yield from fact(name, axis_text(axis))
     if chart.regions:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from windloom.explain.slices import about, rate_text
 from windloom.model.figures import count, number, share
 from windloom.plan.costs import PaperCosts, PlanSeconds
-from windloom.plan.physical import PartialSet, Plan, Tree
+from windloom.plan.physical import PartialSet, Plan, PlannedJoin, Tree
 
 Json = dict[str, Any]
 #: A label and its text.
@@ -38,7 +38,12 @@ class CostView(Protocol):
     def query_facts(self, partial_set: PartialSet, tree: Tree) -> Iterator[Fact]:
         """What a query of a tree has its part in."""
 
+    def join_facts(self, planned: PlannedJoin) -> Iterator[Fact]:
+        """What folding a join takes, beside what its sides do."""
+
     def plan_json(self) -> Json: ...
+
+    def join_json(self, planned: PlannedJoin) -> Json | None: ...
 
     def set_json(self, partial_set: PartialSet) -> Json: ...
 
@@ -91,6 +96,14 @@ class SecondsView:
             total = self._seconds.sets[partial_set.number].trees[tree.number].total
             each = f"{about(tree.edges)}{work(total / len(tree.queries))} for each of its {len(tree.queries):,} queries"
             yield "", f"{each}, if split evenly"
+
+    def join_facts(self, planned: PlannedJoin) -> Iterator[Fact]:
+        took = self._seconds.folds[planned.name]
+        part = f"{share(took / self._seconds.total)} of the plan" if self._seconds.total else "nothing else"
+        yield "cost", f"{work(took)} to fold, {part}; its sides are part of their sets and trees"
+
+    def join_json(self, planned: PlannedJoin) -> Json | None:
+        return {"fold": self._seconds.folds[planned.name]}
 
     def plan_json(self) -> Json:
         found = self._seconds
@@ -168,6 +181,12 @@ class PaperView:
             cost = self._costs.trees[partial_set.number, tree.number].cost / len(tree.queries)
             each = f"{about(tree.edges)}{number(cost)} operations/s for each of its {len(tree.queries):,} queries"
             yield "", f"{each}, if split evenly"
+
+    def join_facts(self, planned: PlannedJoin) -> Iterator[Fact]:
+        return iter(())  # the papers cost trees, and no folds of them
+
+    def join_json(self, planned: PlannedJoin) -> Json | None:
+        return None
 
     def plan_json(self) -> Json:
         found = self._costs

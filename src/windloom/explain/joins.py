@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from windloom.explain.cost_views import CostView
 from windloom.explain.labels import answer_text, output_text, spelled_out, tree_name
 from windloom.explain.lines import WIDTH, fact, listing, one_line, shorten
+from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.figures import count, number, share
 from windloom.model.join import Join, JoinKind, Link
+from windloom.plan.bits import early_sides, plan_name
 from windloom.plan.links import LinkEstimate
 from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, PlannedSide, SidePlace, Tree
 from windloom.plan.sharding import Sharding, sharding_of
@@ -22,19 +25,19 @@ _SHOW_ALL = "(loom.explain(queries=True) shows all)"
 _WORDS = {JoinKind.INNER: "⋈", JoinKind.LEFT: "⟕", JoinKind.SEMI: "⋉", JoinKind.ANTI: "▷"}
 
 
-def join_lines(plan: Plan, everything: bool) -> Iterator[str]:
+def join_lines(plan: Plan, costs: CostView, everything: bool) -> Iterator[str]:
     """Every join of a plan, behind a line without text."""
     shown = plan.joins if everything or len(plan.joins) <= _MANY_JOINS else plan.joins[:_FEW_JOINS]
     for join in shown:
         yield ""
         yield shorten(f"Join {one_line(join.name)}: {joined_text(join.join)}", WIDTH)
-        yield from join_facts(plan, join)
+        yield from join_facts(plan, join, costs)
     if len(shown) < len(plan.joins):
         yield ""
         yield f"… and {count(len(plan.joins) - len(shown), 'more join')} {_SHOW_ALL}"
 
 
-def join_facts(plan: Plan, planned: PlannedJoin) -> Iterator[str]:
+def join_facts(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterator[str]:
     join = planned.join
     label = "sides"
     for side, place in enumerate(planned.sides):
@@ -47,7 +50,10 @@ def join_facts(plan: Plan, planned: PlannedJoin) -> Iterator[str]:
         label = ""
         if planned.observed:
             yield from fact("", observed_text(join, link, planned.observed[i]))
-    yield from fact("fold", fold_text(planned))
+    yield from fact("plan", bits_text(plan, planned))
+    yield from fact("fold", fold_text(plan, planned))
+    for name, text in costs.join_facts(planned):
+        yield from fact(name, text)
     yield from fact("executors", shards_text(plan, planned, sharding_of(plan)))
     yield from fact("window", f"{join.window}: window_end is common to all sides, window_start the earliest")
     yield from fact("answer", answer_text(planned))
@@ -126,12 +132,35 @@ def residual_text(join: Join, link: Link) -> str:
     return text
 
 
-def fold_text(planned: PlannedJoin) -> str:
+def bits_text(plan: Plan, planned: PlannedJoin) -> str:
+    """Which sides Spark aggregates before anything leaves it, and the name that source D has for that."""
+    early = early_sides(plan, planned)
+    aliases = [side.alias for side in planned.join.sides]
+    chosen = [alias for alias, is_early in zip(aliases, early, strict=True) if is_early]
+    others = [alias for alias, is_early in zip(aliases, early, strict=True) if not is_early]
+    parts = [f"Spark aggregates {listing(chosen, len(chosen))} early"] if chosen else []
+    parts += [f"kernels aggregate {listing(others, len(others))} late, from tuples"] if others else []
+    asked = "" if plan.join_plan in ("auto", plan_name(early)) else f" (asked for was {plan.join_plan})"
+    return f"{plan_name(early)}: {', '.join(parts)}{asked}"
+
+
+def fold_text(plan: Plan, planned: PlannedJoin) -> str:
     join = planned.join
     steps = [
         f"{join.sides[join.links[i].child].alias} into {join.sides[join.links[i].parent].alias}" for i in planned.order
     ]
-    return f"{planned.fold}: {', then '.join(steps)}"
+    others = [one_line(one.name) for one in sharing_matrix(plan, planned)]
+    shared = f"; one matrix for {listing(others, _NAMED_PARTNERS)} too" if others else ""
+    return f"{planned.fold}: {', then '.join(steps)}{shared}"
+
+
+def sharing_matrix(plan: Plan, planned: PlannedJoin) -> list[PlannedJoin]:
+    """Other joins that are folded by the same slice matrix."""
+    if planned.fold != SliceMatrix.name:
+        return []
+    return [
+        one for one in plan.joins if one is not planned and one.fold == planned.fold and one.pairing == planned.pairing
+    ]
 
 
 def shards_text(plan: Plan, planned: PlannedJoin, sharding: Sharding) -> str:
@@ -145,12 +174,13 @@ def shards_text(plan: Plan, planned: PlannedJoin, sharding: Sharding) -> str:
     return f"its sides meet in shards by {keys}" + ("; what shards fold is merged" if merged else "")
 
 
-def joins_json(plan: Plan) -> list[dict[str, Any]]:
-    return [_join_json(plan, planned) for planned in plan.joins]
+def joins_json(plan: Plan, costs: CostView) -> list[dict[str, Any]]:
+    return [_join_json(plan, planned, costs) for planned in plan.joins]
 
 
-def _join_json(plan: Plan, planned: PlannedJoin) -> dict[str, Any]:
+def _join_json(plan: Plan, planned: PlannedJoin, costs: CostView) -> dict[str, Any]:
     query, join = planned.query, planned.join
+    early = early_sides(plan, planned)
     return {
         "name": planned.name,
         "text": query.text,
@@ -166,8 +196,10 @@ def _join_json(plan: Plan, planned: PlannedJoin) -> dict[str, Any]:
                 "set": place.set,
                 "tree": place.tree,
                 "query": place.name,
+                "early": is_early,
+                "shared_with": partners_text(plan, planned, place),
             }
-            for side, place in zip(join.sides, planned.sides, strict=True)
+            for side, place, is_early in zip(join.sides, planned.sides, early, strict=True)
         ],
         "links": [
             {
@@ -179,8 +211,11 @@ def _join_json(plan: Plan, planned: PlannedJoin) -> dict[str, Any]:
             }
             for i, link in enumerate(join.links)
         ],
+        "plan": plan_name(early),
         "fold": planned.fold,
+        "matrix_with": [one.name for one in sharing_matrix(plan, planned)],
         "order": list(planned.order),
+        "cost": costs.join_json(planned),
         "executors": shards_text(plan, planned, sharding_of(plan)),
         "answer": output_text(query),
         "having": None if query.having is None else spelled_out(query, query.having.sql),

@@ -1,4 +1,4 @@
-"""Where everything in the picture stands: five columns, each thing beside what it feeds.
+"""Where everything in the picture stands: columns from streams to queries and joins, each thing beside what it feeds.
 
 Queries decide the height. A tree stands in the middle of its queries, a set in the middle of its trees, a scan in the
 middle of its sets, a stream in the middle of its scans. What would make the picture too tall to read is drawn small or
@@ -14,6 +14,9 @@ from statistics import fmean
 from windloom.explain.blocks import (
     CHIP_HEIGHT,
     CHIP_SIZE,
+    JOIN_HEIGHT,
+    JOIN_WIDTH,
+    JOIN_X,
     QUERY_WIDTH,
     QUERY_X,
     SCAN_HEIGHT,
@@ -32,11 +35,13 @@ from windloom.explain.blocks import (
     TREE_X,
     Box,
     Chip,
+    JoinBlock,
     Layout,
     Row,
     ScanBlock,
     SetBlock,
     StreamBlock,
+    Thread,
     TreeBlock,
 )
 from windloom.explain.canvas import PALETTE, text_width
@@ -44,10 +49,10 @@ from windloom.explain.labels import tree_name
 from windloom.explain.lines import one_line
 from windloom.explain.partners import asked
 from windloom.plan.graph import PlanGraph, ScanNode, SetNode, StreamNode, graph_of, set_id, stream_id
-from windloom.plan.physical import Member, PartialSet, Plan, Tree
+from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, Tree
 
-#: Named rows, trees and sets in one picture; the rest is drawn as thin lines, or counted.
-MANY_ROWS, MANY_TREES, MANY_SETS = 40, 24, 12
+#: Named rows, trees, sets and joins in one picture; the rest is drawn as thin lines, or counted.
+MANY_ROWS, MANY_TREES, MANY_SETS, MANY_JOINS = 40, 24, 12, 24
 #: Up to this many rows there is room for a second line with the columns of the answer.
 ROOMY_ROWS = 24
 #: Strip of unnamed queries: its height, and the thinnest line.
@@ -77,8 +82,37 @@ def lay_out(plan: Plan) -> Layout:
         blocks[partial_set.number], y = builder.set_block(partial_set, y)
     scans = _scan_blocks(graph, blocks)
     streams = tuple(_stream_blocks(graph, scans, blocks))
-    bottom = max([y, TOP + 40.0, *(scan.card.y + SCAN_HEIGHT + 18.0 for scan in scans)])
-    return Layout(bottom, streams, roomy, hidden)
+    joins = _join_blocks(plan.joins[:MANY_JOINS], blocks.values(), roomy)
+    cards = [*(scan.card for scan in scans), *(join.card for join in joins)]
+    bottom = max([y, TOP + 40.0, *(card.y + card.height + 18.0 for card in cards)])
+    return Layout(bottom, streams, roomy, hidden, tuple(joins), plan.joins[MANY_JOINS:])
+
+
+def _join_blocks(joins: Sequence[PlannedJoin], blocks: Iterable[SetBlock], roomy: bool) -> list[JoinBlock]:
+    """Joins below each other, each as near to the middle of its sides as there is room."""
+    drawn = {name: thread for block in blocks for tree in block.trees for name, thread in _threads_of(tree, roomy)}
+    threads = [tuple(drawn[place.name] for place in join.sides if place.name in drawn) for join in joins]
+    wanted = [fmean([thread.y for thread in own] or [TOP]) for own in threads]
+    order = sorted(range(len(joins)), key=lambda number: (wanted[number], joins[number].name))
+    middles = _spread([wanted[number] for number in order], JOIN_HEIGHT + _SCAN_GAP)
+    shift = max([0.0, *(TOP + JOIN_HEIGHT / 2 - middle for middle in middles[:1])])
+    return [
+        JoinBlock(
+            joins[number],
+            Box(JOIN_X, middle + shift - JOIN_HEIGHT / 2, JOIN_WIDTH, JOIN_HEIGHT),
+            threads[number],
+        )
+        for number, middle in zip(order, middles, strict=True)
+    ]
+
+
+def _threads_of(tree: TreeBlock, roomy: bool) -> Iterator[tuple[str, Thread]]:
+    """Where the sides of a tree are drawn, by name: in rows, among the rest, or in trees that are counted."""
+    for row in tree.rows:
+        for planned in row.queries:
+            yield planned.name, Thread(row.box.right, row_middle(row, roomy), tree.colour)
+    for planned in tree.rest:
+        yield planned.name, Thread(tree.rest_box.right, tree.rest_box.middle, tree.colour)
 
 
 def _beside_their_scans(graph: PlanGraph, drawn: Sequence[PartialSet]) -> list[PartialSet]:
@@ -289,6 +323,11 @@ def used_techniques(partial_set: PartialSet, tree: Tree) -> list[str]:
     wanted = {part for planned in tree.queries for part in planned.query.components}
     pairs = zip(partial_set.components, tree.techniques, strict=True)
     return list(dict.fromkeys(technique for part, technique in pairs if part.component in wanted))
+
+
+def row_middle(row: Row, roomy: bool) -> float:
+    """Where the first line of a row stands."""
+    return row.box.y + (13.0 if roomy else row.box.height / 2)
 
 
 def strip_height(trees: int) -> float:

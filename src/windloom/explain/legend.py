@@ -12,8 +12,8 @@ _HEIGHT = 48.0
 
 def draw_legend(canvas: Canvas, plan: Plan, layout: Layout) -> float:
     """Draws below everything else and returns the height of the whole picture."""
-    y = _hidden_sets(canvas, layout, layout.height + 8.0)
-    canvas.line(MARGIN, y, WIDTH - MARGIN, y, RULE)
+    y = _hidden_joins(canvas, layout, _hidden_sets(canvas, layout, layout.height + 8.0))
+    canvas.line(MARGIN, y, layout.width - MARGIN, y, RULE)
     x, middle = MARGIN, y + 24
     canvas.path(f"M{x + 4} {middle - 7}v14M{x + 16} {middle - 7}v14", INK, 1.4)
     x = _text(canvas, x + 28, middle, "edge: a slice begins, to scale")
@@ -41,6 +41,14 @@ def _hidden_sets(canvas: Canvas, layout: Layout, y: float) -> float:
     trees = count(sum(len(partial_set.trees) for partial_set in hidden), "tree")
     queries = count(sum(len(tree.queries) for partial_set in hidden for tree in partial_set.trees), "query", "queries")
     text = f"+ {count(len(hidden), 'more set')} with {trees} and {queries}, not drawn: EXPLAIN as text has them"
+    canvas.text(SET_X, y + 8, text, 12, FAINT, room=WIDTH - SET_X - MARGIN, bold=True)
+    return y + 26
+
+
+def _hidden_joins(canvas: Canvas, layout: Layout, y: float) -> float:
+    if not layout.hidden_joins:
+        return y
+    text = f"+ {count(len(layout.hidden_joins), 'more join')}, not drawn: EXPLAIN as text has them"
     canvas.text(SET_X, y + 8, text, 12, FAINT, room=WIDTH - SET_X - MARGIN, bold=True)
     return y + 26
 

@@ -9,6 +9,7 @@ from windloom.errors import WindloomError, near_names
 from windloom.explain.cost_views import CostView
 from windloom.explain.labels import answer_text, component_name, grouping, techniques, tree_name
 from windloom.explain.lines import fact, listing, one_line, wrapped
+from windloom.explain.one_join import one_join_lines
 from windloom.explain.partners import Sharing, apart, sharing
 from windloom.explain.scans import fed_text
 from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
@@ -26,6 +27,10 @@ _SHOWN_APART = 8
 
 
 def one_query_text(plan: Plan, name: str, costs: CostView) -> str:
+    join = next((each for each in plan.joins if each.name == name), None)
+    if join is not None:
+        head = [*wrapped(f"Query {one_line(name)}", "", "  "), "", *_text_lines(join.query.text), ""]
+        return "\n".join([*head, *one_join_lines(plan, join, costs)]) + "\n"
     try:
         partial_set, tree, planned = plan.find(name)
     except KeyError:

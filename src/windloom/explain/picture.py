@@ -1,4 +1,4 @@
-"""EXPLAIN as a picture: streams → scans → slices → trees → queries, from left to right, as one SVG file."""
+"""EXPLAIN as a picture: streams → scans → slices → trees → queries → joins, from left to right, as one SVG file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from math import log10
 from windloom.explain.blocks import (
     CHIP_HEIGHT,
     CHIP_SIZE,
+    JOIN_X,
     MARGIN,
     NAME_WIDTH,
     QUERY_X,
@@ -16,8 +17,8 @@ from windloom.explain.blocks import (
     STREAM_X,
     TOP,
     TREE_X,
-    WIDTH,
     WINDOW_WIDTH,
+    JoinBlock,
     Layout,
     Row,
     ScanBlock,
@@ -27,6 +28,7 @@ from windloom.explain.blocks import (
 )
 from windloom.explain.canvas import FAINT, INK, PAPER, RULE, WASH, Canvas, text_width
 from windloom.explain.cost_views import CostView
+from windloom.explain.joins import bits_text, fold_text, joined_text, side_text
 from windloom.explain.labels import (
     answer_text,
     counting,
@@ -38,7 +40,7 @@ from windloom.explain.labels import (
     windows_of_a_tuple,
     windows_over,
 )
-from windloom.explain.layout import lay_out, rest_lines, strip_height, used_techniques
+from windloom.explain.layout import lay_out, rest_lines, row_middle, strip_height, used_techniques
 from windloom.explain.legend import draw_legend
 from windloom.explain.lines import one_line
 from windloom.explain.partners import Sharing, shares_text, sharing
@@ -48,7 +50,8 @@ from windloom.explain.statistics import origin_text
 from windloom.explain.strip import draw_strip
 from windloom.explain.window_lines import TimeAxis, draw_window
 from windloom.model.figures import count, number
-from windloom.plan.physical import Member, Plan, PlannedJoin, Tree
+from windloom.plan.bits import early_sides, plan_name
+from windloom.plan.physical import Asking, Member, Plan, Tree
 
 _STYLE = ".wl-q:hover .wl-hit{fill-opacity:.07}.wl-q:hover .wl-thread{stroke-opacity:1;stroke-width:2.5}"
 
@@ -75,23 +78,26 @@ class _Picture:
             self._threads(stream)
         for stream in self.layout.streams:
             self._stream(stream)
+        for join in self.layout.joins:
+            self._join(join)
         height = draw_legend(self.canvas, self.plan, self.layout)
-        return self.canvas.document(WIDTH, height, title, style=_STYLE)
+        return self.canvas.document(self.layout.width, height, title, style=_STYLE)
 
-    def _header(self, queries: Sequence[Member | PlannedJoin]) -> str:
+    def _header(self, queries: Sequence[Asking]) -> str:
         plan, canvas = self.plan, self.canvas
         trees = list(plan.trees)
         title = (
             f"{count(len(queries), 'query', 'queries')} over {count(len(plan.streams), 'stream')}, "
             f"{'woven into' if len(trees) < len(queries) else 'in'} {count(len(trees), 'tree')}"
         )
-        canvas.text(MARGIN, 44, title, 20, room=WIDTH - 2 * MARGIN, bold=True)
+        canvas.text(MARGIN, 44, title, 20, room=self.layout.width - 2 * MARGIN, bold=True)
         chosen = f"strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
         told = f"{chosen}  ·  {self.costs.plan_text()}" if queries else chosen
-        canvas.text(MARGIN, 68, told, 12.5, FAINT, room=WIDTH - 2 * MARGIN)
+        canvas.text(MARGIN, 68, told, 12.5, FAINT, room=self.layout.width - 2 * MARGIN)
         blocks = [tree for stream in self.layout.streams for own in stream.sets for tree in own.trees]
         tree_x = min([TREE_X, *(block.card.x for block in blocks)])
-        columns = ((STREAM_X, "STREAMS"), (SCAN_X, "SCANS"), (SET_X, "SLICES"), (tree_x, "TREES"), (QUERY_X, "QUERIES"))
+        columns = [(STREAM_X, "STREAMS"), (SCAN_X, "SCANS"), (SET_X, "SLICES"), (tree_x, "TREES"), (QUERY_X, "QUERIES")]
+        columns += [(JOIN_X, "JOINS")] if self.layout.joins else []
         for x, name in columns:
             canvas.text(x, TOP - 19.0, name, 10.5, FAINT, room=120, bold=True)
         return title
@@ -110,6 +116,27 @@ class _Picture:
                 width = _thickness(max(measure_of(own.partial_set).rate(each.edges) for each in members))
                 x, y = own.card.right, own.card.middle
                 canvas.curve(x, y, tree.card.x, tree.card.middle, tree.colour, width, extra=_SOFT)
+
+    def _join(self, block: JoinBlock) -> None:
+        canvas, planned, box = self.canvas, block.join, block.card
+        facts = [bits_text(self.plan, planned), fold_text(self.plan, planned), answer_text(planned)]
+        facts += [side_text(self.plan, planned, number) for number in range(len(planned.sides))]
+        facts += [f"{label}: {text}" for label, text in self.costs.join_facts(planned)]
+        with canvas.group("\n".join([f"join {one_line(planned.name)}: {joined_text(planned.join)}", *facts]), "wl-q"):
+            for number, thread in enumerate(block.threads):
+                y = box.y + box.height * (number + 1) / (len(block.threads) + 1)
+                soft = ' class="wl-thread" stroke-opacity="0.5"'
+                canvas.curve(thread.x, thread.y, box.x, y, thread.colour, 1.6, extra=soft)
+            canvas.rect(box.x, box.y, box.width, box.height, PAPER, radius=8, stroke=INK)
+            x, room = box.x + 14, box.width - 28
+            used = canvas.text(
+                box.right - 14, box.y + 24, planned.query.window.short, 10.5, FAINT, room=110, anchor="end"
+            )
+            canvas.text(x, box.y + 24, one_line(planned.name), 13, room=room - used - 8, bold=True)
+            canvas.text(x, box.y + 43, joined_text(planned.join), 11, INK, room=room)
+            name = plan_name(early_sides(self.plan, planned))
+            canvas.text(x, box.y + 60, f"{name} · {planned.fold}", 10.5, FAINT, room=room)
+            canvas.text(x, box.y + 77, output_text(planned.query), 10.5, FAINT, room=room)
 
     def _stream(self, block: StreamBlock) -> None:
         stream, box, canvas = block.stream, block.card, self.canvas
@@ -239,7 +266,7 @@ class _Picture:
     def _row(self, block: TreeBlock, row: Row) -> None:
         canvas, box = self.canvas, row.box
         first = row.queries[0]
-        y = box.y + (13.0 if self.layout.roomy else box.height / 2)
+        y = row_middle(row, self.layout.roomy)
         with canvas.group(self._row_title(block, row.queries), "wl-q"):
             thread = ' class="wl-thread" stroke-opacity="0.5"'
             canvas.curve(block.card.right, block.card.middle, box.x - 8, y, block.colour, 1.2, extra=thread)

@@ -8,8 +8,10 @@
       statistics     as in the plan
       trees[]        {name, own, answers, techniques {component: seconds}, total, weaveability | null,
                       mergers[] {tree, weaveability, more}}
-    queries {name}   {seconds, share, alone, saved, added_edges_per_second, hindrance | null, advice[]}
+    queries {name}   {seconds, share, alone, saved, added_edges_per_second, hindrance | null, advice[]}; a join has its
+                      part of its sides, which are there under names of their own, too
       advice[]       {slide_ticks, saves}
+    folds {name}     of folding each join
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ def sharing_json(plan: Plan, report: SharingReport) -> Json:
             _set(plan, partial_set, costs, report)
             for partial_set, costs in zip(plan.sets, report.seconds.sets, strict=True)
         ],
-        "queries": {name: _query(found, total) for name, found in report.queries.items()},
+        "queries": {name: _query(found, total) for name, found in {**report.queries, **report.joins}.items()},
+        "folds": dict(report.seconds.folds),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import gcd
 
 from windloom.explain.cost_views import SecondsView, work
+from windloom.explain.joins import fold_text, partners_text
 from windloom.explain.labels import strategy_name, techniques, tree_name
 from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
 from windloom.explain.slices import TIME, Measure, about, measure_of, rate_text
@@ -32,6 +33,7 @@ def sharing_text(plan: Plan, report: SharingReport, *, all_queries: bool = False
             lines += ["", *_tree_lines(plan, partial_set, tree, report, all_queries)]
         if len(shown) < len(partial_set.trees):
             lines += ["", f"  … and {count(len(partial_set.trees) - len(shown), 'more tree')} {_SHOW_ALL}"]
+    lines += _join_lines(plan, report, all_queries)
     return "\n".join(lines) + "\n"
 
 
@@ -40,7 +42,8 @@ def _header(plan: Plan, report: SharingReport) -> Iterator[str]:
     trees = count(sum(1 for _ in plan.trees), "tree")
     yield f"Sharing: {queries}, {count(len(plan.sets), 'set')} of partials, {trees}"
     yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
-    total, alone = report.seconds.total, sum(query.alone for query in report.queries.values())
+    parts = {**report.queries, **report.joins}
+    total, alone = report.seconds.total, sum(parts[one.name].alone for one in plan.queries)
     yield f"  predicted {work(total)} of event time (constants: {report.seconds.source})"
     if alone > 0:
         yield f"  every query alone: {work(alone)}; sharing saves {share(max(0.0, 1 - total / alone))}"
@@ -102,6 +105,28 @@ def _tree_lines(
     yield from _query_lines(shown, slides, report, measure)
     if len(shown) < len(tree.queries):
         yield f"    … and {len(tree.queries) - len(shown):,} that cost less {_SHOW_ALL}"
+
+
+def _join_lines(plan: Plan, report: SharingReport, everything: bool) -> Iterator[str]:
+    """Every join with its part of the plan; those that cost most if there are many."""
+    if not plan.joins:
+        return
+    ordered = sorted(plan.joins, key=lambda join: (-report.joins[join.name].seconds, join.name))
+    shown = ordered if everything or len(ordered) <= _SHOWN_QUERIES else ordered[:_SHOWN_QUERIES]
+    yield ""
+    yield f"Joins: {count(len(plan.joins), 'query', 'queries')}"
+    for join in shown:
+        found = report.joins[join.name]
+        part = f"{work(found.seconds)}, {share(found.seconds / report.seconds.total)} of the plan"
+        fold = f"of this {work(report.seconds.folds[join.name])} to fold"
+        yield from wrapped(
+            f"{part}, {fold}; {_saves(found)}", f"  {shorten(one_line(join.name), _NAME_WIDTH)}  ", "      "
+        )
+        yield from wrapped(fold_text(plan, join), "      ", "      ")
+        for side, place in zip(join.join.sides, join.sides, strict=True):
+            yield from wrapped(f"{side.alias}: {partners_text(plan, join, place)}", "      ", "        ")
+    if len(shown) < len(ordered):
+        yield f"  … and {len(ordered) - len(shown):,} that cost less {_SHOW_ALL}"
 
 
 def _foreign(tree: Tree, other: Tree, whose: str, measure: Measure) -> str:

@@ -48,7 +48,7 @@ def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, quer
     shared = sharing(plan)
     for partial_set in plan.sets:
         lines += ["", *_set_lines(plan, partial_set, costs, shared, all_queries)]
-    lines += join_lines(plan, all_queries)
+    lines += join_lines(plan, costs, all_queries)
     return "\n".join(lines) + "\n"
 
 
@@ -63,6 +63,8 @@ def _header(plan: Plan, costs: CostView) -> Iterator[str]:
     )
     yield "Plan: " + ", ".join(parts)
     yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
+    if plan.joins:
+        yield f"  joins {plan.join_plan}, fold {plan.fold}"
     if not queries:
         return
     yield f"  {costs.plan_text()}"

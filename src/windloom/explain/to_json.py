@@ -1,7 +1,7 @@
 """EXPLAIN as JSON: the whole plan for programs, under keys that stay.
 
     format           "windloom-plan/2"; the number changes when a key changes its meaning or goes away
-    strategy, slicing, technique
+    strategy, slicing, technique, intake, join_plan, fold
                      the choices the plan was made with
     cost             {unit, total, exact; predicted: constants, job; of the papers: read, combine}
     counts           {queries, streams, scans, sets, trees}
@@ -29,10 +29,10 @@
                           window {kind: "range" | "landmark" | "rows" | "session", range_ticks, slide_ticks,
                                   offset_ticks, text},
                           shares {slices_with, partials_with, same_window, components {name: {in_tree, in_set}}}}
-    joins[]          {name, text, window, sides[], links[] {parent, child, kind, text}, fold, order[] of links,
-                      executors, answer, having, shape}
-      sides[]          {alias, stream, window, where, group_by[], components[], set, tree, query}; among the queries of
-                        that tree, the side has this name and no shape
+    joins[]          {name, text, window, sides[], links[] {parent, child, kind, text}, plan: "LAP" | "EAP…", fold,
+                      matrix_with[] of joins, order[] of links, cost {fold} | null, executors, answer, having, shape}
+      sides[]          {alias, stream, window, where, group_by[], components[], set, tree, query, early, shared_with};
+                        among the queries of that tree, the side has this name and no shape
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null,
                       evaluated_by: windloom | spark | null, why_spark | null}
 
@@ -78,6 +78,9 @@ def explain_json(plan: Plan, costs: CostView) -> Json:
         "strategy": plan.strategy,
         "slicing": plan.slicing,
         "technique": plan.technique,
+        "intake": plan.intake,
+        "join_plan": plan.join_plan,
+        "fold": plan.fold,
         "cost": costs.plan_json(),
         "counts": {
             "queries": sum(1 for _ in plan.queries),
@@ -90,7 +93,7 @@ def explain_json(plan: Plan, costs: CostView) -> Json:
         "streams": [_stream(plan, stream) for stream in plan.streams],
         "scans": scans_json(plan),
         "sets": [_set(plan, partial_set, costs, shared) for partial_set in plan.sets],
-        "joins": joins_json(plan),
+        "joins": joins_json(plan, costs),
         "shapes": [_shape(shape) for shape in plan.shapes],
     }
 

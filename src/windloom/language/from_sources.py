@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType
 
 from windloom.errors import QueryError
-from windloom.language.tokens import CLOSE, OPEN, Source, Span, closing, is_name, source_end
+from windloom.language.tokens import CLOSE, OPEN, Source, Span, closing, is_name, is_word, source_end
 from windloom.model import JoinKind
 
 EXAMPLE = "write SELECT … FROM stream [RANGE 1 hour SLIDE 1 minute] …"
@@ -35,6 +35,7 @@ _LEFT_OUTER, _RIGHT_OUTER = ("LEFT", "OUTER"), ("RIGHT", "OUTER")
 _KINDS: dict[tuple[str, ...], JoinKind] = {
     (): JoinKind.INNER,
     ("INNER",): JoinKind.INNER,
+    ("CROSS",): JoinKind.INNER,  # WHERE may have its keys
     ("LEFT",): JoinKind.LEFT,
     _LEFT_OUTER: JoinKind.LEFT,
     ("RIGHT",): JoinKind.LEFT,
@@ -46,10 +47,6 @@ _KINDS: dict[tuple[str, ...], JoinKind] = {
 }
 _REFUSED = {
     "NATURAL": ("NATURAL JOIN is not supported", "name the columns that must be equal: JOIN … USING (user)"),
-    "CROSS": (
-        "CROSS JOIN is not supported: it would pair every tuple with every other",
-        "join on a key: JOIN … ON a.x = b.y",
-    ),
     "FULL": (
         "FULL JOIN is not supported",
         "write two queries: a LEFT JOIN b, and the rows of b without a match, b LEFT ANTI JOIN a",
@@ -62,7 +59,8 @@ _REFUSED = {
 class Joined:
     """How a source is joined: `word` is where that is said, `on` the tokens of its condition, `using` column names.
 
-    With `is_right`, the source is the one whose rows are all kept.
+    With `is_right`, the source is the one whose rows are all kept. `within` are the tokens of a duration: how far from
+    each other the tuples of a pair may lie.
     """
 
     kind: JoinKind
@@ -70,6 +68,7 @@ class Joined:
     on: tuple[Token, ...] = ()
     using: tuple[Token, ...] = ()
     is_right: bool = False
+    within: tuple[Token, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +94,7 @@ def read_sources(tokens: Sequence[Token], position: int, source: Source) -> tupl
     while index < len(tokens) and (tokens[index].token_type is TokenType.COMMA or is_join_word(tokens, index)):
         joined, index = _read_words(tokens, index, source)
         one, index = _read_source(tokens, index, source, joined)
+        one, index = _with_distance(one, tokens, index, source)
         one, index = _with_condition(one, tokens, index, source)
         found.append(one)
     return found, index
@@ -174,7 +174,36 @@ def _alias_length(tokens: Sequence[Token], index: int, source: Source) -> int:
         if index + 1 == len(tokens) or not is_name(tokens[index + 1]):
             raise source.error("a name is missing after AS", token, "for example FROM trades [TUMBLE 1 hour] AS t")
         return 2
+    if _is_within(tokens, index):
+        return 0
     return 1 if token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) else 0
+
+
+def _is_within(tokens: Sequence[Token], index: int) -> bool:
+    """Does `WITHIN 30 minutes` begin here? If neither a duration nor a condition follows, it is an alias."""
+    if index + 1 >= len(tokens) or not is_word(tokens[index], "WITHIN"):
+        return False
+    following = (TokenType.NUMBER, TokenType.STRING, TokenType.DASH, TokenType.ON, TokenType.USING)
+    return tokens[index + 1].token_type in following
+
+
+def _with_distance(one: FromSource, tokens: Sequence[Token], index: int, source: Source) -> tuple[FromSource, int]:
+    """Reads `WITHIN 30 minutes`, if it follows a joined source."""
+    if index >= len(tokens) or not is_word(tokens[index], "WITHIN"):
+        return one, index
+    stop = index + 1
+    while stop < len(tokens) and not _ends_distance(tokens, stop):
+        stop += 1
+    assert one.joined is not None
+    if stop == index + 1:
+        hint = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 30 minutes ON …"
+        raise source.error("WITHIN has no duration", tokens[index], hint)
+    return replace(one, joined=replace(one.joined, within=tuple(tokens[index + 1 : stop]))), stop
+
+
+def _ends_distance(tokens: Sequence[Token], index: int) -> bool:
+    kind = tokens[index].token_type
+    return kind in (TokenType.ON, TokenType.USING, *_ENDS) or is_join_word(tokens, index)
 
 
 def _with_condition(one: FromSource, tokens: Sequence[Token], index: int, source: Source) -> tuple[FromSource, int]:
@@ -189,16 +218,16 @@ def _with_condition(one: FromSource, tokens: Sequence[Token], index: int, source
         stop = _condition_end(tokens, index + 1)
         if stop == index + 1:
             raise source.error("a condition is missing after ON", tokens[index], _JOIN_EXAMPLE)
-        found = Joined(joined.kind, joined.word, tuple(tokens[index + 1 : stop]), (), joined.is_right)
+        found = replace(joined, on=tuple(tokens[index + 1 : stop]))
     elif kind is TokenType.USING:
         names, stop = _using(tokens, index, source)
-        found = Joined(joined.kind, joined.word, (), names, joined.is_right)
+        found = replace(joined, using=names)
     elif joined.kind is JoinKind.INNER:
         return one, index
     else:
         shown = f"{joined.kind.upper()} JOIN"
         raise source.error(f"a {shown} needs a condition", one.stream, "write ON a.x = b.y, or USING (x)")
-    return FromSource(one.stream, one.alias, one.bracket, one.bracket_span, found), stop
+    return replace(one, joined=found), stop
 
 
 def _condition_end(tokens: Sequence[Token], index: int) -> int:

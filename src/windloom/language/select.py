@@ -12,6 +12,9 @@ from windloom.language.group_by import read_group_by, read_groups
 from windloom.language.joins.read import read_join
 from windloom.language.outputs import read_answer
 from windloom.language.predicates import analyse
+from windloom.language.rows.heads import Select, read_written
+from windloom.language.rows.read import asks_rows, read_aggregated_rows, read_rows
+from windloom.language.rows.windows import has_distances
 from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement, take_apart
 from windloom.language.syntax import too_deep
@@ -49,10 +52,20 @@ def read_query(
 ) -> Query:
     """Reads the query in these tokens of a longer text, perhaps with options before an AS."""
     header = cut_header(tokens, source)
+
+    def taken_apart(tokens: Sequence[Token]) -> Statement:
+        return take_apart(tokens, source, streams, own or {})
+
+    def read() -> Query:
+        written = read_written(header.select, source)
+        if isinstance(written, Select) and written.is_plain:
+            statement = taken_apart(written.tokens)
+            if not asks_rows(statement):
+                return (_read_join if statement.is_join else _read)(name, statement, text)
+        return read_rows(name, written, taken_apart, source, text)
+
     try:
-        statement = take_apart(header.select, source, streams, own or {})
-        query = (_read_join if statement.is_join else _read)(name, statement, text)
-        return replace(query, urgency=header.urgency)
+        return replace(read(), urgency=header.urgency)
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None
 
@@ -76,7 +89,24 @@ def _read(name: str, statement: Statement, text: str) -> Query:
 
 
 def _read_join(name: str, statement: Statement, text: str) -> Query:
-    """A query over several sources; its conditions belong to sides and links of the join."""
+    """A query over several sources: folded from partials of each where that is possible, else over rows.
+
+    This is the one place that decides: what cannot be taken apart into sides (a circle of conditions, a condition on
+    three streams, no key, an aggregate that no fold answers) is joined tuple by tuple.
+    """
+    if has_distances(statement):  # how far two tuples lie apart cannot be told from partials
+        return read_aggregated_rows(name, statement, text)
+    try:
+        return _read_fold(name, statement, text)
+    except QueryError as refused:
+        try:
+            return read_aggregated_rows(name, statement, text)
+        except QueryError:
+            raise refused from None
+
+
+def _read_fold(name: str, statement: Statement, text: str) -> Query:
+    """A join from partials; its conditions belong to sides and links of the join."""
     reading = read_join(statement)
     groups = read_groups(reading.statement)
     answer = read_answer(reading.statement, None, groups)

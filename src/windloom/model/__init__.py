@@ -5,6 +5,7 @@ from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join, JoinKind, Link, Side
 from windloom.model.predicate import Predicate, common, conjunction, covers, disjoint, implies
 from windloom.model.query import Grouping, Output, Query
+from windloom.model.rows import Reports, Rows, Selection, SetKind, SetOperation, Strand
 from windloom.model.signatures import most_signatures
 from windloom.model.source import WindowedStream
 from windloom.model.stream import Stream
@@ -29,9 +30,15 @@ __all__ = [
     "Output",
     "Predicate",
     "Query",
+    "Reports",
+    "Rows",
     "RowsWindow",
+    "Selection",
     "SessionWindow",
+    "SetKind",
+    "SetOperation",
     "Side",
+    "Strand",
     "Stream",
     "TimeWindow",
     "TypeKind",

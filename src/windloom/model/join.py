@@ -177,7 +177,3 @@ class Join:
 
     def __str__(self) -> str:
         return " ⋈ ".join(str(side.source) for side in self.sides)
-
-
-#: Every class of source has `window`, `streams`, `relation` and `windows_over`.
-Source = WindowedStream | Join

@@ -8,11 +8,15 @@ from functools import cached_property
 
 from windloom.model.aggregate import Aggregate, Component
 from windloom.model.expression import Expression, ExpressionKey
-from windloom.model.join import Join, Source
+from windloom.model.join import Join
 from windloom.model.predicate import Predicate
+from windloom.model.rows import Rows
 from windloom.model.source import WindowedStream
 from windloom.model.urgency import Urgency
 from windloom.model.windows import Window
+
+#: Every class of source has `window`, `streams`, `relation` and `windows_over`.
+Source = WindowedStream | Join | Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ class Query:
 
     Where the source is a join, expressions are qualified (`o.region`), and `where` is None: its conjuncts are with the
     sides and links of the join. A *side* is a hidden query that a join asks of one stream: it has no columns, keeps
-    components, and closes its windows with the streams of the join.
+    components, and closes its windows with the streams of the join. A query whose source are rows reports these, or
+    aggregates of them.
     """
 
     name: str
@@ -86,13 +91,18 @@ class Query:
 
     @property
     def join(self) -> Join | None:
-        """The join that it reads; None if it reads one stream."""
+        """The join of partials that it reads; None if it reads something else."""
         return self.source if isinstance(self.source, Join) else None
+
+    @property
+    def rows(self) -> Rows | None:
+        """The rows that it reads; None if it is answered from partials."""
+        return self.source if isinstance(self.source, Rows) else None
 
     @property
     def stream(self) -> str:
         """The stream of a query that reads only one, which every query of a partial set does."""
-        assert isinstance(self.source, WindowedStream), "a join has several streams"
+        assert isinstance(self.source, WindowedStream), "a join has several streams, and so may rows"
         return self.source.stream
 
     def key_of(self, expression: Expression) -> ExpressionKey:
@@ -135,3 +145,5 @@ class Query:
         for side in () if self.join is None else self.join.sides:
             for expression in side.expressions:
                 yield side.source.stream, expression
+        if self.rows is not None:
+            yield from self.rows.evaluated

@@ -2,6 +2,7 @@
 
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.optimizer.intake import INTAKES
+from windloom.optimizer.joins.bits import JOIN_PLANS
 from windloom.optimizer.known import Known
 from windloom.optimizer.report import report_sharing
 from windloom.optimizer.sharing.registry import STRATEGIES
@@ -9,6 +10,7 @@ from windloom.optimizer.stages import PlanOptions, make_plan
 
 __all__ = [
     "INTAKES",
+    "JOIN_PLANS",
     "STRATEGIES",
     "Known",
     "PlanOptions",

@@ -1,48 +1,73 @@
-"""What answers are predicted to take in one round: a pass over the cells, and every window that is reported."""
+"""Predicts what it takes to answer queries from the cells of a set, for any trees of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from windloom.model.time import TICKS_PER_SECOND
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.model.query import Query
+from windloom.optimizer.cost.calibrated import CalibratedCost, columns_of, technique_cost
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.estimate import estimate_set
-from windloom.plan.physical import PartialSet, Plan
+from windloom.optimizer.cost.omega import cost_name
+from windloom.optimizer.cost.work import Demand, Work, evenly_spaced
+from windloom.plan.physical import PartialSet
+from windloom.slicing.edges import EdgeSet
+
+Floats = NDArray[np.float64]
+
+
+def set_model(one: PartialSet, constants: Constants) -> CalibratedCost:
+    """The model for the costs that do not depend on techniques."""
+    columns = columns_of(one.components)
+    return CalibratedCost(constants, one.statistics, (), one.edges.edges_per_second, columns, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerCost:
-    """Of queries that are answered together: seconds to read their cells once, and for a window of one query."""
+class Answering:
+    """Seconds per second for finding windows and writing answers, and for the technique of each component, by tree."""
 
-    passing: float
-    window: float
+    answers: Floats
+    techniques: Floats
 
-    def seconds(self, windows: float) -> float:
-        return self.passing + self.window * windows
-
-
-def tree_costs(plan: Plan, constants: Constants) -> dict[tuple[int, int], AnswerCost]:
-    """By set and tree. A round twice as long reads the same kept cells and reports twice as many windows."""
-    found = {}
-    for one in plan.sets:
-        length = one.statistics.round_seconds
-        once, twice = (_round_seconds(one, times * length, constants) for times in (1, 2))
-        for tree, short, long in zip(one.trees, once, twice, strict=True):
-            ends = sum(length * TICKS_PER_SECOND / planned.query.window.slide_ticks for planned in tree.queries)
-            each = max(0.0, long - short)
-            found[one.number, tree.number] = AnswerCost(max(0.0, short - each), each / ends)
-    return found
+    @property
+    def total(self) -> Floats:
+        return np.asarray(self.answers + self.techniques.sum(axis=1))
 
 
-def joint_cost(costs: Mapping[tuple[int, int], AnswerCost], trees: Sequence[tuple[int, int]]) -> AnswerCost:
-    """Of queries that read these trees: if there are several, the rows of each are folded with those of the others."""
-    own = [costs[tree] for tree in trees]
-    folding = 2 if len(own) > 1 else 1
-    return AnswerCost(sum(one.passing for one in own), folding * sum(one.window for one in own))
+def estimate_answering(
+    one: PartialSet,
+    trees: Sequence[Sequence[Query]],
+    edges: Sequence[EdgeSet],
+    techniques: Sequence[tuple[str, ...]],
+    constants: Constants,
+) -> Answering:
+    """For any trees of the set's queries, all at once, so that a thousand trees are a few arrays.
 
-
-def _round_seconds(one: PartialSet, length: float, constants: Constants) -> list[float]:
-    """Seconds that a round of this length takes to answer each tree."""
-    longer = replace(one, statistics=replace(one.statistics, round_seconds=length))
-    return [tree.total * length / one.statistics.pace for tree in estimate_set(longer, constants).trees]
+    A tree may have no queries that are answered.
+    """
+    statistics = one.statistics
+    rates, regular = np.array([each.edges_per_second for each in edges]), evenly_spaced(edges)
+    every = Work.of(
+        Demand.of(([query.window for query in tree] for tree in trees), statistics), rates, statistics, regular
+    )
+    values = np.array([sum(len(query.aggregates) for query in tree) / max(1, len(tree)) for tree in trees])
+    answers = set_model(one, constants).answer_cost(every, values)
+    costs = np.zeros((len(trees), len(one.components)))
+    known: dict[object, Work] = {}
+    for index, part in enumerate(one.components):
+        asking = tuple(tuple(query for query in tree if part.component in query.components) for tree in trees)
+        key = tuple(tuple(map(id, tree)) for tree in asking)
+        if key not in known:  # many components are asked for by the same queries
+            windows = ([query.window for query in tree] for tree in asking)
+            known[key] = Work.of(Demand.of(windows, statistics), rates, statistics, regular)
+        work = known[key]
+        names = np.array([each[index] for each in techniques])
+        for name in dict.fromkeys(each[index] for each in techniques):
+            has = (names == name) & (work.queries > 0)
+            if has.any():
+                cost = technique_cost(constants, cost_name(str(name), part.family), part.family, work)
+                costs[has, index] = part.card.parts(part) * cost[has]
+    return Answering(answers, costs)

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from windloom.model.query import Query
+from windloom.model.rows import Strand
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.constants import Constants, load_constants
 from windloom.plan.estimates import Estimates, Mean
 from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import Plan
+from windloom.plan.rows import StrandRate
 from windloom.plan.statistics import (
     ASSUMED,
     DEFAULT_GROUPS,
@@ -83,6 +85,24 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> St
     return replace(found, kept_seconds=kept)
 
 
+def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
+    """What is known of the tuples of a strand, and of the values of the columns by which it may be joined."""
+    estimates = known.estimates
+    seen = estimates.streams.get(stream.name)
+    rate, origin = _figure(stream.events_per_second, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
+    share, condition = 1.0, strand.condition
+    if condition is not None:
+        shown = None if seen is None else seen.conditions.get(condition.sql)
+        share = DEFAULT_SELECTIVITY if shown is None else shown
+    counted = [
+        one.groups.value
+        for identity, one in estimates.sets.items()
+        if identity.stream == stream.name and identity.grouping and set(identity.grouping) <= set(strand.columns)
+    ]
+    values = max(counted, default=DEFAULT_GROUPS)
+    return StrandRate(max(rate, LEAST), max(share, LEAST), values, origin, knows_values=bool(counted))
+
+
 def with_statistics(plan: Plan, known: Known) -> Plan:
     """The same plan, its cost to be predicted with what is known now."""
     sets = tuple(
@@ -93,7 +113,14 @@ def with_statistics(plan: Plan, known: Known) -> Plan:
         for one in plan.sets
     )
     joins = tuple(replace(one, observed=known.estimates.joins.get(one.name, ())) for one in plan.joins)
-    return replace(plan, sets=sets, joins=joins)
+    rows = tuple(
+        replace(
+            one,
+            rates=tuple(strand_rate(plan.stream(strand.stream), strand, known) for strand in one.rows.strands),
+        )
+        for one in plan.rows
+    )
+    return replace(plan, sets=sets, joins=joins, rows=rows)
 
 
 def _figure(given: float | None, observed: Mean | None, assumed: float) -> tuple[float, Origin]:

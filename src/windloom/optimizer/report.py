@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import gcd
 
@@ -12,11 +13,13 @@ from numpy.typing import NDArray
 from windloom.model.query import Query
 from windloom.model.source import WindowedStream
 from windloom.model.windows import TimeWindow, Window
+from windloom.optimizer.answering import estimate_answering, set_model
 from windloom.optimizer.cost.calibrated import scanning_cost
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.paper import weaveability_of
-from windloom.optimizer.estimate import estimate_answering, estimate_plan, set_model
-from windloom.plan.costs import Advice, Merger, QueryShare, SetSeconds, SharingReport
+from windloom.optimizer.estimate import estimate_plan
+from windloom.optimizer.joins.folds import fold_seconds
+from windloom.plan.costs import Advice, Merger, PlanSeconds, QueryShare, SetSeconds, SharingReport
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.slicing.edges import EdgeSet, weaveability
 from windloom.slicing.identify import choose_slice_id
@@ -41,7 +44,7 @@ def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
     slicing = find_slicing(plan.slicing)
     queries: dict[str, QueryShare] = {}
     mergers: dict[tuple[int, int], tuple[Merger, ...]] = {}
-    count = sum(1 for _ in plan.queries)
+    count = sum(1 for one in plan.sets for _ in one.queries)  # a job serves sides as it serves plain queries
     for one, costs in zip(plan.sets, seconds.sets, strict=True):
         own = constants.scaled(one.statistics.pace)
         queries.update(_shares(one, costs, seconds.job, count, slicing, own))
@@ -53,7 +56,23 @@ def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
         for tree in one.trees
         if len(tree.queries) > 1
     }
-    return SharingReport(seconds, queries, mergers, common)
+    return SharingReport(seconds, queries, mergers, common, _joins(plan, seconds, queries, constants))
+
+
+def _joins(
+    plan: Plan, seconds: PlanSeconds, sides: Mapping[str, QueryShare], constants: Constants
+) -> dict[str, QueryShare]:
+    """Every join: its part of its sides, which are divided among the joins that ask them, and its fold."""
+    asking = Counter(place.name for join in plan.joins for place in join.sides)
+    found = {}
+    for join in plan.joins:
+        places = [place.name for place in join.sides]
+        own = sum(sides[name].seconds / asking[name] for name in places) + seconds.folds[join.name]
+        alone = sum(sides[name].alone for name in dict.fromkeys(places))
+        alone += fold_seconds([join], plan.sets, constants)[join.name]
+        added = sum(sides[name].added_edges_per_second for name in dict.fromkeys(places) if asking[name] == 1)
+        found[join.name] = QueryShare(own, alone, added)
+    return found
 
 
 def _shares(

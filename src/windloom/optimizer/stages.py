@@ -1,12 +1,13 @@
-"""The whole optimizer at a glance: from queries to a plan in seven stages.
+"""The whole optimizer at a glance: from queries to a plan in eight stages.
 
 1. partial sets   queries of one stream, predicate and grouping are summarised together
 2. components     what their aggregates need, each once
 3. sharing        a strategy partitions a set's queries into trees, by cost
 4. slices         edges of every tree, their union for the set, and how tuples find their slice
 5. shapes         queries with equal output columns share one table of answers
-6. joins          where their sides are answered, and how these are folded
-7. intake         each stream is read once for all its sets, natively or woven, by cost
+6. joins          where their sides are answered, and how these are folded: order and technique, by cost
+7. rows           what row queries keep of their streams, and in which order they join it
+8. intake         each stream is read once for all its sets, natively or woven, by cost; sides of joins early or late
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ from windloom.optimizer.auto import calibrated_problem, choose_techniques, choos
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.cost.paper import PaperCost, costed_techniques
 from windloom.optimizer.intake import check_intake, choose_scans
+from windloom.optimizer.joins.bits import check_join_plan, forced_sets
+from windloom.optimizer.joins.folds import check_fold, with_folds
 from windloom.optimizer.joins.plan import plan_join
 from windloom.optimizer.known import Known, set_statistics
+from windloom.optimizer.rows.plan import plan_rows, stores_of
 from windloom.optimizer.shapes import Types as Types
 from windloom.optimizer.shapes import shape_of
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
@@ -51,15 +55,24 @@ from windloom.slicing.registry import Slicing, find_slicing
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """How a plan is made, by name; unknown names are refused here, before anything else is done."""
+    """How a plan is made, by name; unknown names are refused here, before anything else is done.
+
+    `tuples` is for how many ticks a stream keeps its tuples besides what row queries need; None for a batch run, which
+    keeps nothing.
+    """
 
     strategy: str = "auto"
     slicing: str = "pairs"
     technique: str = "auto"
     intake: str = "auto"
+    joins: str = "auto"
+    fold: str = "auto"
+    tuples: int | None = None
 
     def __post_init__(self) -> None:
         check_intake(self.intake)
+        check_join_plan(self.joins)
+        check_fold(self.fold)
         if self.strategy != "auto":
             find_strategy(self.strategy)
         find_slicing(self.slicing)
@@ -94,23 +107,32 @@ def make_plan(
         )
         for number, members in enumerate(groups)
     ]
-    joins = tuple(
+    linked = [
         plan_join(query, sets, streams, types, shapes, given, known.estimates.joins.get(query.name, ()))
         for query in queries
         if query.join is not None
-    )
-    used = {one.stream for one in sets}
+    ]
+    joins = with_folds(linked, sets, options.fold, known.in_force(), given) if linked else ()
+    early = forced_sets(options.joins, joins)
+    rows = tuple(plan_rows(query, streams, types, shapes, known) for query in queries if query.rows is not None)
+    stores = () if options.tuples is None else stores_of(queries, streams, options.tuples)
+    used = {one.stream for one in sets} | {one.stream for one in stores}
+    used |= {name for one in rows for name in one.rows.streams}
     read = tuple(stream for name, stream in streams.items() if name in used)
     return Plan(
         read,
         tuple(sets),
-        choose_scans(read, sets, options.intake, known.in_force(), given),
+        choose_scans(read, sets, options.intake, known.in_force(), given, early, rows, stores),
         tuple(shapes),
         joins,
         options.strategy,
         find_slicing(options.slicing).name,
         options.technique,
         options.intake,
+        options.joins,
+        options.fold,
+        rows,
+        stores,
     )
 
 

@@ -42,7 +42,7 @@ class ChartView:
     region that the next round is in, best first; `present` is the plan in force.
     """
 
-    subject: str
+    basin: str
     axes: tuple[AxisView, ...]
     plans: Mapping[str, str]
     regions: Mapping[tuple[int, int], str] = field(default_factory=dict)
@@ -70,9 +70,11 @@ class AdaptView:
     switches: int
     judged: int
     hits: int
+    same: int
     regret: float
     learned: Mapping[str, tuple[float, float]]
     rounds: int
     rest: float
     recent: tuple[RoundView, ...] = ()
     failure: str = ""
+    damaged: tuple[str, ...] = ()  # files of the checkpoint that hold statistics and could not be read

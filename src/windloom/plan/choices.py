@@ -22,7 +22,7 @@ class TreeChoice:
 class Choices:
     """All choices of a plan, in an order of their own: equal choices make plans that do the same.
 
-    `options` has (switch, subject, option): ("intake", "trades", "native").
+    `options` has (switch, about, option): ("intake", "trades", "native").
     """
 
     trees: tuple[TreeChoice, ...] = ()
@@ -30,20 +30,20 @@ class Choices:
 
     @classmethod
     def of(cls, trees: Iterable[TreeChoice], options: Mapping[str, Mapping[str, str]]) -> Choices:
-        flat = ((switch, subject, one) for switch, found in options.items() for subject, one in found.items())
+        flat = ((switch, about, one) for switch, found in options.items() for about, one in found.items())
         return cls(tuple(sorted(trees)), tuple(sorted(flat)))
 
-    def option(self, switch: str, subject: str, otherwise: str) -> str:
-        """The option of a switch for a subject, or another one if none was chosen."""
-        return next((one for name, about, one in self.options if (name, about) == (switch, subject)), otherwise)
+    def option(self, switch: str, about: str, otherwise: str) -> str:
+        """The option of a switch for a stream or join, or another one if none was chosen."""
+        return next((one for name, own, one in self.options if (name, own) == (switch, about)), otherwise)
 
     def options_of(self, switch: str) -> dict[str, str]:
-        return {subject: option for name, subject, option in self.options if name == switch}
+        return {about: option for name, about, option in self.options if name == switch}
 
-    def with_option(self, switch: str, subject: str, option: str) -> Choices:
-        """The same with another option for one subject."""
-        kept = (one for one in self.options if one[:2] != (switch, subject))
-        return Choices(self.trees, tuple(sorted((*kept, (switch, subject, option)))))
+    def with_option(self, switch: str, about: str, option: str) -> Choices:
+        """The same with another option of one switch."""
+        kept = (one for one in self.options if one[:2] != (switch, about))
+        return Choices(self.trees, tuple(sorted((*kept, (switch, about, option)))))
 
     @property
     def tree_names(self) -> list[list[str]]:
@@ -51,5 +51,5 @@ class Choices:
         return [list(tree.queries) for tree in self.trees]
 
     def __or__(self, other: Choices) -> Choices:
-        """The choices of two plans that have no query and no subject in common."""
+        """The choices of two plans that have no query and no stream in common."""
         return Choices(tuple(sorted(self.trees + other.trees)), tuple(sorted(self.options + other.options)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from windloom.plan.physical import Plan
-from windloom.plan.scans import NativeScan, Scan
+from windloom.plan.scans import NativeScan, Scan, WovenScan
 
 
 def conditions_of(plan: Plan, scan: Scan) -> dict[str, int]:
@@ -16,6 +16,8 @@ def conditions_of(plan: Plan, scan: Scan) -> dict[str, int]:
         predicate = plan.sets[number].predicate
         if predicate is not None and bit is not None:
             found[predicate.sql] = bit
+    if isinstance(scan, WovenScan) and scan.kept is not None:
+        found |= {sql: bit for sql, bit in scan.kept.conditions if bit is not None}
     for number, bits in _filters(scan):
         for part, bit in zip(plan.sets[number].components, bits, strict=True):
             if part.component.where is not None and bit is not None:

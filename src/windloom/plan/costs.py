@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,16 @@ class SetSeconds:
 
 @dataclass(frozen=True, slots=True)
 class PlanSeconds:
-    """`job` is the one Spark job of a round, spread over the round."""
+    """`job` is the one Spark job of a round, spread over the round; `folds` are those of joins, by name."""
 
     job: float
     sets: tuple[SetSeconds, ...]
     source: str  # of the constants
+    folds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def total(self) -> float:
-        return self.job + sum(one.total for one in self.sets)
+        return self.job + sum(one.total for one in self.sets) + sum(self.folds.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +123,5 @@ class SharingReport:
     queries: Mapping[str, QueryShare]
     mergers: Mapping[tuple[int, int], tuple[Merger, ...]]  # by set and tree, nearest first
     common: Mapping[tuple[int, int], float]  # by set and tree: common edges of its queries, as a share of all
+    #: By name; the parts of sides, which are in `queries` too, are divided among the joins that ask them.
+    joins: Mapping[str, QueryShare] = field(default_factory=dict)

@@ -7,6 +7,8 @@ Plan ─┬─ Scan         one reading of a stream, which makes the cells of al
       │   └─ Tree ...        queries that share slices; each tree coarsens the set's slices to its own
       │       └─ PlannedQuery ...   a query, or a side of joins
       ├─ PlannedJoin  a query whose sides are in trees, folded together
+      ├─ Store        what is kept of the tuples of a stream: see `plan.rows`
+      ├─ PlannedRows  a query of rows, which a Spark job makes from stores
       └─ Shape        queries with equal output columns share one table of answers
 """
 
@@ -21,13 +23,14 @@ from windloom.model.expression import Expression
 from windloom.model.join import Join
 from windloom.model.predicate import Predicate
 from windloom.model.query import Query
-from windloom.model.stream import Stream
+from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
 from windloom.model.types import TIMESTAMP, DataType
 from windloom.model.windows import Window
 from windloom.plan.identity import SetIdentity
 from windloom.plan.links import LinkEstimate
+from windloom.plan.rows import PlannedRows, Store
 from windloom.plan.scans import Scan
-from windloom.plan.statistics import Origin, Statistics
+from windloom.plan.statistics import ASSUMED, GIVEN, Origin, Statistics
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import SliceId
 
@@ -127,6 +130,17 @@ class PlannedJoin:
         """Which aggregate of the query fills each column of the shape."""
         return _columns(self.query)
 
+    @property
+    def pairing(self) -> object:
+        """What joins must have in common to share a slice matrix."""
+        return tuple(place.set for place in self.sides), self.join.links, self.join.groups
+
+
+#: What a user asked, in a plan.
+Planned = PlannedQuery | PlannedJoin | PlannedRows
+#: The same, and sides of joins.
+Asking = Planned | PlannedSide
+
 
 def _columns(query: Query) -> tuple[int, ...]:
     if query.is_plain:
@@ -218,7 +232,7 @@ class PartialSet:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`strategy`, `slicing`, `technique` and `intake` are the choices it was made with.
+    """`strategy`, `slicing`, `technique`, `intake`, `join_plan` and `fold` are the choices it was made with.
 
     A stream has one scan whose slices are of time, and one for every way in which its tuples are counted.
     """
@@ -232,6 +246,10 @@ class Plan:
     slicing: str
     technique: str
     intake: str = "auto"
+    join_plan: str = "auto"
+    fold: str = "auto"
+    rows: tuple[PlannedRows, ...] = ()
+    stores: tuple[Store, ...] = ()  # of a stream; a batch run keeps nothing
     #: Draws a plan for a notebook; set by the engine, which this folder cannot import.
     drawn: ClassVar[Callable[[Plan], str] | None] = None
 
@@ -239,11 +257,12 @@ class Plan:
         return None if Plan.drawn is None else Plan.drawn(self)
 
     @property
-    def queries(self) -> Iterator[PlannedQuery | PlannedJoin]:
+    def queries(self) -> Iterator[Planned]:
         """All that users have asked; sides of joins are not among them."""
         for tree in self.trees:
             yield from tree.answered
         yield from self.joins
+        yield from self.rows
 
     @property
     def trees(self) -> Iterator[Tree]:
@@ -264,10 +283,26 @@ class Plan:
 
     def rate_of(self, stream: Stream) -> tuple[float, Origin]:
         """Tuples per second of a stream that the plan reads, and where that figure comes from."""
-        found = next(partial_set.statistics for partial_set in self.sets if partial_set.stream == stream.name)
-        return found.stream_rate, found.origins.rate
+        found = next((one.statistics for one in self.sets if one.stream == stream.name), None)
+        if found is not None:
+            return found.stream_rate, found.origins.rate
+        rated = (
+            rate
+            for one in self.rows
+            for strand, rate in zip(one.rows.strands, one.rates, strict=True)
+            if strand.stream == stream.name
+        )
+        known = next(rated, None)
+        if known is not None:
+            return known.stream_rate, known.origin
+        given = stream.events_per_second  # nobody asks for it, and its tuples are kept all the same
+        return (DEFAULT_EVENTS_PER_SECOND, ASSUMED) if given is None else (given, GIVEN)
 
-    def query(self, name: str) -> PlannedQuery | PlannedJoin:
+    def store(self, stream: str) -> Store | None:
+        """What is kept of the tuples of a stream."""
+        return next((one for one in self.stores if one.stream == stream), None)
+
+    def query(self, name: str) -> Planned:
         """What a user asked under this name."""
         found = next((planned for planned in self.queries if planned.name == name), None)
         if found is None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
 from windloom.model.types import BIGINT, DataType
+from windloom.model.windows import Window
 from windloom.slicing.edges import EdgeSet
 from windloom.slicing.identify import SliceId
 from windloom.weave.cut import Read
@@ -67,7 +68,10 @@ class Fed:
 
 @dataclass(frozen=True, slots=True)
 class NativeScan:
-    """One `groupBy` over a stream, by slice, signature and the grouping columns of all its sets."""
+    """One `groupBy` over a stream, by slice, signature and the grouping columns of all its sets.
+
+    It `tells` which tuples are late and how far the stream has come, unless a woven scan of the same stream does.
+    """
 
     number: int
     stream: str
@@ -78,6 +82,7 @@ class NativeScan:
     edges: EdgeSet
     slice_id: SliceId
     feeds: tuple[Fed, ...]
+    tells: bool = True
     why: str = field(default="", compare=False)  # it was chosen
 
     @property
@@ -120,13 +125,28 @@ class WovenSet:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """Which of its tuples a scan hands over to the store of the stream: those that have one of `bits`, None for all.
+
+    `places` are the columns of the store among those of the scan. `strands` are those that read the store, by name of
+    their query and window, with the bits of their predicates: the scan tells which of their tuples are late.
+    """
+
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+    bits: tuple[int, ...] | None
+    strands: tuple[tuple[str, Window, int | None], ...] = ()
+    conditions: tuple[tuple[str, int | None], ...] = ()  # the SQL of what strands want, and its bit
+
+
+@dataclass(frozen=True, slots=True)
 class WovenScan:
     """One projection of a stream's tuples, from which kernels make the cells of all its sets.
 
     `counted_by`: None where slices are of time, else by what tuples are counted whose positions are sliced.
     `watched` are sets that another scan feeds, those of positions above all, with their bits: which tuples are late is
     told, once per stream, by one scan whose slices are of time. `log` says what the log of a round keeps of it: tuples,
-    cells, or whichever of the two are smaller.
+    cells, or whichever of the two are smaller. `kept` is set if the stream has a store.
     """
 
     number: int
@@ -138,6 +158,7 @@ class WovenScan:
     watched: tuple[tuple[int, int | None], ...] = ()
     why: str = field(default="", compare=False)  # it was chosen
     log: str = "smaller"
+    kept: Kept | None = None
 
 
 Scan = NativeScan | WovenScan

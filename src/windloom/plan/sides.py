@@ -41,9 +41,14 @@ def sides_of(query: Query) -> tuple[Query, ...]:
 
 
 def with_sides(queries: Iterable[Query]) -> list[Query]:
-    """Queries of one stream each: the plain ones, and for joins their sides, each once with all that joins need."""
+    """Queries of one stream each: the plain ones, and for joins their sides, each once with all that joins need.
+
+    Row queries are not among them: they are not answered from partials.
+    """
     found: dict[str, Query] = {}
     for query in queries:
+        if query.rows is not None:
+            continue
         for one in sides_of(query) or (query,):
             known = found.get(one.name)
             if known is not None:

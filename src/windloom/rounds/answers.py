@@ -20,7 +20,7 @@ from windloom.aggregates.card import Refuse
 from windloom.aggregates.lifted import Combined
 from windloom.errors import WindloomError
 from windloom.kernels.cells.seek import NO_LANDMARK
-from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
+from windloom.plan.physical import Asking, PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
 from windloom.rounds.ahead import run_ahead
 from windloom.rounds.block import Block, group_column
 from windloom.rounds.cells import Cells, merge_all
@@ -28,6 +28,8 @@ from windloom.rounds.groups import describe_group
 from windloom.rounds.holistic import ListRows
 from windloom.rounds.joins.answers import join_folds, join_makers
 from windloom.rounds.parts import Part, Piece, ShapePart, make_windows, shape_parts
+from windloom.rounds.rows.spans import AskedRows
+from windloom.rounds.rows.summaries import summary_blocks
 from windloom.rounds.tree_cells import TreeCells
 from windloom.rounds.windows.life import Landmark, Span
 
@@ -62,6 +64,7 @@ class Answers:
     spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set, of those whose tuples are counted
     since: Mapping[str, int] = field(default_factory=dict)  # by name of the query that reports only later windows
     earlier: tuple[Answers, ...] = ()
+    rows: tuple[tuple[AskedRows, Cells | None], ...] = ()  # row queries, with what their aggregates are made from
 
     def blocks(
         self,
@@ -76,7 +79,9 @@ class Answers:
         `timed` is given what is answered together, by the name of its first query, and may measure it.
         """
         makers = [
-            partial(timed, name, make) for each in (*self.earlier, self) for name, make in each._makers(rows, without)
+            partial(timed, name, make)
+            for each in (*self.earlier, self)
+            for name, make in each._makers(rows, threads, without)
         ]
         return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
 
@@ -90,21 +95,26 @@ class Answers:
                 found.setdefault(number, []).append(cells)
         return {number: merge_all(parts) for number, parts in found.items()}
 
-    def interval(self, planned: Member | PlannedJoin) -> tuple[int, int]:
+    def interval(self, planned: Asking) -> tuple[int, int]:
         """`(after, until]` for the ends of the windows that a query reports."""
         return self.intervals.get(planned.name, NOTHING)
 
-    def _makers(self, rows: int, without: Collection[int]) -> Iterator[tuple[str, Callable[[], Iterator[Block]]]]:
+    def _makers(
+        self, rows: int, threads: int, without: Collection[int]
+    ) -> Iterator[tuple[str, Callable[[], Iterator[Block]]]]:
         """What is answered together, each by the name of its first query."""
-        for one in self.plan.sets:
-            cells = self.cells.get(one.number)
+        for each in self.plan.sets:
+            cells = self.cells.get(each.number)
             if cells is None or not len(cells):
                 continue
-            for tree in one.trees:
+            for tree in each.trees:
                 if any(map(self._reports, tree.answered)):
-                    yield tree.answered[0].name, partial(self._tree_blocks, one, tree, cells, rows)
+                    yield tree.answered[0].name, partial(self._tree_blocks, each, tree, cells, rows)
         asked = self._asked(number for number in range(len(self.plan.joins)) if number not in without)
-        yield from join_makers(self.plan, self.cells, self.interval, self.landmarks, asked)
+        yield from join_makers(self.plan, self.cells, self.interval, self.landmarks, asked, threads)
+        for one, summaries in self.rows:
+            if summaries is not None:
+                yield one.planned.name, partial(summary_blocks, self.plan, one.planned, summaries, one.span)
 
     def _asked(self, joins: Iterable[int]) -> list[int]:
         """The joins, by place, that report something."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from windloom.aggregates import neutral
@@ -10,9 +10,12 @@ from windloom.model.query import Query
 from windloom.model.urgency import Urgency
 from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedJoin
+from windloom.plan.rows import PlannedRows
 from windloom.rounds.backfill import Past
 from windloom.rounds.cells import Cells, coarsen
 from windloom.rounds.owed import readers_of
+from windloom.rounds.positions import Positions
+from windloom.rounds.rows.kept import Kept, carried_stores, strand_since
 from windloom.rounds.state import Cut, History, LaterRound, Owed, State
 from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeSet
@@ -28,7 +31,8 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
 
     Sets are the same if their identities are; queries are the same if name and meaning are. Queries that
     are new are `fresh`, and `since` says from which window on they are exact where that is not from the beginning.
-    Windows that a query owes go with it: a query that leaves has to be answered before.
+    Windows that a query owes go with it: a query that leaves has to be answered before. A set that owes some is not
+    made again from `past`: see `remade`.
     """
     known = old.by_identity
     running = {planned.name: planned.query for planned in old.queries}
@@ -42,8 +46,13 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         before = known.get(one.identity)
         held, kept = carry_set(state, before, one)
         life = life_of(one.window)
-        if before is None and past is not None and life.weaves_again:
-            held, kept = past(one) or (held, kept)
+        is_owing = before is not None and before.number in state.owed
+        is_wanted = before is None or (not is_owing and _is_short(one, running, kept, state, positions))
+        if past is not None and life.weaves_again and is_wanted:
+            found = past(one)
+            # Cells that are there may reach further back, for the queries that they were made for.
+            if found is not None and (before is None or found[1].kept_from <= kept.kept_from):
+                held, kept = found
         if held is not None:
             cells[one.number] = held
         if kept != History():
@@ -69,6 +78,18 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         else:
             since |= joined_since(new, join, exact)
             fresh.add(join.name)
+    stored = carried_stores(state.kept, new, state.seen)
+    reported: dict[str, int] = {}
+    summaries: dict[str, Cells] = {}
+    for rows in new.rows:
+        if rows.name in running and _same(running[rows.name], rows.query):
+            since |= {rows.name: state.since[rows.name]} if rows.name in state.since else {}
+            reported |= {rows.name: state.reported[rows.name]} if rows.name in state.reported else {}
+            summaries |= {rows.name: state.summaries[rows.name]} if rows.name in state.summaries else {}
+            fresh |= {rows.name} & state.fresh
+        else:
+            since |= rows_since(rows, stored)
+            fresh.add(rows.name)
     answered = {name: tick for name, tick in state.answered.items() if name not in leaving(old, new)}
     return replace(
         state,
@@ -79,6 +100,9 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         positions=positions,
         answered=answered,
         owed=_owed(state, known, new, answered),
+        reported=reported,
+        kept=stored,
+        summaries=summaries,
     )
 
 
@@ -120,6 +144,39 @@ def _later(
     cells = _aligned(later.cells, before, one, places)
     assert cells is not None
     return LaterRound(cells, {name: tick for name, tick in later.closed.items() if name in answered})
+
+
+def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
+    """The sets of a plan, by number, that owe windows and that `past` would make again for queries that are new.
+
+    What they owe has to be answered before: the cells of the state would hold again what is owed from.
+    """
+    known = old.by_identity
+    running = {planned.name: planned.query for planned in old.queries}
+    positions = state.positions.carried(new, state.seen)
+    for one in new.sets:
+        before = known.get(one.identity)
+        if before is None or before.number not in state.owed or not life_of(one.window).weaves_again:
+            continue
+        if _is_short(one, running, carry_set(state, before, one)[1], state, positions) and past(one) is not None:
+            yield before.number
+
+
+def _is_short(one: PartialSet, running: Mapping[str, Query], kept: History, state: State, positions: Positions) -> bool:
+    """Whether a query that is new to a set would miss windows with what the set holds."""
+    for planned in one.queries:
+        if planned.name not in running or not _same(running[planned.name], planned.query):
+            life = life_of(planned.query.window)
+            if life.first_exact(one, planned, kept, state, positions) is not None:
+                return True
+    return False
+
+
+def rows_since(rows: PlannedRows, kept: Kept) -> dict[str, int]:
+    """From which window on a new row query is exact: from where on all its strands find all their tuples."""
+    found = [(strand.window, strand_since(kept, strand)) for strand in rows.rows.strands]
+    after = [life_of(window).after_since(window, tick) for window, tick in found if tick is not None]
+    return {rows.name: max(after) - rows.query.window.range_ticks + 1} if after else {}
 
 
 def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None]) -> dict[str, int]:

@@ -24,7 +24,8 @@ def inputs_of(one: PartialSet) -> tuple[Inputs, ...]:
 
 def all_inputs(plan: Plan) -> tuple[Inputs, ...]:
     """The inputs of all queries of a plan, each once."""
-    return tuple(dict.fromkeys(inputs for one in plan.sets for inputs in inputs_of(one)))
+    of_sets = [inputs for one in plan.sets for inputs in inputs_of(one)]
+    return tuple(dict.fromkeys([*of_sets, *(one.query.inputs for one in plan.rows)]))
 
 
 def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = ()) -> int:

@@ -7,7 +7,7 @@ from history, the windows that it is still going to report are open, however lon
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State
 from windloom.rounds.windows.life import Landmark, Reported
 from windloom.rounds.windows.registry import life_of
+from windloom.rounds.windows.time import time_lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,12 @@ def before_round(plan: Plan, state: State) -> dict[str, Before]:
         since = tuple(sorted({*known.since, *life_of(one.window).told_apart(one, state)}))
         closed = max(known.closed, *map(state.closed_over, inputs_of(one)))
         found[one.stream] = Before(closed, state.closed_over((one.stream,)), since)
+    for planned in plan.rows:
+        for stream in planned.rows.streams:
+            known = found.get(stream, Before(frontier=state.closed_over((stream,))))
+            found[stream] = replace(known, closed=max(known.closed, state.closed_over(planned.query.inputs)))
+    for store in plan.stores:  # whose tuples nobody may ask for yet
+        found.setdefault(store.stream, Before(frontier=state.closed_over((store.stream,))))
     return found
 
 
@@ -78,6 +85,12 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
                 found = _summed(held, own_missed, own_open)
                 if found != Late():
                     queries[name] = queries.get(name, Late()) + found
+        for name, own_missed, own_open in _of_rows(plan, scan, held, state):
+            missed |= own_missed
+            is_open |= own_open
+            found = _summed(held, own_missed, own_open)
+            if found != Late():
+                queries[name] = found
         found = _summed(held, missed, is_open)
         if found != Late():
             streams[scan.stream] = streams.get(scan.stream, Late()) + found
@@ -93,6 +106,27 @@ def late_from(plan: Plan, given: RoundInput) -> dict[str, int]:
             first = int(np.min(held.starts))
             found[scan.stream] = min(first, found.get(scan.stream, first))
     return found
+
+
+def _of_rows(plan: Plan, scan: Scan, held: Behind, state: State) -> Iterator[tuple[str, Mask, Mask]]:
+    """By row query that reads a store: which late entries have a closed window of it, and which an open one."""
+    kept = None if isinstance(scan, NativeScan) else scan.kept
+    strands: dict[str, list[tuple[Window, int | None]]] = {}
+    for name, window, bit in () if kept is None else kept.strands:
+        strands.setdefault(name, []).append((window, bit))
+    for name, own in strands.items():
+        query = plan.query(name).query
+        missed, is_open = np.zeros(len(held), np.bool_), np.zeros(len(held), np.bool_)
+        for window, bit in own:
+            since = state.since.get(name)
+            if since is not None:
+                since += query.window.range_ticks - window.range_ticks  # windows pair by their ends
+            reported = Reported(state.closed_over(query.inputs), since, name in state.fresh)
+            own_missed, own_open = time_lost(window, reported, held.starts)
+            wanted = held.holds(bit)
+            missed |= own_missed & wanted
+            is_open |= own_open & wanted
+        yield name, missed, is_open
 
 
 def joins_by_side(plan: Plan) -> dict[str, list[PlannedJoin]]:

@@ -50,8 +50,8 @@ def _stream(plan: Plan, name: str, before: State, given: RoundInput, counts: Ste
 
 
 def _tells(scan: Scan, name: str, given: RoundInput) -> bool:
-    """Is this the scan of the stream whose slices are of time?"""
-    timed = isinstance(scan, NativeScan) or scan.counted_by is None
+    """Is this the scan of the stream whose slices are of time, and that tells how far it has come?"""
+    timed = scan.tells if isinstance(scan, NativeScan) else scan.counted_by is None
     return scan.stream == name and timed and scan.number in given.taken.scanned
 
 

@@ -193,4 +193,4 @@ def passes_of(plan: Plan, lineages: Mapping[int, Lineage], intervals: Intervals)
 def sets_asked(plan: Plan, intervals: Mapping[str, tuple[int, int]]) -> set[int]:
     """The sets that queries with something to report are answered from."""
     places = sets_by_query(plan)
-    return {number for name, (after, until) in intervals.items() if after < until for number in places[name]}
+    return {number for name, (after, until) in intervals.items() if after < until for number in places.get(name, ())}

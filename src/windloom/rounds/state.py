@@ -13,6 +13,7 @@ from windloom.plan.physical import PartialSet
 from windloom.rounds.cells import Cells
 from windloom.rounds.frontiers import Inputs, inputs_of, least
 from windloom.rounds.positions import Positions
+from windloom.rounds.rows.kept import KeptTuples
 from windloom.slicing.edges import EdgeSet
 
 
@@ -100,7 +101,9 @@ class State:
     their first step they report every complete window from history. `first`: the smallest event tick of each stream,
     of tuples that came before its frontier had passed it. `answered`: queries that still have to report closed windows,
     those that end after a tick; `owed` has the cells that only they need. All else is the same as if nothing had been
-    postponed.
+    postponed. `reported`: the last round in which a row query reported windows, of those that have reported any.
+    `kept`: which files hold the tuples of streams that keep them. `summaries`: partials of rows that have entered and
+    not left, by name of the query that aggregates them.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
@@ -114,6 +117,9 @@ class State:
     ahead: Mapping[Inputs, int] = field(default_factory=dict)
     answered: Mapping[str, int] = field(default_factory=dict)  # by name of the query
     owed: Mapping[int, Owed] = field(default_factory=dict)  # by number of the partial set
+    reported: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[str, KeptTuples] = field(default_factory=dict)
+    summaries: Mapping[str, Cells] = field(default_factory=dict)
 
     def closed_of(self, one: PartialSet) -> int:
         """Every window of its queries that ends at or before this tick is closed, except for `fresh` queries."""
@@ -130,7 +136,8 @@ class State:
     @property
     def nbytes(self) -> int:
         """The bytes of all cells, and of tuples that wait for their position."""
-        held = sum(one.nbytes for one in self.cells.values()) + sum(one.nbytes for one in self.owed.values())
+        cells = (*self.cells.values(), *self.summaries.values())
+        held = sum(one.nbytes for one in cells) + sum(one.nbytes for one in self.owed.values())
         return held + self.positions.nbytes
 
     def history_of(self, number: int) -> History:

@@ -30,6 +30,8 @@ from windloom.rounds.owed import (
     sets_asked,
 )
 from windloom.rounds.round_input import RoundInput
+from windloom.rounds.rows.spans import AskedRows
+from windloom.rounds.rows.turn import asked_rows, rows_turn, without_lost
 from windloom.rounds.state import History, Owed, State
 from windloom.rounds.windows.landmark import first_ticks, landmarks_of
 from windloom.rounds.windows.life import Span, Turn
@@ -61,6 +63,7 @@ def step(
     may cover them, and for `history_ticks` behind where their set is closed.
     """
     positions = state.positions if round_input.rows is None else round_input.rows
+    state = without_lost(state, round_input, plan)
     moved = moved_state(state, round_input, plan)
     until = {inputs: moved.closed_over(inputs) for inputs in all_inputs(plan)}
     landmarks = landmarks_of(plan, state.since, moved.first, moved.seen, until)
@@ -70,7 +73,8 @@ def step(
     for one in plan.sets:
         sets.take(one)
     intervals = _intervals(state, plan, until, answered)
-    answers = sets.answers(intervals)
+    rows = rows_turn(state, round_input, plan, moved, until, intervals)
+    answers = replace(sets.answers(intervals), rows=rows.answered)
     since = _since(state, plan, until, answered)
     after_round = replace(
         moved,
@@ -81,6 +85,9 @@ def step(
         positions=positions,
         answered=answered,
         owed=sets.owed,
+        reported=rows.reported,
+        kept=rows.kept,
+        summaries=rows.summaries,
     )
     late = count_late(plan, round_input.taken.behind, state, landmarks)
     groups = {number: one.groups if len(one) else 0 for number, one in sets.cells.items()}
@@ -162,13 +169,25 @@ def moved_state(state: State, round_input: RoundInput, plan: Plan) -> State:
     )
 
 
+def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[AskedRows]:
+    """The row queries that a round reports windows of, and which: known once its frontiers are."""
+    state = without_lost(state, round_input, plan)
+    moved = moved_state(state, round_input, plan)
+    until = {inputs: moved.closed_over(inputs) for inputs in all_inputs(plan)}
+    return asked_rows(plan, _intervals(state, plan, until, {}), state)
+
+
 def _answered(state: State, plan: Plan, until: Mapping[Inputs, int], postponed: Mapping[str, int]) -> dict[str, int]:
-    """Up to where queries are answered after the round, of those for which this is not up to where they are closed."""
+    """Up to where queries are answered after the round, of those for which this is not up to where they are closed.
+
+    Row queries are answered in the round that closes their windows, from the tuples that are there then.
+    """
     found = {}
     for planned in plan.queries if postponed else ():
-        closed = until[planned.query.inputs]
-        if planned.name in postponed and closed < TICK_MAX and life_of(planned.query.window).can_wait:
-            before = TICK_MIN if planned.name in state.fresh else state.answered_by(planned.query)
+        query = planned.query
+        closed, can_wait = until[query.inputs], query.rows is None and life_of(query.window).can_wait
+        if planned.name in postponed and closed < TICK_MAX and can_wait:
+            before = TICK_MIN if planned.name in state.fresh else state.answered_by(query)
             tick = max(postponed[planned.name], before)
             if tick < closed:
                 found[planned.name] = tick

@@ -43,7 +43,7 @@ def take_partials(plan: Plan, scan: NativeScan, table: pa.Table, before: Before 
     of_groups = np.diff(np.append(0, np.cumsum(read.tuples))[read.group_bounds])
     scanned = {scan.number: scanned_partials(plan, scan, words, of_groups)}
     late = np.flatnonzero(read.starts < before.closed)
-    if not len(late):
+    if not len(late) or not scan.tells:
         return Taken(feed_sets(plan, scan, read), scanned=scanned)
     group_of = np.repeat(np.arange(read.groups), np.diff(read.group_bounds))[late]
     behind = count_behind(read.starts[late], [word[group_of] for word in words], read.tuples[late])
@@ -91,9 +91,13 @@ def _behind(scan: WovenScan, tuples: Tuples, before: Before) -> Behind | None:
     late = np.flatnonzero(tuples.tick.integers < before.closed)
     if not len(late):
         return None
-    starts = tuples.slices.starts[tuples.slices.of_tuple[late]]
-    for tick in before.since:
-        # It stays in its slice, and so in the same windows.
-        starts = np.where(tuples.tick.integers[late] >= tick, np.maximum(starts, tick), starts)
+    if scan.kept is not None:
+        # Row queries may have windows that begin and end anywhere; late tuples are few.
+        starts = tuples.tick.integers[late]
+    else:
+        starts = tuples.slices.starts[tuples.slices.of_tuple[late]]
+        for tick in before.since:
+            # It stays in its slice, and so in the same windows.
+            starts = np.where(tuples.tick.integers[late] >= tick, np.maximum(starts, tick), starts)
     words = [tuples.word(number)[late] for number in range(scan.signature.words)]
     return count_behind(starts, words, np.ones(len(late), np.int64))

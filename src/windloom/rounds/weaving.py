@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
-from windloom.model.time import TICK_MIN
+from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
 from windloom.plan.physical import PartialSet, Plan
 from windloom.plan.scans import WovenScan, WovenSet
 from windloom.rounds.cells import Cells, arrange, group_of_cells
 from windloom.rounds.groups import number_groups
 from windloom.rounds.windows.registry import life_of
-from windloom.slicing.edges import EdgeSet
+from windloom.slicing.edges import EdgeClass, EdgeSet
 from windloom.weave.cut import Cut
 from windloom.weave.tuples import Tuples
 
@@ -37,6 +37,8 @@ def read_tuples(plan: Plan, scan: WovenScan, table: pa.Table) -> Tuples:
     # Late tuples are counted by slice, so slices are as fine as those of the sets that are only watched.
     own = [plan.sets[number] for number in numbers if plan.sets[number].counted_by == scan.counted_by]
     edges = {one.edges for one in own if one.window.is_sliced} or {one.edges for one in own}
+    if not own:  # it only keeps tuples
+        edges = {EdgeSet((EdgeClass(TICKS_PER_SECOND, 0),))}
     finest = EdgeSet.of(one for each in edges for one in each.classes)
     return Tuples.of(table, scan.signature.words, finest, has_positions=scan.counted_by is not None)
 

@@ -2,5 +2,6 @@
 
 from windloom.testing.joins import answer_join
 from windloom.testing.oracle import answer
+from windloom.testing.rows import answer_rows
 
-__all__ = ["answer", "answer_join"]
+__all__ = ["answer", "answer_join", "answer_rows"]

@@ -49,7 +49,7 @@ def live(folder: Path, rounds: list[Frames], adapt: ChartOptions | None, placeme
 @pytest.fixture(autouse=True)
 def _switches_are_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds of a few hundred tuples take so little that no switch would pay."""
-    monkeypatch.setattr("windloom.optimizer.adapt.adapter.pays", lambda now, then, *_: then.seconds < now.seconds)
+    monkeypatch.setattr("windloom.optimizer.adapt.adapter.pays", lambda now, then, *_, **__: then.seconds < now.seconds)
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
@@ -124,4 +124,4 @@ def test_queries_that_change_get_charts_of_their_own(tmp_path: Path) -> None:
         after = life.loop.adapting.adapter.followed[0].chart
         assert after is not None
         assert after is not chart
-        assert [query.name for query in after.subject.queries] == ["a"]
+        assert [query.name for query in after.basin.queries] == ["a"]

@@ -10,8 +10,12 @@ from support.trades import WINDOW, catalog
 from windloom.engine.catalog import Registry
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.model import Query
-from windloom.optimizer import Known
+from windloom.optimizer import Known, choices_of
+from windloom.optimizer.adapt.objective import Objective
 from windloom.plan import Plan
+from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
+from windloom.plan.identity import SetIdentity
+from windloom.plan.statistics import Ongoing
 
 
 def no_session() -> NoReturn:
@@ -36,3 +40,23 @@ def test_nothing_stays_of_queries_that_are_gone(tmp_path: Path) -> None:
             counts.append(tuple(sum(type(one) is kind for one in gc.get_objects()) for kind in (Plan, Query)))
     assert list(record.queries) == ["stays", "guest_39"]
     assert counts[0] == counts[1]
+
+
+def test_plans_are_made_for_the_objective(tmp_path: Path) -> None:
+    """What comes: so many tuples of so many groups that weaving is faster, and partials are fewer bytes."""
+    (tmp_path / "c.cql").write_text(catalog(q="SELECT symbol, sum(price) AS p … GROUP BY symbol"), encoding="utf-8")
+    registry = Registry(no_session)
+    registry.load(tmp_path / "c.cql")
+    options = {"strategy": "auto", "slicing": "pairs", "technique": "auto", "intake": "auto"}
+    identity = SetIdentity.of_query(registry.queries["q"])
+    seen = Estimates(
+        {"trades": StreamEstimate(Mean(30_000.0, 3), Mean(20.0, 3))},
+        {identity: SetEstimate(Mean(1.0, 3), Mean(60_000.0, 3), Mean(60_000.0, 3))},
+    )
+    ways = {}
+    for name in ("latency", "memory"):
+        live = LiveQueries(registry, lambda: Known(estimates=seen, ongoing=Ongoing()), Objective.of(name))
+        record = live.first({"q": registry.queries["q"].text}, options)
+        ways[name] = record.choices.options_of("intake")["trades"]
+        assert choices_of(live.plan_of(record)) == record.choices
+    assert ways == {"latency": "woven", "memory": "native"}

@@ -9,6 +9,7 @@ import pytest
 
 from windloom.engine.streaming.options import StreamOptions, parse_instant
 from windloom.errors import WindloomError
+from windloom.optimizer.adapt.chart import ChartOptions
 
 DEFAULTS: dict[str, Any] = {
     "trigger": None,
@@ -41,6 +42,12 @@ def test_a_trigger_is_any_duration(given: Any, told: int) -> None:
         ({"keep": "1 month"}, "keep: 'month' is not a duration"),
         ({"idle_after": "-1 s"}, "idle_after cannot be negative"),
         ({"snapshot_rounds": 0}, "a snapshot cannot be taken every 0 rounds"),
+        ({"adapt": 7}, "adapt cannot be 7"),
+        ({"adapt": {"part": 7}}, "adapt has no option 'part'"),
+        ({"adapt": {"parts": 0}}, "a chart cannot have 0 parts"),
+        ({"adapt": {"parts": 30}}, "a chart of 30 parts and 3 dimensions is past its bound"),
+        ({"objective": "fast"}, "unknown objective 'fast'"),
+        ({"objective": {"latency": 0}}, "all weights of the objective are zero"),
     ],
 )
 def test_mistakes_are_refused(given: dict[str, Any], words: str) -> None:
@@ -55,3 +62,11 @@ def test_an_instant_without_a_zone_is_in_utc() -> None:
     assert parse_instant("handover", "1970-01-01T01:00:00+01:00") == 0
     with pytest.raises(WindloomError, match="handover is not an instant"):
         parse_instant("handover", "noon")
+
+
+def test_plans_follow_the_data_unless_that_is_refused() -> None:
+    assert StreamOptions.of(**DEFAULTS).adapt == ChartOptions()
+    assert StreamOptions.of(**DEFAULTS, adapt=False).adapt is None
+    assert StreamOptions.of(**DEFAULTS, adapt={"parts": 20, "dimensions": 2}).adapt == ChartOptions(20, 2)
+    weighed = StreamOptions.of(**DEFAULTS, objective={"latency": 2, "memory": 6}).objective
+    assert (weighed.latency, weighed.memory) == (0.25, 0.75)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from golden.plans import FEW, KINDS, MIXED, SESSIONS, many_queries, plan_of, svg_of
+from golden.plans import FEW, KINDS, MIXED, SESSIONS, joined_plan, many_queries, plan_of, svg_of
 from windloom.explain.canvas import text_width
 from windloom.explain.labels import tree_name
 from windloom.explain.layout import lay_out
@@ -32,7 +32,15 @@ CREATE QUERY last_9 AS SELECT avg(price) AS p FROM trades [ROWS 9 SLIDE 3];
 CREATE QUERY never AS SELECT count(*) AS n FROM orders [TUMBLE 5 seconds] WHERE amount > 1 AND amount < 1;
 """
 
+_JOINS = "\n".join(
+    f"CREATE QUERY j{number} AS SELECT count(*) AS n FROM orders [RANGE {number} minutes SLIDE 1 minute] o"
+    " JOIN trades [RANGE 1 minute] t ON o.customer = t.symbol;"
+    for number in range(1, 31)
+)
+
 PLANS: dict[str, Callable[[], Plan]] = {
+    "joins": joined_plan,
+    "many joins": lambda: joined_plan(_JOINS),
     "few": lambda: plan_of(FEW),
     "few, cutty": lambda: plan_of(FEW, slicing="cutty"),
     "mixed": lambda: plan_of(MIXED, rates={"orders": 250.0}),
@@ -87,8 +95,8 @@ def test_texts_do_not_lie_on_each_other(plan: Plan) -> None:
             assert right <= left + 0.2, (text, after)
 
 
-@pytest.mark.parametrize("name", ["few", "few, cutty", "mixed", "mixed, apart", "kinds", "special"])
-def test_every_stream_scan_set_tree_and_query_is_named(name: str) -> None:
+@pytest.mark.parametrize("name", ["few", "few, cutty", "mixed", "mixed, apart", "kinds", "special", "joins"])
+def test_every_stream_scan_set_tree_query_and_join_is_named(name: str) -> None:
     plan = _made(name)
     texts = {text for text, *_ in _texts(_parsed(svg_of(plan)))}
     names = {stream.name for stream in plan.streams} | {f"set {one.number}" for one in plan.sets}
@@ -100,7 +108,8 @@ def test_every_stream_scan_set_tree_and_query_is_named(name: str) -> None:
 def test_cards_of_a_column_do_not_lie_on_each_other(plan: Plan) -> None:
     layout = lay_out(plan)
     scans = [scan.card for stream in layout.streams for scan in stream.scans]
-    for cards in (scans, [one.card for stream in layout.streams for one in stream.sets]):
+    joins = [join.card for join in layout.joins]
+    for cards in (scans, [one.card for stream in layout.streams for one in stream.sets], joins):
         ordered = sorted(cards, key=lambda card: card.y)
         assert all(above.y + above.height <= below.y for above, below in pairwise(ordered))
 
@@ -125,6 +134,15 @@ def test_queries_without_room_are_counted_and_named_on_hover(name: str) -> None:
 def test_sets_without_room_are_counted() -> None:
     texts = " ".join(text for text, *_ in _texts(_parsed(svg_of(_made("many sets")))))
     assert "+ 18 more sets with 18 trees and 18 queries" in texts
+
+
+def test_joins_without_room_are_counted_and_sides_lead_to_the_others() -> None:
+    plan = _made("many joins")
+    texts = " ".join(text for text, *_ in _texts(_parsed(svg_of(plan))))
+    assert "+ 6 more joins, not drawn: EXPLAIN as text has them" in texts
+    layout = lay_out(plan)
+    assert len(layout.joins) == 24
+    assert all(len(join.threads) == 2 for join in layout.joins)
 
 
 def test_edge_rates_and_costs_are_labels() -> None:

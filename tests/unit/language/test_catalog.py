@@ -99,7 +99,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_trouble() -> None:
         "(ts TIMESTAMP)",
         "TIME ts;",
         "CREATE QUERY q AS",
-        "SELECT 1 AS x FROM s [TUMBLE 1 h]",
+        "SELECT count(*) AS x FROM s [TUMBLE 1 h]",
     ]
     catalog = parse_catalog("\r\n".join(lines))
     assert [query.line for query in catalog.queries] == [5]

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windloom.plan.links import KeyHistogram, LinkEstimate, LinkRound
-from windloom.rounds.joins.keyed import _link
+from windloom.rounds.joins.keyed import linked
 
 KEYS = st.lists(st.integers(0, 12), max_size=60)
 
 
 def counted(parent: list[int], child: list[int]) -> LinkRound:
-    return _link(np.array(parent, np.int64), np.array(child, np.int64))
+    return linked(np.array(parent, np.int64), np.array(child, np.int64))
 
 
 @given(KEYS, KEYS)
@@ -61,6 +61,16 @@ def test_many_groups_are_counted_in_a_sample() -> None:
     assert found.parent.keys == pytest.approx(400_000, rel=0.05)
     assert found.child.keys == pytest.approx(50_000, rel=0.05)
     assert found.pairs == pytest.approx(25_000, rel=0.1)
+
+
+def test_a_few_keys_of_many_groups_are_counted_exactly() -> None:
+    draw = np.random.default_rng(2)
+    hashes = draw.integers(-(2**31), 2**31, 12)
+    parent, child = hashes[draw.integers(0, 12, 300_000)], hashes[draw.integers(0, 7, 90_000)]
+    found = counted(parent.tolist(), child.tolist())
+    sizes = [np.bincount(np.searchsorted(np.sort(hashes), side), minlength=12) for side in (parent, child)]
+    assert found.pairs == int(sizes[0] @ sizes[1])
+    assert (found.parent.keys, found.child.keys) == (12, 7)
 
 
 def test_an_estimate_stays_until_rounds_differ_clearly() -> None:

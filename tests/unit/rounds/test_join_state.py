@@ -53,7 +53,7 @@ def test_a_key_that_stays_on_one_side_for_days_is_forgotten_with_its_windows(kin
         for number in range(150)
     ]
     rounds = rounds_of({"q": query(kind)}, brought)
-    found = run(rounds, "woven", 0)
+    found = run(rounds, 0, 0)
     assert max(sizes(found)[20:]) <= 1.05 * max(sizes(found)[10:20])
     check_rows(rounds[:40], Life(the_life(found).query, 0, None, 39, the_life(found).reported))
 
@@ -64,14 +64,14 @@ def test_a_silent_side_holds_back_only_the_join_until_it_is_idle() -> None:
         {"s": [row(10 * number, "x")], "t": [row(10 * number, "x")] if number < 5 else []} for number in range(60)
     ]
     rounds = rounds_of({"q": query("LEFT JOIN"), "plain": plain}, brought)
-    waiting = run(rounds, "woven", 0)
+    waiting = run(rounds, 0, 0)
     join, alone = waiting.lives
     assert all(alone.reported[number] for number in range(10, 60))
     assert not any(join.reported[number] for number in range(10, 60))
     for life in waiting.lives:
         check_rows(rounds, life)
     idle = [*rounds[:10], *rounds_of({"q": query("LEFT JOIN"), "plain": plain}, brought, idle=frozenset("t"))[10:]]
-    going = run(idle, "woven", 0)
+    going = run(idle, 0, 0)
     # Rows of the silent side are gone, so those of the other are reported without a match.
     assert [one["o0"] for one in going.lives[0].reported[30]] == [4]
     assert max(sizes(going)[30:]) <= 1.05 * max(sizes(going)[20:30])
@@ -83,7 +83,7 @@ def test_late_tuples_of_one_side_count_in_the_windows_that_are_open() -> None:
     on_time[6]["s"].append(row(25, "x", 100))  # [25, 65) … end later than 50, up to where the join is closed
     on_time[9]["t"].append(row(5, "x"))  # no window that it belongs to is open
     rounds = rounds_of({"q": query()}, on_time)
-    found = run(rounds, "native", 0)
+    found = run(rounds, 3, 0)
     check_rows(rounds, the_life(found))
     assert found.late[6].streams == {"s": Late(partly=1)}
     assert found.late[9].streams == {"t": Late(dropped=1)}

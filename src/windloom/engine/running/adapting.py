@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 from windloom.durable import PlanRecord
 from windloom.durable.adapted import write_adapted
 from windloom.engine.running.progress import RoundProgress
 from windloom.optimizer.adapt.adapter import Adapter
-from windloom.optimizer.adapt.subject import Subject
+from windloom.optimizer.adapt.basin import Basin
 from windloom.plan.choices import Choices
 from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
@@ -22,14 +23,14 @@ from windloom.plan.physical import Plan
 
 @dataclass(slots=True)
 class Adapting:
-    """`subjects` are those of the queries of a record; `switch` has the next rounds run with other choices."""
+    """`basins` are those of the queries of a record; `switch` has the next rounds run with other choices."""
 
     adapter: Adapter
-    subjects: Callable[[PlanRecord], list[Subject]]
+    basins: Callable[[PlanRecord], list[Basin]]
     switch: Callable[[Choices], None] = lambda choices: None
 
     def begin(self, record: PlanRecord, plan: Plan) -> None:
-        self.adapter.begin(record.version, plan, lambda: self.subjects(record))
+        self.adapter.begin(record.version, plan, lambda: self.basins(record))
 
     def told(self, progress: RoundProgress) -> RoundProgress:
         """The figures of a round with those of adapting so far."""
@@ -53,4 +54,6 @@ class Adapting:
     ) -> None:
         wanted = self.adapter.done(seen, seconds, state_bytes, is_whole=is_whole)
         if wanted is not None:
+            begun = perf_counter()
             self.switch(wanted)
+            self.adapter.switched(perf_counter() - begun)

@@ -3,48 +3,69 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
+from itertools import chain
 from typing import Protocol
 
 from windloom.durable import RoundLog
 from windloom.durable.journal import Journal
+from windloom.durable.tuples import TupleFolder
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.watermark import Watermarks
 from windloom.plan.physical import Plan
-from windloom.rounds import RoundInput, State, step
+from windloom.rounds import Block, RoundInput, State, step
+from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import late_from
 from windloom.rounds.observe import observe
 from windloom.rounds.positions import counted_scans
+from windloom.rounds.rows.kept import BroughtTuples, Kept, files_of, kept_with
+from windloom.rounds.rows.spans import AskedRows
+from windloom.rounds.step import asked_before
 from windloom.rounds.timer import Timer
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.rows import TakenRows
-from windloom.spark.intake.take import TakenIn
+from windloom.spark.intake.take import TakenIn, TupleKeeper
 
 
 class DriverJobs(Protocol):
     """What makes cells of the tuples of a round: Spark, or in tests plain Python."""
 
     def take_in(
-        self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State
+        self,
+        plan: Plan,
+        frames: Mapping[str, DataFrame],
+        batch: DataFrame | None,
+        state: State,
+        keeper: TupleKeeper | None = None,
     ) -> TakenIn: ...
 
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
     ) -> TakenRows: ...
 
+    def row_summaries(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> Mapping[str, Cells]: ...
+
+    def row_blocks(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> Iterable[Block]: ...
+
 
 class DriverPlacement:
     description = "driver"
     counts_rows = True
 
-    def __init__(self, jobs: DriverJobs, journal: Journal, watermarks: Watermarks) -> None:
-        self._jobs, self._journal, self._watermarks = jobs, journal, watermarks
+    def __init__(
+        self, jobs: DriverJobs, journal: Journal, watermarks: Watermarks, tuples: TupleFolder | None = None
+    ) -> None:
+        """`tuples` is where tuples are kept; None for a batch run, which keeps none."""
+        self._jobs, self._journal, self._watermarks, self._tuples = jobs, journal, watermarks, tuples
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
-        log = self._journal.read_log(round.number)
+        log = self._amended(self._journal.read_log(round.number))
         if log is None:
             log = self._take(round, intake, watch)
             if any(counted_scans(round.plan)) and not intake.only_answers:
@@ -59,31 +80,82 @@ class DriverPlacement:
             state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
         with watch("observe"):
             observed = observe(round.plan, round.state, given, counts)
+        asked = [one for one, _ in answers.rows if not one.planned.is_summarised]
+        kept = kept_with(round.state.kept, given.kept, round.plan)
         timer = Timer(round.give_way)
-        blocks = partial(answers.blocks, threads=os.cpu_count() or 1, timed=timer)
+
+        def rows() -> Iterator[Block]:
+            return iter(self._jobs.row_blocks(round.plan, asked, intake.frames, kept))
+
+        def blocks() -> Iterable[Block]:
+            made = answers.blocks(threads=os.cpu_count() or 1, timed=timer)
+            return chain(made, timer(asked[0].planned.name, rows)) if asked else made
+
         late = late_from(round.plan, given)
         return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks, took=timer.seconds, late_from=late)
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
         return ()
 
-    def committed(self, round: int, state: State) -> None:
-        """The state needs no file of its own: it is made again from snapshot and log."""
+    def _amended(self, log: RoundLog | None) -> RoundLog | None:
+        """The log of a round that was interrupted, and of which tuple files have been lost since."""
+        if log is None or self._tuples is None or not self._tuples.lost:
+            return log
+        kept = dict(log.input.kept)
+        for stream, lost in self._tuples.lost.items():
+            kept[stream] = replace(kept.get(stream, BroughtTuples()), lost=lost)
+        log = replace(log, input=replace(log.input, kept=kept))
+        self._journal.write_log(log)
+        return log
 
-    def kept(self, state: State, plan: Plan) -> AbstractContextManager[Iterable[State]]:
-        return nullcontext([state])  # which no round changes
+    def committed(self, round: int, state: State) -> None:
+        """The cells need no file of their own: they are made again from snapshot and log."""
+        if self._tuples is not None:
+            self._tuples.keep_only(files_of(state.kept))
+            self._tuples.lost = {}
+
+    @contextmanager
+    def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
+        with ExitStack() as scope:
+            if self._tuples is not None:
+                scope.enter_context(self._tuples.pinned(files_of(state.kept)))
+            yield [state]  # which no round changes
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         """The log of a round, but for windows of rows."""
         if intake.only_answers:
-            return RoundLog(round.number, round.record.version, RoundInput(), only_answers=True)
-        found = TakenIn()
+            nothing = RoundInput(round=round.number)
+            return RoundLog(round.number, round.record.version, nothing, only_answers=True)
+        found, brought = TakenIn(), dict[str, BroughtTuples]()
         if intake.brings_tuples:
             with watch("partials"):
-                found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state)
+                found, brought = self._taken_in(round, intake)
         decide = self._watermarks.ended if intake.ends else self._watermarks.after
         given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
+        given = replace(given, round=round.number, kept=brought)
+        if any(one.is_summarised for one in round.plan.rows):
+            with watch("rows"):
+                given = replace(given, summaries=self._summaries(given, round, intake))
         return RoundLog(round.number, round.record.version, given, dict(found.untimed), tuples=found.tuples)
+
+    def _summaries(self, given: RoundInput, round: Round, intake: Intake) -> Mapping[str, Cells]:
+        """Partials of the rows that enter in a round, by query that aggregates them."""
+        asked = [one for one in asked_before(round.state, given, round.plan) if one.planned.is_summarised]
+        kept = kept_with(round.state.kept, given.kept, round.plan)
+        return self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}
+
+    def _taken_in(self, round: Round, intake: Intake) -> tuple[TakenIn, dict[str, BroughtTuples]]:
+        """What the round takes in, and the files of tuples that it keeps, which are complete when this returns."""
+        if self._tuples is None or not round.plan.stores:
+            return self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state), {}
+        writer = self._tuples.writer(round.number, round.plan)
+        try:
+            found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state, writer)
+            written = writer.finish()
+            return found, self._tuples.brought(written, round.state.kept, round.plan, round.number)
+        except BaseException:
+            writer.discard()
+            raise
 
     def _with_rows(self, log: RoundLog, round: Round, intake: Intake) -> RoundLog:
         """The log with what windows of rows take in."""

@@ -28,6 +28,7 @@ from windloom.engine.running.progress import RoundProgress, frontier_ticks, inst
 from windloom.engine.running.questioners import Questioners
 from windloom.engine.running.scheduling import Deciding, Measured, Scheduling, no_costs
 from windloom.engine.running.snapshots import Committed, Snapshot
+from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.model.query import Query
@@ -37,10 +38,11 @@ from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
-from windloom.rounds.carry import carry, leaving
+from windloom.rounds.carry import carry, leaving, remade
 from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import Late
 from windloom.rounds.owed import readers_of
+from windloom.rounds.rows.questions import history_from, set_since
 from windloom.rounds.state import History
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.ingest import Ingest
@@ -90,6 +92,7 @@ class RoundLoop:
         sink_patience: float = PATIENCE_SECONDS,
         listeners: Listeners | None = None,
         memory: Memory | None = None,
+        history: TupleHistory | None = None,
         adapting: Adapting | None = None,
         scheduling: Scheduling | None = None,
         clock: Callable[[], float] = time.perf_counter,
@@ -105,6 +108,10 @@ class RoundLoop:
         self.adapting = adapting
         self.delivery = Delivery(sinks, self.lock, sink_patience, self._listeners.waiting)
         self.state = recovered.state
+        self.history = history
+        #: The state that was last carried over: from which one to which plan, and whether it was remade from tuples.
+        self._carried: tuple[Plan, State, State] | None = None
+        self._is_remade = False
         # Before the first round there is no plan to carry a state over from.
         self.record, self.plan = recovered.plan_record, recovered.plan
         self._showing = threading.Lock()
@@ -166,7 +173,7 @@ class RoundLoop:
             return self._run_locked(batch, intake, self.record if intake.only_answers else None)
 
     def _leaving(self, intake: Intake) -> frozenset[str]:
-        """Queries that owe answers, and are not part of the next round, or not as they were."""
+        """Queries that owe answers, and are not part of the next round, or not as they were, or whose cells are not."""
         if not self.state.answered or self.plan is None or intake.only_answers:
             return frozenset()
         record = self._journal.upcoming(self.next_round)
@@ -174,7 +181,8 @@ class RoundLoop:
             return frozenset()
         plan = self._plan_of(record)
         names = leaving(self.plan, plan)
-        for number in self.placement.moved_sets(self.plan, plan):
+        numbers = {*self.placement.moved_sets(self.plan, plan), *remade(self.state, self.plan, plan, self._known_past)}
+        for number in numbers:
             names |= {planned.name for planned in readers_of(self.plan, number)}
         return frozenset(names & self.state.answered.keys())
 
@@ -259,7 +267,8 @@ class RoundLoop:
                 parts: Iterable[State] = ()
                 if shown.plan is not None:
                     parts = held.enter_context(self.placement.kept(shown.state, shown.plan))
-            yield Snapshot(shown, parts, partial(self._past_until, shown.round), self._late_from, self._tables)
+            past = partial(self._past_until, shown.round)
+            yield Snapshot(shown, parts, past, self._late_from, self._tables, self.history)
 
     def _show(self, committed: Committed, late: Mapping[str, int]) -> None:
         """From now on, questions see a round; what only earlier ones needed is forgotten."""
@@ -287,9 +296,33 @@ class RoundLoop:
         """The present state as a plan needs it; called while the lock is held."""
         if self.plan is None or plan is self.plan:
             return self.state
-        return carry(self.state, self.plan, plan, self.past)
+        if self._carried is None or self._carried[0] is not plan or self._carried[1] is not self.state:
+            self._is_remade = False
+            self._carried = (plan, self.state, carry(self.state, self.plan, plan, self.past))
+        return self._carried[2]
+
+    def complete_from(self, plan: Plan, name: str) -> int | None:
+        """The first window that a query of another plan would report; nothing is remade for it."""
+        if self.plan is None:
+            return None
+        # A round with another plan answers first what the sets owe that it makes again.
+        settled = replace(self.state, answered={}, owed={})
+        return carry(settled, self.plan, plan, self._known_past).since.get(name)
+
+    def _known_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
+        since = None if self.history is None else set_since(one, self.state.kept)
+        return self.logged_past(one) if since is None else (None, history_from(since))
 
     def past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
+        """What the kept or logged tuples of past rounds make of a set; called while the lock is held."""
+        found = None
+        if self.history is not None and self.plan is not None:
+            found = self.history.past(self.plan, one, self.state)
+        found = found or self.logged_past(one)
+        self._is_remade |= found is not None
+        return found
+
+    def logged_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         """What the logged tuples of past rounds make of a set; called while the lock is held."""
         return woven_again(one, self._logged_rounds(self._journal.last_committed))
 
@@ -316,7 +349,7 @@ class RoundLoop:
     def _keep_past(self, round: int, record: PlanRecord, plan: Plan, state: State) -> None:
         known = None if self.plan is None else self.plan.by_identity
         is_new = (one for one in plan.sets if known is not None and one.identity not in known)
-        if any(one.number in state.cells for one in is_new):
+        if self._is_remade or any(one.number in state.cells for one in is_new):
             self._journal.snapshot(round, state, record.version)
 
     def _progress(

@@ -13,7 +13,7 @@ from typing import Any
 
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
-from windloom.optimizer.answering import AnswerCost
+from windloom.optimizer.answer_costs import AnswerCost
 from windloom.plan.physical import Plan
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.schedule import DEFAULT_SCHEDULE, Task, choose, find_schedule
@@ -245,9 +245,16 @@ class Deciding:
         if self._made is None or not outcome.took:
             return None
         decision, elapsed = self._made
-        units = {name: (decision.predicted.get(name, 0.0), seconds) for name, seconds in outcome.took.items()}
+        # Row queries never wait, so what they take is part of the rest.
+        rows = {planned.name for planned in self._round.plan.rows}
+        units = {
+            name: (decision.predicted.get(name, 0.0), seconds)
+            for name, seconds in outcome.took.items()
+            if name not in rows
+        }
         # Shards answer in tasks, so many at a time, before sinks are given the rows.
         answers = self._watch.seconds.get("answers", 0.0) + outcome.answered_before
+        answers = max(0.0, answers - sum(seconds for name, seconds in outcome.took.items() if name in rows))
         return Measured(units, answers, max(0.0, self._watch.elapsed - elapsed - answers))
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windloom.durable import PlanRecord
+from windloom.engine.running.tuple_history import TupleHistory, not_kept
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.model.query import Query
@@ -42,19 +43,23 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rows of complete windows, as of a committed round: up to where they are closed, and from which start on exact."""
+    """Rows of complete windows, as of a committed round: up to where they are closed, and from which start on exact.
+
+    `is_from_tuples`: they are made from kept tuples, and not from cells.
+    """
 
     rows: pa.Table
     round: int
     closed: int
     since: int | None
+    is_from_tuples: bool = False
 
 
 class Snapshot:
     """`parts` are the state of the committed round with its cells, in the parts it is kept in.
 
     `past` makes cells of logged tuples, up to that round. `late_from` gives the least tick of tuples of a query's
-    streams that came late between two rounds; None if there was none.
+    streams that came late between two rounds; None if there was none. `history` answers from kept tuples.
     """
 
     def __init__(
@@ -64,15 +69,43 @@ class Snapshot:
         past: Past,
         late_from: Callable[[Query, int, int], int | None],
         tables: AnswerTables,
+        history: TupleHistory | None = None,
     ) -> None:
         self.committed, self._parts, self._past = committed, parts, past
-        self._late_from, self._tables = late_from, tables
+        self._late_from, self._tables, self._history = late_from, tables, history
 
-    def answer(self, query: Query, alone: Plan, after: int | None = None) -> Found:
-        """The answer to a question; `alone` is its plan. With `after`, only of windows that end later."""
-        plan = self.committed.plan
-        if plan is None:
+    def answer(self, query: Query, alone: Plan) -> Found:
+        """The answer to a question, from cells, or from tuples where these reach further back; `alone` is its plan."""
+        if self.committed.plan is None:
             raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
+        if alone.rows:
+            found = self._from_tuples(query, alone)
+            if found is None:
+                raise not_kept(query.name)
+            return found
+        try:
+            found = self._from_cells(query, alone)
+        except WindloomError:
+            remade = self._from_tuples(query, alone)
+            if remade is None:
+                raise
+            return remade
+        remade = None if found.since is None else self._from_tuples(query, alone, found.since)
+        return remade or found
+
+    def _from_tuples(self, query: Query, alone: Plan, than: int | None = None) -> Found | None:
+        """None if what it reads is not kept, or, with `than`, does not reach further back than that tick."""
+        state = self.committed.state
+        made = None if self._history is None else self._history.answer(alone, state, than)
+        if made is None:
+            return None
+        blocks, since = made
+        return self._found(query, alone, blocks, state, since, is_from_tuples=True)
+
+    def _from_cells(self, query: Query, alone: Plan, after: int | None = None) -> Found:
+        """With `after`, only of windows that end later."""
+        plan = self.committed.plan
+        assert plan is not None
         # A side of a join may be divided among parts; other questions are answered part by part.
         asked = [united(self._parts, plan, alone)] if query.join is not None else self._parts
         blocks: list[Block] = []
@@ -81,16 +114,31 @@ class Snapshot:
         for state in asked:  # all of them say the same of the past
             answers, since = ask(state, plan, alone, self._past, after)
             blocks += answers.blocks()
+        return self._found(query, alone, blocks, state, since)
+
+    def _found(
+        self,
+        query: Query,
+        alone: Plan,
+        blocks: Iterable[Block],
+        state: State,
+        since: int | None,
+        *,
+        is_from_tuples: bool = False,
+    ) -> Found:
         pieces = [table for _, table in self._tables.pieces(alone, blocks)]
         rows = pa.concat_tables(pieces) if pieces else self._tables.empty(alone.shapes[0])
-        return Found(rows.drop_columns("query"), self.committed.round, state.closed_over(query.inputs), since)
+        closed = state.closed_over(query.inputs)
+        return Found(rows.drop_columns("query"), self.committed.round, closed, since, is_from_tuples)
 
     def repair(self, query: Query, alone: Plan, before: Found) -> Found:
         """What `answer` gives, from the answer to an earlier round: only what is new is computed."""
+        if before.is_from_tuples:
+            return self.answer(query, alone)
         late = self._late_from(query, before.round, self.committed.round)
         until = before.closed if late is None else min(before.closed, late)
-        found = self.answer(query, alone, until)
-        if not _covers(query, before, found):
+        found = self._from_cells(query, alone, until)
+        if not _covers(query, before, found) or (found.since is not None and self._history is not None):
             return self.answer(query, alone)
         return Found(
             pa.concat_tables([_kept(query, before, found, until), found.rows]), found.round, found.closed, found.since

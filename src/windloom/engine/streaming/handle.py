@@ -218,7 +218,7 @@ class Handle(AnswerViews):
 
     def _adapt_view(self, adapter: Adapter, *, drawn: bool = False) -> AdaptView:
         done = [RoundView(one.round, one.predicted, one.total_seconds) for one in self._recent]
-        return adapt_view(adapter, done, drawn=drawn)
+        return replace(adapt_view(adapter, done, drawn=drawn), damaged=tuple(self._checkpoint.damaged))
 
     def exception(self) -> BaseException | None:
         """Why the stream failed, or None."""
@@ -256,8 +256,9 @@ class Handle(AnswerViews):
         return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
 
     def ask(self, text: str, *, latest: bool = False) -> Answer:
-        """Answer a query once, over the partials that are kept; nothing is registered, and no round waits for it.
+        """Answer a query once, over what is kept; nothing is registered, and no round waits for it.
 
+        Kept tuples answer any query over the time for which they are kept, kept partials those that ask for the same.
         The answer has all of the last committed round, and nothing of the one that runs. With `latest`, it is brought
         up to rounds that are committed while it is made.
         """
@@ -279,7 +280,7 @@ class Handle(AnswerViews):
                 refuse_unsharded([self._queries.bind(name, text)])
             before, after = self.plan, self._queries.plan_with(self._newest, name, text)
             with loop.lock:
-                since = loop.carried(after).since.get(name)
+                since = loop.complete_from(after, name)
         query = after.query(name).query
         found = compare_plans(before, after, query, load_constants())
         return replace(found, complete_from=None if since is None else _told(query, since))

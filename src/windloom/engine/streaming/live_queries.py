@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from windloom.durable import PlanRecord
 from windloom.engine.catalog import Registry
@@ -12,7 +12,9 @@ from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.optimizer import Known, PlanOptions, choices_of, make_plan
-from windloom.optimizer.adapt.subject import Subject, subjects_of
+from windloom.optimizer.adapt.basin import Basin, basins_of
+from windloom.optimizer.adapt.candidates import candidates_at
+from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.live_trees import LiveTrees
 from windloom.plan.choices import Choices
 from windloom.plan.physical import Plan
@@ -25,9 +27,9 @@ _OLDER_PLANS = 2
 class LiveQueries:
     """Binds queries once per text, and builds a plan once per version; old ones are forgotten."""
 
-    def __init__(self, registry: Registry, known: Callable[[], Known]) -> None:
-        """`known` gives what is known at the moment, which new plans are made with."""
-        self._registry, self.known = registry, known
+    def __init__(self, registry: Registry, known: Callable[[], Known], objective: Objective | None = None) -> None:
+        """`known` gives what is known at the moment, which new plans are made with, and for the objective."""
+        self._registry, self.known, self._objective = registry, known, objective or Objective()
         self._bound: dict[tuple[str, str], Query] = {}
         self._binding = threading.RLock()
         self._plans: dict[int, Plan] = {}
@@ -88,11 +90,11 @@ class LiveQueries:
         self.plan_of(found)
         return found
 
-    def subjects(self, record: PlanRecord) -> list[Subject]:
+    def basins(self, record: PlanRecord) -> list[Basin]:
         """What the queries of a record are planned as, each by itself."""
         bound = [self.bind(name, text) for name, text in record.queries.items()]
         known = Known(ongoing=record.ongoing)
-        return subjects_of(
+        return basins_of(
             self._registry.streams, bound, self._registry.known_types, _plan_options(record.options), known
         )
 
@@ -114,7 +116,7 @@ class LiveQueries:
 
     def plan_alone(self, query: Query, known: Known, options: Mapping[str, str]) -> Plan:
         """A plan of one query that is not among the others, for a question that is asked once."""
-        types, chosen = self._registry.known_types, _plan_options(options)
+        types, chosen = self._registry.known_types, replace(_plan_options(options), tuples=None)
         return make_plan(self._registry.streams, [query], types, chosen, known)
 
     def _recorded(
@@ -130,11 +132,21 @@ class LiveQueries:
         known = self.known()
         trees = None if kept is None else self._woven(queries, options, kept, known)
         plan = self._build(queries, options, trees, None, known)
+        if self._objective.memory:
+            plan = self._build(queries, options, None, self._preferred(known, options), known)
         self._remember(version, plan)
         own = {one.own.name: one.own.layout for query in plan.queries for one in query.query.aggregates if one.own}
         ongoing = known.ongoing or Ongoing()
         made = choices_of(plan)
         return PlanRecord(version, from_round, queries, options, made, declared, own, known.estimates, ongoing)
+
+    def _preferred(self, known: Known, options: Mapping[str, str]) -> Choices:
+        """What the objective prefers to the fastest plan, for the queries that are bound."""
+        streams, types = self._registry.streams, self._registry.known_types
+        found = Choices()
+        for one in basins_of(streams, self._bound.values(), types, _plan_options(options), known):
+            found |= candidates_at(one, known.estimates, self._objective)[0].choices
+        return found
 
     def _check_aggregates(self, record: PlanRecord) -> None:
         """User-defined aggregates are not in a checkpoint: the program must define them again, with the same values."""
@@ -184,4 +196,5 @@ class LiveQueries:
 
 
 def _plan_options(options: Mapping[str, str]) -> PlanOptions:
-    return PlanOptions(options["strategy"], options["slicing"], options["technique"], options["intake"])
+    names = [field.name for field in fields(PlanOptions) if field.name != "tuples"]
+    return PlanOptions(**{name: options[name] for name in names}, tuples=int(options["tuples"]))

@@ -28,7 +28,7 @@ class StreamOptions:
     `sink_seconds` is how long a round waits for a sink that is down. Plans are chosen for the `objective`, and follow
     what rounds show with charts as `adapt` says; None: they stay as they are until queries change. `budget_seconds` is
     how long a round may take, None for as long as it takes; `schedule` says what it answers first if that does not
-    suffice.
+    suffice. `tuple_ticks` is how long tuples are kept besides what row queries need.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -44,6 +44,7 @@ class StreamOptions:
     objective: Objective = field(default_factory=Objective)
     budget_seconds: float | None = None
     schedule: str = DEFAULT_SCHEDULE
+    tuple_ticks: int = 0
 
     @classmethod
     def of(
@@ -62,6 +63,7 @@ class StreamOptions:
         objective: str | Mapping[str, float] = "latency",
         budget: str | timedelta | None = None,
         schedule: str | None = None,
+        keep_tuples: str | timedelta | None = None,
     ) -> StreamOptions:
         trigger = _checked_trigger(trigger)
         if finish and "availableNow" not in trigger:
@@ -103,6 +105,7 @@ class StreamOptions:
             Objective.of(objective),
             seconds,
             chosen,
+            0 if keep_tuples is None else _ticks("keep_tuples", keep_tuples),
         )
 
     @property

@@ -15,6 +15,8 @@ from windloom.durable import Checkpoint, recover
 from windloom.durable.adapted import read_adapted
 from windloom.durable.sharding import settle_shards
 from windloom.durable.shards.files import ShardFiles
+from windloom.durable.tuples import TupleFolder, named_files
+from windloom.durable.tuples.room import planned_room, refuse_without_room
 from windloom.engine.catalog import Registry
 from windloom.engine.declare import match_declaration
 from windloom.engine.results import AnswerTable
@@ -26,6 +28,7 @@ from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.scheduling import LEARNED_ROUNDS, Measured, Scheduling
+from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.registry import SinkChoice, choose_sinks
 from windloom.engine.sinks.sink import Sink, SinkPlace
@@ -38,7 +41,7 @@ from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.adapter import Adapter
 from windloom.optimizer.adapt.work import Beside
-from windloom.optimizer.answering import AnswerCost, joint_cost, tree_costs
+from windloom.optimizer.answer_costs import AnswerCost, joint_cost, tree_costs
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.known import with_statistics
 from windloom.plan.choices import Choices
@@ -53,6 +56,9 @@ from windloom.spark.frames import empty_frame
 from windloom.spark.intake.driver_jobs import SparkDriverJobs
 from windloom.spark.intake.ingest import ingest_of
 from windloom.spark.intake.native import tick_sql
+from windloom.spark.rows.history import SparkHistory
+from windloom.spark.rows.session import JobSessions
+from windloom.spark.rows.stored import StoredTuples
 from windloom.spark.sources.storage import absolute_place, storage_at
 
 
@@ -87,7 +93,9 @@ def start_stream(
         shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
         memory, ongoing = _remembered(opened), options.ongoing
         queries = LiveQueries(
-            registry, lambda: Known(estimates=memory.estimates(trends=True).before(learned), ongoing=ongoing)
+            registry,
+            lambda: Known(estimates=memory.estimates(trends=True).before(learned), ongoing=ongoing),
+            options.objective,
         )
         _record_plan(opened, queries, registry, plan_options, options)
         answers = AnswerTables(spark)
@@ -96,16 +104,25 @@ def start_stream(
             sinks[name] = open_sink(SinkPlace(spark, place, opened.id))
             undo.callback(sinks[name].close)
         outlets = Outlets.for_sinks(list(sinks.values()), answers)
-        placement = _make_placement(spark, registry, opened, place, shards, options, outlets)
+        tuples = TupleFolder(storage, place, {name: registry.streams[name] for name in frames})
+        stored = StoredTuples(tuples, registry.streams, JobSessions(spark))
+        placement = _make_placement(spark, registry, opened, place, shards, options, outlets, stored)
+        recovered = recover(opened, queries.plan_of)
+        tuples.keep_only(named_files(opened, recovered))
+        tuples.look_for_lost(recovered.state.kept)
+        newest = opened.newest_plan()
+        if newest is not None:
+            refuse_without_room(planned_room(queries.plan_of(newest), recovered.state.kept), storage)
         loop = RoundLoop(
             queries.plan_of,
             opened,
-            recover(opened, queries.plan_of),
+            recovered,
             placement,
             sinks,
             answers,
             snapshot_rounds=options.snapshot_rounds,
             memory=memory,
+            history=TupleHistory(SparkHistory(stored), tuples),
             adapting=_adapting(opened, queries, memory, learned, options, undo),
             sink_patience=options.sink_seconds,
             scheduling=_scheduling(opened, queries, memory, options),
@@ -156,7 +173,7 @@ def _adapting(
     adapted, measured = read_adapted(checkpoint.recent_progress(memory.rounds))
     adapter = Adapter(memory, learned, options.adapt, options.objective, Beside(), adapted, measured)
     undo.callback(adapter.close)
-    return Adapting(adapter, queries.subjects)
+    return Adapting(adapter, queries.basins)
 
 
 def _switch(loop: RoundLoop, checkpoint: Checkpoint, queries: LiveQueries, choices: Choices) -> None:
@@ -220,14 +237,16 @@ def _make_placement(
     shards: int | None,
     options: StreamOptions,
     outlets: Outlets | None,
+    stored: StoredTuples,
 ) -> Placement:
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
     skip_untimed = options.untimed == "skip"
     if shards is None:
-        return DriverPlacement(SparkDriverJobs(spark, registry.streams, skip_untimed), checkpoint, watermarks)
-    jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
+        jobs = SparkDriverJobs(spark, registry.streams, skip_untimed, stored)
+        return DriverPlacement(jobs, checkpoint, watermarks, stored.folder)
+    shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
     slots = min(shards, spark.sparkContext.defaultParallelism)
-    return ExecutorPlacement(jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, slots)
+    return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, slots)
 
 
 def _record_plan(
@@ -242,7 +261,8 @@ def _record_plan(
     Queries that were added and removed through a handle stay so: only what the program itself changed is taken over.
     """
     declared = {name: query.text for name, query in registry.queries.items()}
-    wanted = {**asdict(plan_options), "history_ticks": str(options.keep_ticks)}
+    chosen = {name: str(value) for name, value in asdict(plan_options).items()}
+    wanted = {**chosen, "history_ticks": str(options.keep_ticks)}
     newest = checkpoint.newest_plan()
     if newest is None:
         record = queries.first(declared, wanted)

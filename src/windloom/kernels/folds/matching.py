@@ -44,11 +44,15 @@ class Matchable:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """A further condition on pairs of groups: `holds[parent[g], child[h]]`."""
+    """A further condition on pairs of groups g and h: `holds[parent[g], child[h]]`.
+
+    Where that table would be too large there is none, and `test` tells it for numbers of both sides.
+    """
 
     parent: Ints
     child: Ints
-    holds: NDArray[np.bool_]
+    holds: NDArray[np.bool_] | None
+    test: Callable[[Ints, Ints], NDArray[np.bool_]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

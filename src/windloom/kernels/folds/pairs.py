@@ -73,7 +73,7 @@ class GroupPairs:
         most = int(self.totals[end] - self.totals[begin])
         first, second = np.empty(most, np.int32), np.empty(most, np.int32)
         allowed = self.linked.allowed
-        if allowed is None:
+        if allowed is None or allowed.holds is None:
             classes = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.ones((1, 1), np.bool_))
         elif self.is_swapped:
             classes = (allowed.child, allowed.parent, allowed.holds.T.copy())
@@ -95,7 +95,17 @@ class GroupPairs:
             second,
         )
         first, second = first[:count], second[:count]
-        return (second, first) if self.is_swapped else (first, second)
+        return self._tested(*((second, first) if self.is_swapped else (first, second)))
+
+    def _tested(self, parents: Positions, children: Positions) -> tuple[Positions, Positions]:
+        """Only pairs for which a condition without a table holds."""
+        allowed = self.linked.allowed
+        if allowed is None or allowed.test is None:
+            return parents, children
+        kept = children < 0
+        pairs = np.flatnonzero(~kept)
+        kept[pairs] = allowed.test(allowed.parent[parents[pairs]], allowed.child[children[pairs]])
+        return parents[kept], children[kept]
 
 
 def in_order(numbers: Ints, count: int) -> tuple[Ints, Ints]:

@@ -88,6 +88,26 @@ def add_products(left_rows, right_rows, out_rows, lengths, left, left_last, righ
 
 
 @compiled
+def add_small_products(left_rows, right_rows, out_rows, lengths, left, left_last, right, right_last, out):  # type: ignore[no-untyped-def]
+    """The same with plain 64-bit integers throughout, for sums that are known to fit."""
+    for s in range(len(out_rows)):
+        i, j, o, length = np.int64(left_rows[s]), np.int64(right_rows[s]), np.int64(out_rows[s]), lengths[s]
+        # One of three loops, each of which compiles to vector code.
+        if i < left_last and j < right_last:
+            for k in range(length):
+                out[o + k] += left[i + k] * right[j + k]
+        elif j < right_last:
+            factor = left[i]
+            for k in range(length):
+                out[o + k] += factor * right[j + k]
+        else:
+            factor = right[j]
+            step = np.int64(i < left_last)
+            for k in range(length):
+                out[o + k] += left[i + k * step] * factor
+
+
+@compiled
 def add_float_products(  # type: ignore[no-untyped-def]
     left_rows, right_rows, out_rows, lengths, left, left_last, left_known, right, right_last, right_known, out
 ):  # fmt: skip

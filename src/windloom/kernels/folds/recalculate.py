@@ -30,10 +30,15 @@ class Recalculate:
         allowed = linked.allowed or Allowed(
             np.zeros(parent.groups, np.int64), np.zeros(child.groups, np.int64), np.ones((1, 1), np.bool_)
         )
+        holds = allowed.holds
+        if holds is None:
+            assert allowed.test is not None
+            places = np.indices((int(allowed.parent.max()) + 1, int(allowed.child.max()) + 1))
+            holds = allowed.test(places[0].ravel(), places[1].ravel()).reshape(places.shape[1:])
         arguments = (
             *(parts_of(parent), parent.ends, parent.codes, allowed.parent),
             *(parts_of(child), child.ends, child.codes, allowed.child),
-            allowed.holds,
+            holds,
             linked.pairs,
             linked.alone is Alone.UNMATCHED,
             linked.alone is Alone.MATCHED,

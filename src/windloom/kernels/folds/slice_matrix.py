@@ -80,6 +80,45 @@ class Rectangles:
         return len(self.lo)
 
 
+def number_slices(starts: Ints, period: int) -> tuple[Ints, Positions]:
+    """The different starts of cells in ascending order, and the place of each cell's among them.
+
+    All of them are a multiple of `period` apart.
+    """
+    if not len(starts):
+        return starts, np.empty(0, np.int32)
+    first = int(starts.min())
+    most = (int(starts.max()) - first) // period + 1
+    if most > max(_MOST_MARKS, 4 * len(starts)):
+        ticks = np.unique(starts)
+        return ticks, np.searchsorted(ticks, starts).astype(np.int32)
+    places = np.empty(len(starts), np.int32)
+    marks = np.zeros(most, np.int32)
+    count = _number_slices(starts, first, period, marks, places)
+    ticks = np.flatnonzero(marks)
+    assert len(ticks) == count
+    return first + ticks * period, places
+
+
+#: Marks that are made for slices, however few of them there are.
+_MOST_MARKS = 1 << 20
+
+
+@compiled
+def _number_slices(starts, first, period, marks, places):  # type: ignore[no-untyped-def]
+    for i in range(len(starts)):
+        places[i] = (starts[i] - first) // period
+        marks[places[i]] = 1
+    count = 0
+    for i in range(len(marks)):
+        if marks[i]:
+            count += 1
+            marks[i] = count
+    for i in range(len(places)):
+        places[i] = marks[places[i]] - 1
+    return count
+
+
 def runs_of(slices: Positions, bounds: Ints) -> Positions:
     """For every cell, how many cells from it on lie in slices that follow each other."""
     out = np.empty(len(slices), np.int32)

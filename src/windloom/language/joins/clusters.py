@@ -86,27 +86,7 @@ class JoinShape:
         if joined.on:
             node = parse_condition(fold_literals(joined.on, source), source)
             return read_conjuncts(node, self.names, "ON", self._statement)
-        found = []
-        for token in joined.using:
-            left = self.names.seeing(one for one in self.names.inner or self.names.visible if one != side)
-            columns = []
-            for names in (left, self.names.seeing([side])):
-                name = exp.Identifier(this=token.text, quoted=True)
-                name.meta.update(start=token.start, end=token.end)
-                column = exp.Column(this=name)
-                read_conjuncts(column, names, "USING", self._statement)  # refuses what is unknown or ambiguous
-                place = names.find([name])
-                assert place is not None
-                columns.append((self.names.side_of(place[0]), name))
-            qualified = [
-                exp.Column(this=name.copy(), table=exp.to_identifier(self.names.labels[one], quoted=True))
-                for one, name in columns
-            ]
-            found += read_conjuncts(
-                exp.EQ(this=qualified[0], expression=qualified[1]), self.names, "USING", self._statement
-            )
-            kept = columns[1][0] if joined.is_right else columns[0][0]
-            self.names = self.names.merging(token.text, kept)
+        found, self.names = using_conjuncts(side, joined, self.names, self._statement)
         return found
 
     def _hang(self, one: Hanging) -> None:
@@ -220,3 +200,29 @@ class JoinShape:
                 yield from below(one.cluster, is_nullable or one.kind is JoinKind.LEFT)
 
         return frozenset(below(self.top, False))
+
+
+def using_conjuncts(
+    side: int, joined: Joined, names: JoinNames, statement: Statement
+) -> tuple[list[Conjunct], JoinNames]:
+    """The equalities that USING stands for, and the names afterwards, when its columns need no qualifier."""
+    found = []
+    for token in joined.using:
+        left = names.seeing(one for one in names.inner or names.visible if one != side)
+        columns = []
+        for own in (left, names.seeing([side])):
+            name = exp.Identifier(this=token.text, quoted=True)
+            name.meta.update(start=token.start, end=token.end)
+            column = exp.Column(this=name)
+            read_conjuncts(column, own, "USING", statement)  # refuses what is unknown or ambiguous
+            place = own.find([name])
+            assert place is not None
+            columns.append((names.side_of(place[0]), name))
+        qualified = [
+            exp.Column(this=name.copy(), table=exp.to_identifier(names.labels[one], quoted=True))
+            for one, name in columns
+        ]
+        equality = exp.EQ(this=qualified[0], expression=qualified[1])
+        found += read_conjuncts(equality, names, "USING", statement)
+        names = names.merging(token.text, columns[1][0] if joined.is_right else columns[0][0])
+    return found, names

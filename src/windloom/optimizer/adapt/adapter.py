@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import log
 
+from windloom.optimizer.adapt.basin import Basin
 from windloom.optimizer.adapt.candidates import Candidate, candidates_at
 from windloom.optimizer.adapt.chart import Chart, ChartOptions, Region
 from windloom.optimizer.adapt.correction import Correction, MeasuredRound, intake_of
@@ -21,7 +22,6 @@ from windloom.optimizer.adapt.forecast import Forecast
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
 from windloom.optimizer.adapt.sensitivity import draw_chart
-from windloom.optimizer.adapt.subject import Subject
 from windloom.optimizer.adapt.switches import choices_of, recompiling
 from windloom.optimizer.adapt.switching import CLEARLY, Prices, Stays, pays
 from windloom.optimizer.adapt.work import Urgency, Worker
@@ -44,16 +44,17 @@ PATH = 100
 class Verdicts:
     """Of the rounds that were `judged`, `hits` ran with the plan that was best for what they really were.
 
-    As good as the best is one that no switch would be made for. `regret` are the seconds that rounds are predicted to
-    have lost because another plan would have been better.
+    As good as the best is one that no switch would be made for; `same` ran with the very plan that is predicted to be
+    best, however little it is better. `regret` are the seconds that rounds are predicted to have lost.
     """
 
     judged: int = 0
     hits: int = 0
+    same: int = 0
     regret: float = 0.0
 
-    def after(self, is_hit: bool, regret: float) -> Verdicts:
-        return Verdicts(self.judged + 1, self.hits + is_hit, self.regret + regret)
+    def after(self, *, is_hit: bool, is_same: bool, regret: float) -> Verdicts:
+        return Verdicts(self.judged + 1, self.hits + is_hit, self.same + is_same, self.regret + regret)
 
     @property
     def fidelity(self) -> float | None:
@@ -71,12 +72,11 @@ class Adapted:
 
 @dataclass(eq=False)
 class Followed:
-    """A subject, its chart once that is drawn, and where it is in it."""
+    """A basin, its chart once that is drawn, and where it is in it."""
 
-    subject: Subject
+    basin: Basin
     chart: Chart | None = None
     region: Region | None = None
-    path: deque[tuple[float, ...]] = field(default_factory=lambda: deque(maxlen=PATH))
 
 
 class Adapter:
@@ -103,24 +103,25 @@ class Adapter:
         self._version, self._choices = -1, Choices()
         self._plan: Plan | None = None
         self._rounds = 0  # of this process
-        self._after_switch: bool | None = None  # the present round is the first one after a switch; does it compile?
+        self.seen: deque[RoundObserved] = deque(maxlen=PATH)  # what rounds showed, oldest first
+        self._compiles = False  # the present round is the first one after a switch for which Spark compiles
         self._bests: dict[object, tuple[Candidate, ...]] = {}
 
     # ---- rounds -----------------------------------------------------------------------------------------------------
 
-    def begin(self, version: int, plan: Plan, subjects: Callable[[], list[Subject]]) -> None:
-        """A round begins with a plan; `subjects` are asked for if its queries are others than before."""
+    def begin(self, version: int, plan: Plan, basins: Callable[[], list[Basin]]) -> None:
+        """A round begins with a plan; `basins` are asked for if its queries are others than before."""
         if version == self._version:
             return
         before, known = self._choices, self._plan
         self._version, self._plan, self._choices = version, plan, choices_of(plan)
         if known is None or _asked(known) != _asked(plan):
-            self.followed = self._taken_over(subjects())
-            self.forecast, self._after_switch = None, None
+            self.followed = self._taken_over(basins())
+            self.forecast, self._compiles = None, False
             self._bests.clear()
         elif before != self._choices:
             self.switches += 1
-            self._after_switch = recompiling(before, self._choices)
+            self._compiles = recompiling(before, self._choices)
 
     def done(
         self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
@@ -130,6 +131,7 @@ class Adapter:
         What a round takes that leaves answers to later ones, or gives those of earlier ones, is not learned from.
         """
         assert self._plan is not None
+        self.seen.append(seen)
         if is_whole:
             self._learn(self._plan, seen, seconds, state_bytes)
         self._worker.passed(sum(seconds.values()))
@@ -157,25 +159,28 @@ class Adapter:
     def adapted(self) -> Adapted:
         return Adapted(self.moves, self.switches, self.verdicts)
 
+    def switched(self, seconds: float) -> None:
+        """A switch was recorded, for which a plan was made in so many seconds."""
+        self.prices = self.prices.after(seconds, recompiles=False)
+
     def close(self) -> None:
         self._worker.close()
 
     # ---- looking up -------------------------------------------------------------------------------------------------
 
     def _look_up(self, one: Followed) -> tuple[Choices, bool]:
-        """The choices for a subject, and whether it has moved."""
-        present, chart = one.subject.own(self._choices), one.chart
+        """The choices for a basin, and whether it has moved."""
+        present, chart = one.basin.own(self._choices), one.chart
         if chart is None:
-            self._worker.submit(("draw", one.subject.name), partial(self._draw, one), Urgency.NEEDED)
+            self._worker.submit(("draw", one.basin.name), partial(self._draw, one), Urgency.NEEDED)
             return present, False
         values = self.values(one, chart)
         region = chart.region(values)
         moved = one.region is not None and region != one.region
         one.region = region
-        one.path.append(tuple(values))
         if not self._has(chart, region, present):
             task = partial(self._fill, chart, region, present)
-            self._worker.submit(("fill", one.subject.name, region), task, Urgency.NEEDED)
+            self._worker.submit(("fill", one.basin.name, region), task, Urgency.NEEDED)
             if not self._has(chart, region, present):
                 return present, moved
         return self._preferred(chart, region, present), moved
@@ -184,8 +189,8 @@ class Adapter:
         """The point at which the next round is expected."""
         found = []
         for figure in chart.figures:
-            value = remembered(figure, one.subject, self.memory)
-            found.append(value_of(figure, one.subject, chart.base) if value is None else value)
+            value = remembered(figure, one.basin, self.memory)
+            found.append(value_of(figure, one.basin, chart.base) if value is None else value)
         return found
 
     @staticmethod
@@ -197,48 +202,47 @@ class Adapter:
         best = chart.best(region, self.correction)
         if best[0].choices == present:
             return present
-        now = next(one for one in best if one.choices == present)
-        costs = {one.choices: self.correction(one.cost, one.choices) for one in best}
-        price = self.prices.of(recompiles=recompiling(present, best[0].choices))
-        least = Least.of(list(costs.values()))
-        then = costs[best[0].choices]
-        is_worth = pays(costs[now.choices], then, least, self.objective, self.stays.expected, price)
+        own = next(one for one in best if one.choices == present)
+        now, then = (self.correction(one.cost, one.choices) for one in (own, best[0]))
+        recompiles = recompiling(present, best[0].choices)
+        is_worth = pays(now, then, self.objective, self.stays.expected, self.prices, recompiles=recompiles)
         return best[0].choices if is_worth else present
 
     # ---- tasks of the worker ----------------------------------------------------------------------------------------
 
     def _draw(self, one: Followed) -> None:
-        one.chart = draw_chart(one.subject, self._estimates(), self.objective, self.options)
+        one.chart = draw_chart(one.basin, self._estimates(), self.objective, self.options, self._worker.pause)
 
     def _fill(self, chart: Chart, region: Region, present: Choices) -> None:
-        chart.fill(region, self.correction)
+        chart.fill(region, self.correction, self._worker.pause)
+        self._worker.pause()
         chart.add(region, present)
         for near in chart.neighbours(region):
             if near not in chart.regions:
                 task = partial(self._fill_ahead, chart, near)
-                self._worker.submit(("fill", chart.subject.name, near), task, Urgency.AHEAD)
+                self._worker.submit(("fill", chart.basin.name, near), task, Urgency.AHEAD)
 
     def _fill_ahead(self, chart: Chart, region: Region) -> None:
-        chart.fill(region, self.correction)
+        chart.fill(region, self.correction, self._worker.pause)
 
     def _estimates(self) -> Estimates:
         return self.memory.estimates().before(self._learned)
 
     # ---- what rounds take -------------------------------------------------------------------------------------------
 
-    def _point(self, value: Callable[[Figure, Subject], float | None]) -> dict[Figure, float]:
+    def _point(self, value: Callable[[Figure, Basin], float | None]) -> dict[Figure, float]:
         """The figures that forecasts depend on: those of charts, and what comes of every stream."""
         found: dict[Figure, float] = {}
         for one in self.followed:
             figures = [] if one.chart is None else one.chart.figures
-            for figure in dict.fromkeys([*figures, *stream_figures(one.subject)]):
-                number = value(figure, one.subject)
+            for figure in dict.fromkeys([*figures, *stream_figures(one.basin)]):
+                number = value(figure, one.basin)
                 if number is not None:
                     found[figure] = number
         return found
 
-    def _expected(self, figure: Figure, subject: Subject) -> float | None:
-        return remembered(figure, subject, self.memory)
+    def _expected(self, figure: Figure, basin: Basin) -> float | None:
+        return remembered(figure, basin, self.memory)
 
     def _expect(self) -> float | None:
         """The seconds that the next round is expected to take, with the plan in force."""
@@ -265,11 +269,11 @@ class Adapter:
     def _learn(self, plan: Plan, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
         """How a round compares with what the model says of it, now that it is known what came.
 
-        Only rounds like others are learned from. The first one after a switch tells what a switch costs.
+        Only rounds like others are learned from. The first one for which Spark compiles tells what that costs.
         """
-        compiles, self._after_switch = self._after_switch, None
-        is_warm = self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values())
-        if self.forecast is None or not (is_warm or compiles is not None):
+        compiles, self._compiles = self._compiles, False
+        is_like_others = self._rounds >= COLD_ROUNDS and any(stream.tuples for stream in seen.streams.values())
+        if self.forecast is None or not (is_like_others or compiles):
             return
         task = partial(self._learned_from, plan, self._choices, seen, dict(seconds), state_bytes, compiles)
         self._worker.submit(("learn", self._rounds), task, Urgency.NEEDED)
@@ -281,72 +285,73 @@ class Adapter:
         seen: RoundObserved,
         seconds: Mapping[str, float],
         state_bytes: int,
-        compiles: bool | None,
+        compiles: bool,
     ) -> None:
         predicted = self._model_of(plan, seen)
-        if compiles is not None:
+        if compiles:
             excess = sum(seconds.values()) - self.correction(predicted, choices).seconds
-            self.prices = self.prices.after(excess, recompiles=compiles)
+            self.prices = self.prices.after(excess, recompiles=True)
             return
         measured = MeasuredRound(predicted, seconds, intake_of(choices), state_bytes)
         self.correction, self.measured = self.correction.after(measured), measured
 
     def _model_of(self, plan: Plan, seen: RoundObserved) -> RoundCost:
         """What the model says of a round: near the forecast from that, else anew."""
-        forecast, point = self.forecast, self._point(lambda figure, subject: shown(figure, subject, seen))
+        forecast, point = self.forecast, self._point(lambda figure, basin: shown(figure, basin, seen))
         if forecast is not None and forecast.plan is plan and forecast.is_near(point):
             return forecast.at(point)
         return self._cost(plan, estimates_of(seen).before(self._estimates()))
 
     def _cost(self, plan: Plan, estimates: Estimates) -> RoundCost:
-        known = self.followed[0].subject.known
+        known = self.followed[0].basin.known
         return round_cost(with_statistics(plan, known.with_estimates(estimates)), known.in_force())
 
     # ---- afterwards -------------------------------------------------------------------------------------------------
 
     def _judge(self, seen: RoundObserved) -> None:
         """Was the plan of the round the best one for what the round really was?"""
-        streams = [name for one in self.followed for name in one.subject.streams]
+        streams = [name for one in self.followed for name in one.basin.streams]
         if not all(seen.streams[name].tuples for name in streams) or any(one.chart is None for one in self.followed):
             return
         task = partial(self._judged, self._choices, seen)
         self._worker.submit(("judge", self._rounds), task, Urgency.AFTERWARDS)
 
     def _judged(self, choices: Choices, seen: RoundObserved) -> None:
-        was_best, regret = True, 0.0
+        is_hit, is_same, regret = True, True, 0.0
         for one in self.followed:
             if one.chart is None:
                 return
-            own = one.subject.own(choices)
+            own = one.basin.own(choices)
             best = self._best_for(one.chart, own, seen)
             now = next(each for each in best if each.choices == own)
             mine, least = (self.correction(each.cost, each.choices) for each in (now, best[0]))
             bounds = Least.of([mine, least])
             better = self.objective.utility(least, bounds) < (1 - CLEARLY) * self.objective.utility(mine, bounds)
-            was_best = was_best and (best[0].choices == own or not better)
+            is_same = is_same and best[0].choices == own
+            is_hit = is_hit and not better
             regret += max(0.0, mine.seconds - least.seconds)
-        self.verdicts = self.verdicts.after(was_best, regret)
+        self.verdicts = self.verdicts.after(is_hit=is_hit, is_same=is_same, regret=regret)
 
     def _best_for(self, chart: Chart, own: Choices, seen: RoundObserved) -> tuple[Candidate, ...]:
         """The candidates for what a round was, its own plan among them.
 
         Rounds whose figures (those that the chart has dimensions of) are within about five percent are taken as alike.
         """
-        subject = chart.subject
-        values = [shown(figure, subject, seen) for figure in chart.figures]
+        basin = chart.basin
+        values = [shown(figure, basin, seen) for figure in chart.figures]
         key = (id(chart), own, tuple(None if value is None else round(10 * log(value)) for value in values))
         if key not in self._bests:
             estimates = estimates_of(seen).before(self._estimates())
-            found = candidates_at(subject, estimates, self.objective, self.correction)
+            found = candidates_at(basin, estimates, self.objective, self.correction, self._worker.pause)
             if all(one.choices != own for one in found):
-                found = (*found, Candidate(own, subject.cost(subject.plan(estimates, own))))
+                found = (*found, Candidate(own, basin.cost(basin.plan(estimates, own))))
             self._bests[key] = found
         return self._bests[key]
 
-    def _taken_over(self, subjects: list[Subject]) -> list[Followed]:
-        """Charts of subjects whose queries are the same as before are kept."""
-        known = {(tuple(one.subject.streams), one.subject.queries): one for one in self.followed}
-        return [known.get((tuple(one.streams), one.queries)) or Followed(one) for one in subjects]
+    def _taken_over(self, basins: list[Basin]) -> list[Followed]:
+        """Charts of basins whose queries are the same as before are kept."""
+        known = {(tuple(one.basin.streams), one.basin.queries): one for one in self.followed}
+        return [known.get((tuple(one.streams), one.queries)) or Followed(one) for one in basins]
 
 
 def _asked(plan: Plan) -> dict[str, object]:
@@ -355,8 +360,6 @@ def _asked(plan: Plan) -> dict[str, object]:
 
 def _is_stale(chart: Chart, estimates: Estimates) -> bool:
     """Does a figure that is no dimension differ from what the chart was drawn with?"""
-    others = [figure for figure in figures_of(chart.subject) if figure not in chart.figures]
-    pairs = (
-        (value_of(figure, chart.subject, estimates), value_of(figure, chart.subject, chart.base)) for figure in others
-    )
+    others = [figure for figure in figures_of(chart.basin) if figure not in chart.figures]
+    pairs = ((value_of(figure, chart.basin, estimates), value_of(figure, chart.basin, chart.base)) for figure in others)
     return any(abs(log(now / before)) > log(STALE) for now, before in pairs)

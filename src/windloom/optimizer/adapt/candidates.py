@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from windloom.optimizer.adapt.basin import Basin
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost
-from windloom.optimizer.adapt.subject import Subject
 from windloom.optimizer.adapt.switches import SWITCHES, choices_of
 from windloom.plan.choices import Choices, TreeChoice
 from windloom.plan.estimates import Estimates
@@ -20,6 +20,8 @@ from windloom.plan.physical import Plan
 
 #: What turns a model's prediction into one for this loom: see `correction.py`.
 Corrected = Callable[[RoundCost, Choices], RoundCost]
+#: Called between two steps of planning, so that a thread beside the rounds does not hold them up.
+Pause = Callable[[], None]
 #: A better candidate is varied again, at most so many times.
 _MOST_STEPS = 4
 #: Another candidate replaces the optimizer's own if its utility is less by this share.
@@ -31,6 +33,10 @@ def as_predicted(cost: RoundCost, choices: Choices) -> RoundCost:
     return cost
 
 
+def no_pause() -> None:
+    """For whoever waits for the result."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """What a plan chooses, and what the model predicts of it at some point."""
@@ -40,22 +46,28 @@ class Candidate:
 
 
 def candidates_at(
-    subject: Subject, estimates: Estimates, objective: Objective, corrected: Corrected = as_predicted
+    basin: Basin,
+    estimates: Estimates,
+    objective: Objective,
+    corrected: Corrected = as_predicted,
+    pause: Pause = no_pause,
 ) -> tuple[Candidate, ...]:
     """The best plan for some estimates, and those that it was compared with, by utility."""
-    plan = subject.plan(estimates)
-    best = Candidate(choices_of(plan), subject.cost(plan))
+    plan = basin.plan(estimates)
+    pause()
+    best = Candidate(choices_of(plan), basin.cost(plan))
     found = {best.choices: best}
     for _ in range(_MOST_STEPS):
         for choices in _variants(plan, best.choices):
-            other = subject.plan(estimates, choices)
+            other = basin.plan(estimates, choices)
             made = choices_of(other)  # an option may bring others with it
+            pause()
             if made not in found:
-                found[made] = Candidate(made, subject.cost(other))
+                found[made] = Candidate(made, basin.cost(other))
         first = ranked(list(found.values()), objective, corrected, best.choices)[0]
         if first is best:
             break
-        best, plan = first, subject.plan(estimates, first.choices)
+        best, plan = first, basin.plan(estimates, first.choices)
     return tuple(ranked(list(found.values()), objective, corrected, best.choices))
 
 
@@ -77,10 +89,10 @@ def ranked(
 def _variants(plan: Plan, choices: Choices) -> Iterator[Choices]:
     for switch in SWITCHES.values():
         if switch.is_predicted:
-            for subject, present in switch.in_force(plan).items():
-                for option in switch.options(plan, subject):
+            for about, present in switch.in_force(plan).items():
+                for option in switch.options(plan, about):
                     if option != present:
-                        yield choices.with_option(switch.name, subject, option)
+                        yield choices.with_option(switch.name, about, option)
     if plan.strategy == "auto" and any(len(one.trees) > 1 for one in plan.sets):
         together = (tuple(sorted(planned.name for planned in one.queries)) for one in plan.sets)
         yield replace(choices, trees=tuple(sorted(TreeChoice(names) for names in together)))

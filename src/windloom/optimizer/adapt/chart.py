@@ -18,10 +18,18 @@ from itertools import product
 from math import exp, floor, log
 
 from windloom.errors import WindloomError, near_names
-from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predicted, candidates_at, ranked
+from windloom.optimizer.adapt.basin import Basin
+from windloom.optimizer.adapt.candidates import (
+    Candidate,
+    Corrected,
+    Pause,
+    as_predicted,
+    candidates_at,
+    no_pause,
+    ranked,
+)
 from windloom.optimizer.adapt.figures import Figure, Kind, with_figures
 from windloom.optimizer.adapt.objective import Objective
-from windloom.optimizer.adapt.subject import Subject
 from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
 
@@ -138,7 +146,7 @@ class Chart:
     `exponents` say, by stage and figure, how the seconds of the best plan change near there.
     """
 
-    subject: Subject
+    basin: Basin
     dimensions: tuple[Dimension, ...]
     base: Estimates
     objective: Objective
@@ -157,22 +165,24 @@ class Chart:
         return {one.figure: one.axis.centre(part) for one, part in zip(self.dimensions, region, strict=True)}
 
     def estimates_at(self, values: Mapping[Figure, float]) -> Estimates:
-        return with_figures(self.base, self.subject, values)
+        return with_figures(self.base, self.basin, values)
 
-    def fill(self, region: Region, corrected: Corrected = as_predicted) -> tuple[Candidate, ...]:
+    def fill(
+        self, region: Region, corrected: Corrected = as_predicted, pause: Pause = no_pause
+    ) -> tuple[Candidate, ...]:
         """The candidates of a region, best first; found now if they are not there yet."""
         found = self.regions.get(region)
         if found is None:
             estimates = self.estimates_at(self.centroid(region))
-            found = self.regions[region] = candidates_at(self.subject, estimates, self.objective, corrected)
+            found = self.regions[region] = candidates_at(self.basin, estimates, self.objective, corrected, pause)
         return found
 
     def add(self, region: Region, choices: Choices) -> Candidate:
         """A plan as another candidate of a region that has been filled: what it would cost there."""
         found = next((one for one in self.regions[region] if one.choices == choices), None)
         if found is None:
-            plan = self.subject.plan(self.estimates_at(self.centroid(region)), choices)
-            found = Candidate(choices, self.subject.cost(plan))
+            plan = self.basin.plan(self.estimates_at(self.centroid(region)), choices)
+            found = Candidate(choices, self.basin.cost(plan))
             self.regions[region] = (*self.regions[region], found)
         return found
 

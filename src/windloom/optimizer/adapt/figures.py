@@ -1,4 +1,4 @@
-"""Figures: the estimates that plans of a subject depend on, each of which may be a dimension of its chart.
+"""Figures: the estimates that plans of a basin depend on, each of which may be a dimension of its chart.
 
 | figure                     | of                               |
 |----------------------------|----------------------------------|
@@ -10,18 +10,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND
-from windloom.optimizer.adapt.subject import Subject
+from windloom.optimizer.adapt.basin import Basin
 from windloom.optimizer.known import LEAST
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
 from windloom.plan.memory import Memory
 from windloom.plan.observed import RoundObserved
 from windloom.plan.statistics import DEFAULT_GROUPS, DEFAULT_ROUND_SECONDS, DEFAULT_SELECTIVITY
+
+#: At most so many groupings, and so many predicates, of a basin have figures.
+MOST_ALIKE = 8
 
 
 class Kind(StrEnum):
@@ -60,46 +64,51 @@ class Figure:
         return {Kind.RATE: "events/s", Kind.ROUND: "s", Kind.GROUPS: "groups", Kind.SHARE: ""}[self.kind]
 
 
-def figures_of(subject: Subject) -> list[Figure]:
-    """All figures that the plans of a subject depend on, and that may change."""
-    found: dict[Figure, None] = dict.fromkeys(stream_figures(subject))
-    for identity in subject.identities:
+def figures_of(basin: Basin) -> list[Figure]:
+    """The figures that the plans of a basin depend on, and that may change.
+
+    Of many groupings, or predicates, those that most sets have.
+    """
+    groupings: Counter[Figure] = Counter()
+    predicates: Counter[Figure] = Counter()
+    for identity in basin.identities:
         if identity.grouping:
-            found[Figure(Kind.GROUPS, identity.stream, identity.grouping)] = None
+            groupings[Figure(Kind.GROUPS, identity.stream, identity.grouping)] += 1
         if identity.predicate:
-            found[Figure(Kind.SHARE, identity.stream, (identity.predicate,))] = None
-    return list(found)
+            predicates[Figure(Kind.SHARE, identity.stream, (identity.predicate,))] += 1
+    common = (one for found in (groupings, predicates) for one, _ in found.most_common(MOST_ALIKE))
+    return [*stream_figures(basin), *common]
 
 
-def stream_figures(subject: Subject) -> list[Figure]:
+def stream_figures(basin: Basin) -> list[Figure]:
     """What comes of each of its streams, and in rounds of which length."""
-    return [Figure(kind, name) for name in subject.streams for kind in (Kind.RATE, Kind.ROUND)]
+    return [Figure(kind, name) for name in basin.streams for kind in (Kind.RATE, Kind.ROUND)]
 
 
-def value_of(figure: Figure, subject: Subject, estimates: Estimates) -> float:
+def value_of(figure: Figure, basin: Basin, estimates: Estimates) -> float:
     """What the figure is taken to be: observed, or else given, or else assumed."""
     seen = estimates.streams.get(figure.stream)
     match figure.kind:
         case Kind.RATE:
-            given = subject.streams[figure.stream].events_per_second
+            given = basin.streams[figure.stream].events_per_second
             return max(LEAST, _rate(seen, given))
         case Kind.ROUND:
-            ongoing = subject.known.ongoing
+            ongoing = basin.known.ongoing
             assumed = DEFAULT_ROUND_SECONDS if ongoing is None else ongoing.round_seconds
             return max(LEAST, assumed if seen is None or seen.round is None else seen.round.value)
         case Kind.GROUPS:
-            found = (estimates.groups(one) for one in _sets_of(figure, subject))
+            found = (estimates.groups(one) for one in _sets_of(figure, basin))
             return max((one.value for one in found if one is not None and one.value >= 1), default=DEFAULT_GROUPS)
         case Kind.SHARE:
-            shares = (estimates.selectivity(one) for one in _sets_of(figure, subject))
+            shares = (estimates.selectivity(one) for one in _sets_of(figure, basin))
             return max(LEAST, next((one.value for one in shares if one is not None), DEFAULT_SELECTIVITY))
 
 
-def values_of(figures: Iterable[Figure], subject: Subject, estimates: Estimates) -> dict[Figure, float]:
-    return {figure: value_of(figure, subject, estimates) for figure in figures}
+def values_of(figures: Iterable[Figure], basin: Basin, estimates: Estimates) -> dict[Figure, float]:
+    return {figure: value_of(figure, basin, estimates) for figure in figures}
 
 
-def remembered(figure: Figure, subject: Subject, memory: Memory) -> float | None:
+def remembered(figure: Figure, basin: Basin, memory: Memory) -> float | None:
     """The same from the memory of rounds, without making all estimates; None if no round has shown it."""
     match figure.kind:
         case Kind.RATE:
@@ -107,14 +116,14 @@ def remembered(figure: Figure, subject: Subject, memory: Memory) -> float | None
         case Kind.ROUND:
             found = memory.round_of(figure.stream)
         case Kind.GROUPS:
-            counted = (memory.groups_of(one) for one in _sets_of(figure, subject))
+            counted = (memory.groups_of(one) for one in _sets_of(figure, basin))
             found = max((one for one in counted if one is not None and one >= 1), default=None)
         case Kind.SHARE:
             found = memory.share_of(figure.stream, figure.about[0])
     return None if found is None else max(LEAST, found)
 
 
-def shown(figure: Figure, subject: Subject, seen: RoundObserved) -> float | None:
+def shown(figure: Figure, basin: Basin, seen: RoundObserved) -> float | None:
     """What one round has shown by itself; None if it has not."""
     stream = seen.streams.get(figure.stream)
     if stream is None or not stream.tuples:
@@ -126,23 +135,23 @@ def shown(figure: Figure, subject: Subject, seen: RoundObserved) -> float | None
             found = stream.seconds
         case Kind.GROUPS:
             found = max(
-                (float(seen.sets[one].groups) for one in _sets_of(figure, subject) if one in seen.sets), default=0.0
+                (float(seen.sets[one].groups) for one in _sets_of(figure, basin) if one in seen.sets), default=0.0
             )
         case Kind.SHARE:
             found = stream.conditions.get(figure.about[0], 0) / stream.tuples
     return found if found > 0 else None
 
 
-def with_figures(estimates: Estimates, subject: Subject, wanted: Mapping[Figure, float]) -> Estimates:
+def with_figures(estimates: Estimates, basin: Basin, wanted: Mapping[Figure, float]) -> Estimates:
     """Estimates in which some figures have other values, and all else is as it was.
 
     Groups of a grouping grow or shrink alike behind all predicates.
     """
-    now = values_of(wanted, subject, estimates)
+    now = values_of(wanted, basin, estimates)
     streams, sets = dict(estimates.streams), dict(estimates.sets)
     for figure, value in wanted.items():
-        streams[figure.stream] = _moved_stream(figure, value, subject, streams.get(figure.stream), estimates)
-        for identity in _sets_of(figure, subject):
+        streams[figure.stream] = _moved_stream(figure, value, basin, streams.get(figure.stream), estimates)
+        for identity in _sets_of(figure, basin):
             sets[identity] = _moved_set(figure, value, now[figure], identity, sets.get(identity), estimates)
     return Estimates(streams, sets)
 
@@ -153,9 +162,9 @@ def _rate(seen: StreamEstimate | None, given: float | None) -> float:
     return DEFAULT_EVENTS_PER_SECOND if given is None else given
 
 
-def _sets_of(figure: Figure, subject: Subject) -> Iterator[SetIdentity]:
+def _sets_of(figure: Figure, basin: Basin) -> Iterator[SetIdentity]:
     """The sets whose statistics depend on a figure that is not of the whole stream."""
-    for identity in subject.identities:
+    for identity in basin.identities:
         if identity.stream != figure.stream:
             continue
         is_grouped = figure.kind is Kind.GROUPS and identity.grouping == figure.about
@@ -165,10 +174,10 @@ def _sets_of(figure: Figure, subject: Subject) -> Iterator[SetIdentity]:
 
 
 def _moved_stream(
-    figure: Figure, value: float, subject: Subject, seen: StreamEstimate | None, estimates: Estimates
+    figure: Figure, value: float, basin: Basin, seen: StreamEstimate | None, estimates: Estimates
 ) -> StreamEstimate:
     if seen is None:
-        rate = value_of(Figure(Kind.RATE, figure.stream), subject, estimates)
+        rate = value_of(Figure(Kind.RATE, figure.stream), basin, estimates)
         seen = StreamEstimate(Mean(rate, 1), None)
     match figure.kind:
         case Kind.RATE:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from math import log
 
 from windloom.model.figures import number
-from windloom.optimizer.adapt.candidates import candidates_at
+from windloom.optimizer.adapt.basin import Basin
+from windloom.optimizer.adapt.candidates import Pause, candidates_at, no_pause
 from windloom.optimizer.adapt.chart import Chart, ChartOptions, Dimension, axis_around
 from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, values_of, with_figures
 from windloom.optimizer.adapt.objective import Objective
 from windloom.optimizer.adapt.round_cost import RoundCost
-from windloom.optimizer.adapt.subject import Subject
 from windloom.optimizer.known import with_statistics
 from windloom.plan.estimates import Estimates
 from windloom.plan.physical import Plan
@@ -53,16 +53,21 @@ class Sensitivity:
         return text
 
 
-def sensitivities(subject: Subject, estimates: Estimates, objective: Objective) -> list[Sensitivity]:
-    """Of all figures of a subject, the most important first."""
-    found = candidates_at(subject, estimates, objective)
-    best, *others = (subject.plan(estimates, one.choices) for one in found[:2])
-    values = values_of(figures_of(subject), subject, estimates)
-    each = [_sensitivity(subject, estimates, best, None, figure, value) for figure, value in values.items()]
+def sensitivities(
+    basin: Basin, estimates: Estimates, objective: Objective, pause: Pause = no_pause
+) -> list[Sensitivity]:
+    """Of all figures of a basin, the most important first."""
+    found = candidates_at(basin, estimates, objective, pause=pause)
+    best, *others = (basin.plan(estimates, one.choices) for one in found[:2])
+    values, each = values_of(figures_of(basin), basin, estimates), []
+    for figure, value in values.items():
+        pause()
+        each.append(_sensitivity(basin, estimates, best, None, figure, value))
     each.sort(key=_order)
     for other in others:  # compared where it may matter
         for place, one in enumerate(each[:COMPARED]):
-            each[place] = _sensitivity(subject, estimates, best, other, one.figure, one.value)
+            pause()
+            each[place] = _sensitivity(basin, estimates, best, other, one.figure, one.value)
     return sorted(each, key=_order)
 
 
@@ -71,14 +76,14 @@ def _order(one: Sensitivity) -> tuple[float, Figure]:
 
 
 def _sensitivity(
-    subject: Subject, estimates: Estimates, best: Plan, other: Plan | None, figure: Figure, value: float
+    basin: Basin, estimates: Estimates, best: Plan, other: Plan | None, figure: Figure, value: float
 ) -> Sensitivity:
     most = 1.0 if figure.kind is Kind.SHARE else float("inf")
     ends = (value / FACTOR, min(value * FACTOR, most))
     span = log(ends[1] / ends[0])
 
     def exponents(plan: Plan) -> dict[str, float]:
-        low, high = (_cost(subject, estimates, plan, figure, end) for end in ends)
+        low, high = (_cost(basin, estimates, plan, figure, end) for end in ends)
         pairs = {name: (low.stages[name], high.stages[name]) for name in low.stages}
         pairs[""] = (sum(low.stages.values()), sum(high.stages.values()))
         return {name: log(max(top, 1e-12) / max(bottom, 1e-12)) / span for name, (bottom, top) in pairs.items()}
@@ -88,23 +93,23 @@ def _sensitivity(
     return Sensitivity(figure, value, cost, 0.0 if other is None else cost - exponents(other)[""], stages)
 
 
-def _cost(subject: Subject, estimates: Estimates, plan: Plan, figure: Figure, value: float) -> RoundCost:
-    moved = with_figures(estimates, subject, {figure: value})
-    return subject.cost(with_statistics(plan, subject.known.with_estimates(moved)))
+def _cost(basin: Basin, estimates: Estimates, plan: Plan, figure: Figure, value: float) -> RoundCost:
+    moved = with_figures(estimates, basin, {figure: value})
+    return basin.cost(with_statistics(plan, basin.known.with_estimates(moved)))
 
 
 def draw_chart(
-    subject: Subject,
+    basin: Basin,
     estimates: Estimates,
     objective: Objective,
     options: ChartOptions,
-    found: list[Sensitivity] | None = None,
+    pause: Pause = no_pause,
 ) -> Chart:
     """An empty chart around some estimates; its dimensions are the figures that costs are most sensitive to."""
-    found = sensitivities(subject, estimates, objective) if found is None else found
+    found = sensitivities(basin, estimates, objective, pause)
     kept = [one for one in found[: options.dimensions] if one.total >= LEAST_SENSITIVITY] or found[:1]
     dimensions = tuple(
         Dimension(one.figure, axis_around(one.figure, one.value, options), one.total, one.reason) for one in kept
     )
     exponents = {stage: {one.figure: one.stages[stage] for one in found} for stage in found[0].stages}
-    return Chart(subject, dimensions, estimates, objective, exponents)
+    return Chart(basin, dimensions, estimates, objective, exponents)

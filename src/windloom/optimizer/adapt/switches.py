@@ -1,10 +1,10 @@
 """What can be switched between two rounds, besides trees and techniques: a new switch is one class and one line here.
 
-A switch has options for each of its subjects (a stream, a join). Whatever its option, a plan gives the same rows from
+A switch has options for each stream, or join, that it is about. Whatever its option, a plan gives the same rows from
 the same state, so no switch loses anything; what differs is time and memory. `Choices` has the options of a plan, and
 the stage of `make_plan` that decides asks them first.
 
-| switch | subject | options | another option costs |
+| switch | about | options | another option costs |
 |---|---|---|---|
 | trees, techniques | a set | partitions of its queries; what permits the family | planning; trees cut no slice anew |
 | intake | a stream | woven, native | Spark compiles other code, once |
@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, permutations
 from typing import Protocol
 
-from windloom.kernels.folds.registry import FOLDS
 from windloom.kernels.techniques.registry import choose_technique
 from windloom.model.join import Join
 from windloom.optimizer.intake import intake_obstacle, intakes_of
+from windloom.optimizer.joins.folds import possible_folds
 from windloom.plan.choices import Choices, TreeChoice
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.plan.scans import WovenScan
@@ -45,11 +45,11 @@ class Switch(Protocol):
     is_predicted: bool
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
-        """The option of each subject that the plan has."""
+        """The option of each stream or join that the plan has."""
         ...
 
-    def options(self, plan: Plan, subject: str) -> Sequence[str]:
-        """All options of a subject, the present one included."""
+    def options(self, plan: Plan, about: str) -> Sequence[str]:
+        """All options of one of them, the present one included."""
         ...
 
 
@@ -61,10 +61,11 @@ class IntakeSwitch:
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return intakes_of(plan)
 
-    def options(self, plan: Plan, subject: str) -> Sequence[str]:
-        if plan.intake != "auto":
-            return (self.in_force(plan)[subject],)
-        return ("woven",) if intake_obstacle(plan, subject) is not None else ("woven", "native")
+    def options(self, plan: Plan, about: str) -> Sequence[str]:
+        # Sides of joins that were asked for early, or late, stay so.
+        if plan.intake != "auto" or plan.join_plan != "auto":
+            return (self.in_force(plan)[about],)
+        return ("woven",) if intake_obstacle(plan, about) is not None else ("woven", "native")
 
 
 class LogSwitch:
@@ -75,7 +76,7 @@ class LogSwitch:
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return {scan.stream: scan.log for scan in _timed_woven(plan)}
 
-    def options(self, plan: Plan, subject: str) -> Sequence[str]:
+    def options(self, plan: Plan, about: str) -> Sequence[str]:
         return LOGS
 
 
@@ -87,8 +88,9 @@ class FoldSwitch:
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return {join.name: join.fold for join in plan.joins}
 
-    def options(self, plan: Plan, subject: str) -> Sequence[str]:
-        return tuple(FOLDS)
+    def options(self, plan: Plan, about: str) -> Sequence[str]:
+        join = next(one for one in plan.joins if one.name == about)
+        return (join.fold,) if plan.fold != "auto" else possible_folds(join, plan.sets)
 
 
 class OrderSwitch:
@@ -99,8 +101,8 @@ class OrderSwitch:
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return {join.name: " ".join(map(str, join.order)) for join in plan.joins}
 
-    def options(self, plan: Plan, subject: str) -> Sequence[str]:
-        join = next(one for one in plan.joins if one.name == subject).join
+    def options(self, plan: Plan, about: str) -> Sequence[str]:
+        join = next(one for one in plan.joins if one.name == about).join
         return [" ".join(map(str, order)) for order in islice(_orders(join), MOST_ORDERS)]
 
 

@@ -1,9 +1,9 @@
 """When a switch pays: what it saves until the stream moves on must exceed what it costs.
 
-Source B takes a switch as free. Here the first round with another plan takes longer: Spark compiles other code, the
-plan is made, the state is carried over. That is measured, switch by switch. How long the stream will stay where it is
-follows from how long it has stayed elsewhere. And a plan that is only a little better is not worth having: where two
-plans cost about the same, figures that go up and down would make plans go back and forth.
+Source B takes a switch as free. Here another plan has to be made, and where Spark must compile other code, the first
+round with it takes longer. Both are measured, switch by switch. How long the stream will stay where it is follows from
+how long it has stayed elsewhere. And a plan that is only a little better is not worth having: where two plans cost
+about the same, figures that go up and down would make plans go back and forth.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.round_cost import RoundCost
 
-#: A plan must be better by this share to replace another.
-CLEARLY = 0.03
+#: A plan must be better by this share to replace another: if Spark compiles new code, and if not.
+CLEARLY, SLIGHTLY = 0.03, 0.01
 #: Rounds that a stay is expected to last before any has ended, and as how many stays that counts.
 USUAL_STAY, STAYS = 8.0, 2.0
 #: No stay is expected to last longer.
 LONGEST_STAY = 64.0
 #: Seconds that a switch is expected to cost before any was made: if Spark compiles new code, and if not.
-RECOMPILING, PLAIN = 1.0, 0.1
+RECOMPILING, PLAIN = 1.0, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,11 @@ class Stays:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Seconds that switches have cost, on average: the excess of the first round over what was expected of it."""
+    """Seconds that switches have cost, on average.
+
+    Of one for which Spark compiles, that is how much longer than expected the first round took; of others, how long it
+    took to make the plan.
+    """
 
     recompiling: float = RECOMPILING
     plain: float = PLAIN
@@ -61,8 +65,21 @@ class Prices:
         return replace(self, plain=(self.plain + seconds) / 2)
 
 
-def pays(present: RoundCost, other: RoundCost, least: Least, objective: Objective, stay: float, price: float) -> bool:
-    """Is another plan worth the `price` (in seconds) of a switch, if it runs for `stay` rounds?"""
+def pays(
+    present: RoundCost,
+    other: RoundCost,
+    objective: Objective,
+    stay: float,
+    prices: Prices,
+    *,
+    recompiles: bool,
+) -> bool:
+    """Is another plan worth what a switch costs, if it runs for `stay` rounds?"""
+    least = Least.of([present, other])
     now, then = objective.utility(present, least), objective.utility(other, least)
     saved = now - then
-    return saved > CLEARLY * now and saved * stay >= objective.latency * price / least.seconds
+    price = prices.of(recompiles=recompiles)
+    return (
+        saved > (CLEARLY if recompiles else SLIGHTLY) * now
+        and saved * stay >= objective.latency * price / least.seconds
+    )

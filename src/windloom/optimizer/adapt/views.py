@@ -9,12 +9,15 @@ from windloom.kernels.folds.registry import FOLDS
 from windloom.optimizer.adapt.adapter import Adapter, Followed
 from windloom.optimizer.adapt.candidates import Candidate, Corrected, as_predicted
 from windloom.optimizer.adapt.chart import Chart, Dimension, Region
+from windloom.optimizer.adapt.figures import remembered
 from windloom.optimizer.adapt.objective import Least
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.optimizer.adapt.switching import CLEARLY
 from windloom.optimizer.known import with_statistics
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, RoundView
 from windloom.plan.choices import Choices
+from windloom.plan.memory import Memory
+from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 
 #: Techniques that a description names one by one.
@@ -80,7 +83,7 @@ def chart_view(
         candidates = tuple(_candidates(chart, ranking, letters, corrected))
     shown = "" if present is None else letters.of(present)
     taken = tuple(tuple(point[place] for place in order) for point in path)
-    return ChartView(chart.subject.name, axes, letters.plans, regions, taken, candidates, shown)
+    return ChartView(chart.basin.name, axes, letters.plans, regions, taken, candidates, shown)
 
 
 def _in_sight(chart: Chart, path: Sequence[tuple[float, ...]]) -> list[int]:
@@ -118,10 +121,10 @@ def _reduced(
 
     Plans that differ by less than a switch is made for are one to the reader.
     """
-    subject, kept = chart.subject, dict[Choices, Plan]()
+    basin, kept = chart.basin, dict[Choices, Plan]()
     for choices in dict.fromkeys([present, chart.regions[region][0].choices]):
         if choices is not None:
-            kept[choices] = subject.plan(chart.base, choices)
+            kept[choices] = basin.plan(chart.base, choices)
     for place in chart.between_ends(region, shown):
         estimates = chart.estimates_at(chart.centroid(place))
         if place in chart.regions:
@@ -131,19 +134,31 @@ def _reduced(
             best = chart.fill(place)[0]
             choices, least = best.choices, best.cost
         else:
-            plan = subject.plan(estimates)
-            choices, least = choices_of(plan), subject.cost(plan)
+            plan = basin.plan(estimates)
+            choices, least = choices_of(plan), basin.cost(plan)
         if choices not in kept:
-            known = subject.known.with_estimates(estimates)
-            costs = {other: subject.cost(with_statistics(plan, known)) for other, plan in kept.items()}
+            known = basin.known.with_estimates(estimates)
+            costs = {other: basin.cost(with_statistics(plan, known)) for other, plan in kept.items()}
             bounds = Least.of([least, *costs.values()])
             wanted = chart.objective.utility(least, bounds) * (1 + CLEARLY)
             near = [other for other, cost in costs.items() if chart.objective.utility(cost, bounds) <= wanted]
             if near:
                 choices = min(near, key=lambda other: chart.objective.utility(costs[other], bounds))
             else:
-                kept[choices] = subject.plan(chart.base, choices)
+                kept[choices] = basin.plan(chart.base, choices)
         yield (place[shown[0]], place[shown[1]] if len(shown) > 1 else 0), choices
+
+
+def path_of(chart: Chart, rounds: Sequence[RoundObserved]) -> list[tuple[float, ...]]:
+    """Where the round after each of these, oldest first, was expected."""
+    memory, points = Memory(), []
+    for seen in rounds:
+        memory.add(seen)
+        values = [remembered(figure, chart.basin, memory) for figure in chart.figures]
+        point = tuple(value for value in values if value is not None)
+        if len(point) == len(values):
+            points.append(point)
+    return points
 
 
 def adapt_view(adapter: Adapter, recent: Sequence[RoundView] = (), *, drawn: bool = False) -> AdaptView:
@@ -159,6 +174,7 @@ def adapt_view(adapter: Adapter, recent: Sequence[RoundView] = (), *, drawn: boo
         adapter.switches,
         verdicts.judged,
         verdicts.hits,
+        verdicts.same,
         verdicts.regret,
         lines,
         correction.rounds,
@@ -174,8 +190,8 @@ def _followed(adapter: Adapter, one: Followed, drawn: bool) -> ChartView:
     return chart_view(
         chart,
         adapter.values(one, chart),
-        path=list(one.path),
-        present=one.subject.own(adapter.choices),
+        path=path_of(chart, list(adapter.seen)),
+        present=one.basin.own(adapter.choices),
         corrected=adapter.correction,
         drawn=drawn,
     )

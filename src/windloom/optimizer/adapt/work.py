@@ -1,5 +1,7 @@
 """Where charts are filled: in a thread beside the rounds, or at once.
 
+A thread that plans competes with the Python code of rounds. So it pauses between steps, for longer than it works.
+
 A task that is needed comes before one that reports afterwards, and that before one that is done ahead of time. The
 latter two are done only while they have taken a small share of the time, so that they never weigh on rounds.
 """
@@ -7,15 +9,17 @@ latter two are done only while they have taken a small share of the time, so tha
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from enum import IntEnum
-from time import perf_counter
 from typing import Protocol
 
 Task = Callable[[], None]
 #: Optional tasks may take this share of the time of rounds.
 OPTIONAL_SHARE = 0.01
+#: After a step, the thread pauses for so many times as long as the step took, and at most for so many seconds.
+PAUSE, LONGEST_PAUSE = 3.0, 0.5
 #: No more of one urgency wait; the oldest are forgotten.
 MOST_WAITING = 64
 
@@ -39,6 +43,10 @@ class Worker(Protocol):
         """Rounds have taken so much more time."""
         ...
 
+    def pause(self) -> None:
+        """Called by a task between two steps of its work."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -52,6 +60,8 @@ class AtOnce:
 
     def passed(self, seconds: float) -> None: ...
 
+    def pause(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -64,6 +74,7 @@ class Beside:
         self._waiting: dict[Urgency, OrderedDict[Hashable, Task]] = {one: OrderedDict() for one in Urgency}
         self._allowed = 0.0  # seconds that optional tasks may still take
         self._is_running = self._is_closed = False
+        self._began = 0.0  # by the clock of the thread, when its present step began
         self.failure: BaseException | None = None
 
     def submit(self, key: Hashable, task: Task, urgency: Urgency) -> None:
@@ -85,6 +96,11 @@ class Beside:
             self._is_closed = True
             for waiting in self._waiting.values():
                 waiting.clear()
+
+    def pause(self) -> None:
+        took = time.thread_time() - self._began
+        time.sleep(min(LONGEST_PAUSE, PAUSE * took))
+        self._began = time.thread_time()
 
     def _wake(self) -> None:
         if not self._is_running and not self._is_closed and self._first() is not None:
@@ -110,7 +126,7 @@ class Beside:
     def _run(self) -> None:
         while (found := self._next()) is not None:
             task, urgency = found
-            begun = perf_counter()
+            begun = self._began = time.thread_time()
             try:
                 task()
             except BaseException as error:  # a thread has no caller: whoever gives tasks is told of it
@@ -119,4 +135,5 @@ class Beside:
                 return
             if urgency is not Urgency.NEEDED:
                 with self._lock:
-                    self._allowed -= perf_counter() - begun
+                    self._allowed -= time.thread_time() - begun
+            self.pause()

@@ -48,6 +48,13 @@ RUNTIME = (
     "lane",  # a query in a group, before it has answered anything
     "query",  # a column of a query, before it has answered anything
     "tree",  # a tree, before it has answered anything
+    "fold_group",  # a group of a side of a join, whose key is numbered
+    "fold_row",  # two rows of sides of a join that match
+    "fold_value",  # a value of theirs, multiplied and added up
+    "matrix_cell",  # a cell of a side, put in its place for a slice matrix
+    "matrix_pair",  # two cells that some window holds together
+    "matrix_value",  # a value of theirs, multiplied and added up
+    "matrix_window",  # a value of a group in a window, looked up or combined
 )
 
 

@@ -6,7 +6,7 @@ there are tuples, with generated code for each. Then it is cheaper to project tu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from windloom.errors import WindloomError, near_names
@@ -16,9 +16,10 @@ from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.intake.cost import native_cost, scanned_rate, woven_cost
 from windloom.optimizer.intake.native import native_scan
 from windloom.optimizer.intake.signature import is_fed
-from windloom.optimizer.intake.woven import woven_scan
+from windloom.optimizer.intake.woven import keeping_of, woven_scan
 from windloom.plan.choices import Choices
 from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.rows import PlannedRows, Store
 from windloom.plan.scans import NativeScan, Scan, WovenScan
 
 #: How tuples become cells: chosen by predicted cost, by compiled kernels, or by Spark's own aggregation.
@@ -40,8 +41,15 @@ def choose_scans(
     way: str,
     constants: Constants,
     given: Choices | None = None,
+    early: Mapping[int, bool] | None = None,
+    rows: Sequence[PlannedRows] = (),
+    stores: Sequence[Store] = (),
 ) -> tuple[Scan, ...]:
-    """The scans that feed all sets that can have tuples. `given` are recorded choices, which replace the choice."""
+    """The scans that feed all sets that can have tuples, and all stores.
+
+    `early` says of some sets, by number, whether Spark aggregates them, whatever `way` says. `given` are recorded
+    choices, which replace the choice: by stream, and by the text of sets that are not taken in as their stream is.
+    """
     found: list[Scan] = []
     for stream in streams:
         own = [one for one in sets if one.stream == stream.name and is_fed(one)]
@@ -51,12 +59,24 @@ def choose_scans(
             if one.counted_by is not None:
                 counted.setdefault(one.counted_by, []).append(one)
         watched = [one for members in counted.values() for one in members]
-        if timed or watched:
+        store = next((one for one in stores if one.stream == stream.name), None)
+        if store is not None or timed or watched:
             recorded = None if given is None else given.option("intake", stream.name, "woven")
-            scan = _timed(len(found), stream, timed, watched, way, constants, recorded)
-            if given is not None and isinstance(scan, WovenScan):
-                scan = replace(scan, log=given.option("log", stream.name, scan.log))
-            found.append(scan)
+            if store is not None:
+                _check_kept(stream, way)
+                scans: list[Scan] = [
+                    woven_scan(len(found), timed, watched, "its tuples are kept", keeping_of(store, rows))
+                ]
+            else:
+                fixed = {one.number: early[one.number] for one in timed if early and one.number in early}
+                if given is not None:
+                    told = given.options_of("intake")
+                    fixed = {one.number: told[one.text] == "native" for one in timed if one.text in told}
+                scans = _timed(len(found), stream, timed, watched, way, fixed, constants, recorded)
+            if given is not None:
+                log = given.options_of("log").get(stream.name)
+                scans = [replace(one, log=log or one.log) if isinstance(one, WovenScan) else one for one in scans]
+            found += scans
         for members in counted.values():
             found.append(
                 woven_scan(len(found), members, why=f"{members[0].window.plural} need the positions of tuples")
@@ -64,17 +84,32 @@ def choose_scans(
     return tuple(found)
 
 
+def _check_kept(stream: Stream, way: str) -> None:
+    if way == "native":
+        raise WindloomError(
+            f"stream '{stream.name}' cannot be taken in natively",
+            "its tuples are kept, for row queries or because keep_tuples asks for it",
+            "leave intake out, or use intake='woven'",
+        )
+
+
 def intakes_of(plan: Plan) -> dict[str, str]:
-    """The choice for every stream, for the record."""
-    return {
-        scan.stream: "native" if isinstance(scan, NativeScan) else "woven"
-        for scan in reversed(plan.scans)
-        if isinstance(scan, NativeScan) or scan.counted_by is None
-    }
+    """The choice for every stream, and for sets that are not taken in as their stream is, by their text: a record."""
+    found = {}
+    for scan in reversed(plan.scans):
+        if isinstance(scan, WovenScan) and scan.counted_by is None:
+            found[scan.stream] = "woven"
+        elif isinstance(scan, NativeScan) and scan.tells:
+            found[scan.stream] = "native"
+        elif isinstance(scan, NativeScan):
+            found |= {plan.sets[fed.number].text: "native" for fed in scan.feeds}
+    return found
 
 
 def intake_obstacle(plan: Plan, stream: str) -> str | None:
     """Why the tuples of a stream cannot be taken in natively; None if they can."""
+    if plan.store(stream) is not None:
+        return "its tuples are kept"
     own = [one for one in plan.sets if one.stream == stream and is_fed(one)]
     timed = [one for one in own if one.counted_by is None]
     return _obstacle(timed, [one for one in own if one.counted_by is not None])
@@ -86,17 +121,51 @@ def _timed(
     sets: Sequence[PartialSet],
     watched: Sequence[PartialSet],
     way: str,
+    early: Mapping[int, bool],
+    constants: Constants,
+    recorded: str | None,
+) -> list[Scan]:
+    """One scan for all sets or, if some are early and some are late, one for each sort."""
+    native = [one for one in sets if early.get(one.number) is True]
+    if (obstacle := _obstacle(native, ())) is not None:
+        raise WindloomError(
+            f"a side of a join over stream '{stream.name}' cannot be aggregated early",
+            obstacle,
+            "leave joins='EAP…' out, or give it a 0 for this side",
+        )
+    free = [one for one in sets if one.number not in early]
+    late = [one for one in sets if early.get(one.number) is False]
+    if not native and not late:
+        return [_alike(number, stream, sets, watched, way, constants, recorded)]
+    way = recorded or way
+    if free and way == "native" and (obstacle := _obstacle(free, watched)) is not None:
+        raise _not_native(stream, obstacle)
+    is_native = way == "native" or (way == "auto" and not late and _obstacle(free, watched) is None)
+    native, late = (native + free, late) if is_native else (native, late + free)
+    if not native or (not late and not watched):
+        every = [one for one in sets if one in native or one in late]
+        asked = "asked for, by joins"
+        return [native_scan(number, every, asked) if native else woven_scan(number, every, watched, asked)]
+    why = "some of its sets are asked for early, others late, by joins"
+    return [
+        native_scan(number, native, why, tells=False),
+        woven_scan(number + 1, late, [*native, *watched], why),
+    ]
+
+
+def _alike(
+    number: int,
+    stream: Stream,
+    sets: Sequence[PartialSet],
+    watched: Sequence[PartialSet],
+    way: str,
     constants: Constants,
     recorded: str | None,
 ) -> Scan:
-    """The scan of the way that was recorded, or else asked for, or else is predicted to be cheaper."""
+    """One scan for all sets, of the way that was recorded, or else asked for, or else is predicted to be cheaper."""
     obstacle, chosen = _obstacle(sets, watched), recorded or way
     if chosen == "native" and obstacle is not None:
-        raise WindloomError(
-            f"stream '{stream.name}' cannot be taken in natively",
-            obstacle,
-            "leave intake out, or use intake='woven'",
-        )
+        raise _not_native(stream, obstacle)
     if obstacle is not None:
         return woven_scan(number, sets, watched, "asked for" if way == "woven" else obstacle)
     woven, native = woven_scan(number, sets, watched), native_scan(number, sets)
@@ -112,6 +181,14 @@ def _timed(
     if chosen == "woven":
         return replace(woven, why=_told(costs["woven"], "native", costs["native"]))
     return replace(native, why=_told(costs["native"], "woven", costs["woven"]))
+
+
+def _not_native(stream: Stream, obstacle: str) -> WindloomError:
+    return WindloomError(
+        f"stream '{stream.name}' cannot be taken in natively",
+        obstacle,
+        "leave intake out, or use intake='woven'",
+    )
 
 
 def _told(cost: float, other: str, other_cost: float) -> str:

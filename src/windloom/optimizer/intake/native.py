@@ -17,7 +17,7 @@ from windloom.slicing.identify import choose_slice_id
 MOST_FILTER_BITS = 3
 
 
-def native_scan(number: int, sets: Sequence[PartialSet], why: str = "") -> NativeScan:
+def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells: bool = True) -> NativeScan:
     """`sets` belong to one stream, have slices of time, and all their components have native partials."""
     signed = sign(sets)
     filters = _filter_bits(sets, signed.bits)
@@ -48,6 +48,7 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "") -> Nativ
         edges,
         choose_slice_id(edges),
         feeds,
+        tells,
         why,
     )
 

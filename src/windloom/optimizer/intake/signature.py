@@ -21,7 +21,11 @@ class Signed:
 
     def bit(self, one: PartialSet) -> int | None:
         """The bit of a set; None if the set wants every tuple that the pushed condition lets through."""
-        return None if one.predicate is None else self.bits.get(one.predicate.sql)
+        return self.bit_of(one.predicate)
+
+    def bit_of(self, predicate: Predicate | None) -> int | None:
+        """The same for a predicate that was signed."""
+        return None if predicate is None else self.bits.get(predicate.sql)
 
 
 def is_fed(one: PartialSet) -> bool:
@@ -29,9 +33,9 @@ def is_fed(one: PartialSet) -> bool:
     return one.predicate is None or not one.predicate.is_never
 
 
-def sign(sets: Sequence[PartialSet], *, pushes: bool = True) -> Signed:
-    """The signature of a scan for the sets; without `pushes`, no tuple is left out."""
-    wheres: list[Predicate | None] = list(dict.fromkeys(one.predicate for one in sets))
+def sign(sets: Sequence[PartialSet], also: Sequence[Predicate | None] = (), *, pushes: bool = True) -> Signed:
+    """The signature of a scan for the sets, and for further predicates; without `pushes`, no tuple is left out."""
+    wheres: list[Predicate | None] = list(dict.fromkeys([*(one.predicate for one in sets), *also]))
     given = [where for where in wheres if where is not None]
     pushed = None
     if pushes and given and None not in wheres:

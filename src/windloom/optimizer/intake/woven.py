@@ -3,41 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from windloom.aggregates.planned import PlannedComponent
 from windloom.model.expression import Expression
+from windloom.model.predicate import Predicate
+from windloom.model.windows import Window
 from windloom.optimizer.intake.signature import Signed, sign
 from windloom.plan.physical import PartialSet
-from windloom.plan.scans import Projected, Signature, WovenScan, WovenSet
+from windloom.plan.rows import PlannedRows, Store, strands_over
+from windloom.plan.scans import Kept, Projected, Signature, WovenScan, WovenSet
 from windloom.weave.cut import Read
 from windloom.weave.tuples import TICK, Bits
 
 
-def woven_scan(number: int, sets: Sequence[PartialSet], watched: Sequence[PartialSet] = (), why: str = "") -> WovenScan:
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What a scan keeps of its tuples, and the strands that read it: name of the query, window, predicate."""
+
+    store: Store
+    strands: tuple[tuple[str, Window, Predicate | None], ...]
+
+    @property
+    def predicates(self) -> tuple[Predicate | None, ...]:
+        """Everything that tuples are kept for, or told apart by."""
+        kept = (None,) if self.store.predicates is None else self.store.predicates
+        return (*kept, *(predicate for _, _, predicate in self.strands))
+
+
+def keeping_of(store: Store, rows: Sequence[PlannedRows]) -> Keeping:
+    strands = ((one.name, strand) for one in rows for strand in strands_over(one.rows, store.stream))
+    return Keeping(store, tuple((name, strand.window, strand.condition) for name, strand in strands))
+
+
+def woven_scan(
+    number: int,
+    sets: Sequence[PartialSet],
+    watched: Sequence[PartialSet] = (),
+    why: str = "",
+    keeping: Keeping | None = None,
+) -> WovenScan:
     """`sets` belong to one stream, and have slices of one kind: of time, or of positions counted in the same way.
 
     `watched` are sets that the scan does not feed, but whose late tuples it reports.
     """
     counted_by = sets[0].counted_by if sets else None
     # Positions count all tuples, whether a query wants them or not.
-    signed = sign([*sets, *watched], pushes=counted_by is None)
+    signed = sign([*sets, *watched], () if keeping is None else keeping.predicates, pushes=counted_by is None)
     predicates = list(signed.predicates)
     filters = _filter_bits(sets, signed, predicates)
     columns = _Columns()
     for key in counted_by or ():
         columns.place(key, ())
     feeds = tuple(_set(one, signed, filters, columns) for one in sets)
+    kept = None if keeping is None else _kept(keeping, signed, columns)
     return WovenScan(
         number,
-        (*sets, *watched)[0].stream,
+        keeping.store.stream if keeping is not None else (*sets, *watched)[0].stream,
         Signature(signed.pushed, tuple(predicates), len(signed.predicates), signed.only_signed),
         columns.projected(),
         _with_finer(feeds, {one.number: one for one in sets}),
         counted_by,
         tuple((one.number, signed.bit(one)) for one in watched),
         why,
+        kept=kept,
     )
+
+
+def _kept(keeping: Keeping, signed: Signed, columns: _Columns) -> Kept:
+    store = keeping.store
+    places = tuple(columns.place(Expression.of_column(name), ()) for name in store.columns)
+    bits = None if store.predicates is None else [signed.bit_of(one) for one in store.predicates]
+    told = None if bits is None or None in bits else tuple(sorted(bit for bit in bits if bit is not None))
+    strands = ((name, window, signed.bit_of(predicate)) for name, window, predicate in keeping.strands)
+    conditions = {one.sql: signed.bit_of(one) for _, _, one in keeping.strands if one is not None}
+    return Kept(store.columns, places, told, tuple(strands), tuple(conditions.items()))
 
 
 def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Expression]) -> dict[str, int]:

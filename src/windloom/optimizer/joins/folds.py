@@ -1,29 +1,121 @@
-"""How joins are folded: the technique that was asked for, or the one that is predicted to be fastest."""
+"""How joins are folded: the technique that was asked for, or the one that is predicted to be fastest.
+
+Joins that may share a slice matrix are decided on together: the more of them there are, the more it saves.
+"""
 
 from __future__ import annotations
 
-from windloom.kernels.families.algebra import Family
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from windloom.errors import WindloomError
+from windloom.kernels.folds.pairwise import Pairwise
+from windloom.kernels.folds.registry import FOLDS, find_fold
+from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.join import Carried, Corner, Join, JoinKind
-from windloom.plan.physical import PlannedComponent
+from windloom.optimizer.answering import estimate_answering
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.joins.cost import FoldedJoin, matrix_amounts, row_amounts, seconds_of
+from windloom.plan.choices import Choices
+from windloom.plan.physical import PartialSet, PlannedJoin, SidePlace
 
 
-def matrix_obstacle(join: Join, sides: tuple[dict[object, PlannedComponent], ...]) -> str | None:
-    """Why a slice matrix cannot fold a join; `sides` are the planned components of its sets, by component."""
+def check_fold(name: str) -> None:
+    if name != "auto":
+        find_fold(name)
+
+
+def with_folds(
+    joins: Sequence[PlannedJoin],
+    sets: Sequence[PartialSet],
+    asked: str,
+    constants: Constants,
+    given: Choices | None = None,
+) -> tuple[PlannedJoin, ...]:
+    """The joins with the technique that was recorded, or else asked for, or else with the fastest."""
+    if given is not None:
+        return tuple(replace(join, fold=given.option("fold", join.name, Pairwise.name)) for join in joins)
+    if asked == SliceMatrix.name:
+        for join in joins:
+            if (obstacle := matrix_obstacle(join, sets)) is not None:
+                raise WindloomError(
+                    f"query '{join.name}' cannot be folded by {asked}",
+                    obstacle,
+                    "leave fold out, or use fold='pairwise'",
+                )
+    if asked != "auto":
+        return tuple(replace(join, fold=asked) for join in joins)
+    chosen: dict[str, str] = {}
+    for together in pairings(joins).values():
+        possible = [join for join in together if matrix_obstacle(join, sets) is None]
+        name = _fastest(possible, sets, constants) if possible else Pairwise.name
+        chosen |= {join.name: name if join in possible else Pairwise.name for join in together}
+    return tuple(replace(join, fold=chosen[join.name]) for join in joins)
+
+
+def possible_folds(join: PlannedJoin, sets: Sequence[PartialSet]) -> tuple[str, ...]:
+    """All techniques that can fold a join."""
+    return tuple(name for name in FOLDS if name != SliceMatrix.name or matrix_obstacle(join, sets) is None)
+
+
+def pairings(joins: Sequence[PlannedJoin]) -> Mapping[object, list[PlannedJoin]]:
+    """Joins that may share a matrix: of the same sets, linked on the same keys, with the same grouping columns."""
+    found: dict[object, list[PlannedJoin]] = {}
+    for join in joins:
+        found.setdefault(join.pairing, []).append(join)
+    return found
+
+
+def matrix_obstacle(join: PlannedJoin, sets: Sequence[PartialSet]) -> str | None:
+    """Why a slice matrix cannot fold a join."""
     if len(join.sides) != 2:
-        return f"it has {len(join.sides)} sides"
-    (link,) = join.links
+        return f"it joins {len(join.sides)} sources"
+    (link,) = join.join.links
     if link.kind is not JoinKind.INNER:
         return f"it is a {link.kind.upper()} join"
-    for side in join.sides:
+    for side in join.join.sides:
         if side.window.extent_ticks is None:
             return f"the windows of '{side.alias}' grow from a landmark"
-    for folded in join.folded:
+    for folded in join.join.folded:
         if isinstance(folded, Corner):
             return "it asks for extrema of values that both sides make"
-        if isinstance(folded, Carried) and _family(join, folded, sides).is_list:
-            return f"'{join.sides[folded.side].components[folded.component]}' keeps lists"
+        if isinstance(folded, Carried) and _is_list(join.join, folded, sets[join.sides[folded.side].set]):
+            return f"'{join.join.sides[folded.side].components[folded.component]}' keeps lists"
     return None
 
 
-def _family(join: Join, folded: Carried, sides: tuple[dict[object, PlannedComponent], ...]) -> Family:
-    return sides[folded.side][join.sides[folded.side].components[folded.component]].family
+def _is_list(join: Join, folded: Carried, one: PartialSet) -> bool:
+    component = join.sides[folded.side].components[folded.component]
+    return any(part.component == component and part.family.is_list for part in one.components)
+
+
+def _fastest(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants: Constants) -> str:
+    amounts = matrix_amounts([FoldedJoin.of(join, sets) for join in joins])
+    if amounts is None:
+        return Pairwise.name
+    by_rows = sum(seconds_of(constants, row_amounts(FoldedJoin.of(join, sets))) for join in joins)
+    places = dict.fromkeys(place for join in joins for place in join.sides)
+    by_rows += sum(side_seconds(place, sets, constants) for place in places)
+    return SliceMatrix.name if seconds_of(constants, amounts) < by_rows else Pairwise.name
+
+
+def side_seconds(place: SidePlace, sets: Sequence[PartialSet], constants: Constants) -> float:
+    """What it takes to answer a side at every end."""
+    one = sets[place.set]
+    tree = one.trees[place.tree]
+    member = next(planned for planned in tree.queries if planned.name == place.name)
+    return float(estimate_answering(one, [[member.query]], [tree.edges], [tree.techniques], constants).total[0])
+
+
+def fold_seconds(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants: Constants) -> dict[str, float]:
+    """What folding each join takes, by name; joins that share a matrix have equal parts of it."""
+    found: dict[str, float] = {}
+    for together in pairings(joins).values():
+        sharing = [join for join in together if join.fold == SliceMatrix.name]
+        amounts = matrix_amounts([FoldedJoin.of(join, sets) for join in sharing]) if sharing else None
+        for join in together:
+            if join in sharing and amounts is not None:
+                found[join.name] = seconds_of(constants, amounts) / len(sharing)
+            else:
+                found[join.name] = seconds_of(constants, row_amounts(FoldedJoin.of(join, sets)))
+    return found

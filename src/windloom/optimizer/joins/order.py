@@ -133,10 +133,14 @@ class SideSize:
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """The links of a join in the order in which children are folded into parents, and the rows that are touched."""
+    """The links of a join in the order in which children are folded into parents.
+
+    `rows` are touched in all, at every end; `matches` are the pairs of rows that meet, before they are added up.
+    """
 
     order: Order
     rows: float
+    matches: float = 0.0
 
 
 def elimination_order(join: Join, sizes: Sequence[SideSize]) -> Elimination:
@@ -145,16 +149,17 @@ def elimination_order(join: Join, sizes: Sequence[SideSize]) -> Elimination:
     Only the order among the children of one parent matters, so each parent is ordered by itself.
     """
     found = _below(join, sizes, 0)
-    return Elimination(found.order, found.touched)
+    return Elimination(found.order, found.touched, found.matches)
 
 
 @dataclass(frozen=True, slots=True)
 class _Folded:
-    """A side with all that has been folded into it, in which order, and the rows that were touched."""
+    """A side with all that has been folded into it, in which order, the rows that were touched, and those that met."""
 
     size: SideSize
     order: Order = ()
     touched: float = 0.0
+    matches: float = 0.0
 
 
 def _below(join: Join, sizes: Sequence[SideSize], side: int) -> _Folded:
@@ -196,7 +201,9 @@ def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
         left.update({one: min(left[one], left[number]) for one in left if _same_key(join, one, number)})
     size = replace(own, rows=rows, keys=left, groups=own.groups * (other.groups if is_kept else 1.0))
     touched = parent.touched + child.touched + other.rows + own.rows + rows
-    return _Folded(size, (*parent.order, *child.order, number), touched)
+    met = own.rows * matching * (other.rows / keys[1].values if keys[1].values else 0.0)
+    matches = parent.matches + child.matches + met
+    return _Folded(size, (*parent.order, *child.order, number), touched, matches)
 
 
 def _per_key(join: Join, number: int, child: SideSize) -> float:

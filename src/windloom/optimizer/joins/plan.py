@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from windloom.kernels.folds.pairwise import Pairwise
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.optimizer.joins.order import elimination_order
@@ -26,7 +27,7 @@ def plan_join(
     given: Choices | None = None,
     observed: Sequence[LinkEstimate] = (),
 ) -> PlannedJoin:
-    """`given` replaces the choice of how sides are folded, and in which order; `observed` is known of its links."""
+    """`given` replaces the choice of the order; `observed` is known of its links. `with_folds` chooses techniques."""
     assert query.join is not None
     places = tuple(_place(side, sets) for side in sides_of(query))
     statistics = [next(one.statistics for one in sets if one.number == place.set) for place in places]
@@ -41,7 +42,7 @@ def plan_join(
             PlannedComponent(one, None if one.argument is None else types[query.key_of(one.argument)])
             for one in query.components
         ),
-        "pairwise" if given is None else given.option("fold", query.name, "pairwise"),
+        Pairwise.name,
         elimination_order(query.join, side_sizes(query.join, statistics, observed)).order if order is None else order,
         tuple(observed),
     )

@@ -18,7 +18,7 @@ from windloom.model.types import DataType
 from windloom.plan.physical import Plan, PlannedComponent, PlannedJoin
 from windloom.rounds.block import Block
 from windloom.rounds.cells import Cells, merge_all
-from windloom.rounds.joins.by_matrix import MatrixFamily, pairing_of
+from windloom.rounds.joins.by_matrix import MatrixFamily
 from windloom.rounds.joins.divided import as_cells
 from windloom.rounds.joins.fold import fold_sides
 from windloom.rounds.joins.lowering import Lowering
@@ -44,12 +44,13 @@ def join_makers(
     interval: Callable[[PlannedJoin], Interval],
     landmarks: Mapping[str, Landmark],
     asked: Collection[int],
+    threads: int = 1,
 ) -> list[tuple[str, Callable[[], Iterator[Block]]]]:
     """Makers of blocks, each for joins that are folded together, by the name of the first of them.
 
     `asked` are the places of the joins to answer.
     """
-    families = _Families(plan, cells, interval, landmarks)
+    families = _Families(plan, cells, interval, landmarks, threads)
     together = families.together([plan.joins[number] for number in asked])
     return [(joins[0].name, partial(families.blocks, joins)) for joins in together]
 
@@ -80,6 +81,7 @@ class _Families:
     cells: Mapping[int, Cells]
     interval: Callable[[PlannedJoin], Interval]
     landmarks: Mapping[str, Landmark]
+    threads: int = 1
     held: HeldTrees = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +91,7 @@ class _Families:
         found: dict[object, list[PlannedJoin]] = {}
         for join in joins:
             by_rows = (join.sides, self.interval(join))
-            found.setdefault(pairing_of(join) if join.fold == SliceMatrix.name else by_rows, []).append(join)
+            found.setdefault(join.pairing if join.fold == SliceMatrix.name else by_rows, []).append(join)
         return list(found.values())
 
     def blocks(self, joins: Sequence[PlannedJoin]) -> Iterator[Block]:
@@ -102,7 +104,7 @@ class _Families:
         if joins[0].fold == SliceMatrix.name:
             family = MatrixFamily(self.plan, self.cells, joins, [self.interval(join) for join in joins])
             try:
-                yield from family.folded()
+                yield from family.folded(self.threads)
                 return
             except TooManyGroupsError:
                 # More groups than the plan expected: sides are folded window by window, with the same rows.
@@ -110,6 +112,14 @@ class _Families:
                     yield from self.folded(own)
                 return
         yield from _Family(self.plan, self.held, joins, self.interval(joins[0]), self.landmarks).folded()
+
+
+def family_rows(
+    plan: Plan, cells: Mapping[int, Cells], join: PlannedJoin, interval: Interval
+) -> list[tuple[FoldTypes, list[SideRows], int]]:
+    """What the sides of a join answer, for every stretch of ends, with their number: what a row fold is given."""
+    family = _Family(plan, HeldTrees(plan, cells), [join], interval, {})
+    return [(types, rows, ends.count) for _, types, rows, ends in family.answered()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +134,19 @@ class _Family:
 
     def folded(self) -> Iterator[tuple[PlannedJoin, FoldedRows, Ticks]]:
         """The rows of every join for every stretch of ends, where there are any."""
+        for join, types, rows, ends in self.answered():
+            folded = fold_sides(join.join, types, rows, ends.count, join.order, join.fold)
+            if len(folded.ends):
+                yield join, folded, ends.ticks(folded.ends)
+
+    def answered(self) -> Iterator[tuple[PlannedJoin, FoldTypes, list[SideRows], Ends]]:
+        """What the sides of every join answer for every stretch of ends."""
         trees = [self.held.of(place) for place in self.joins[0].sides]
         typed = [(join, _types(join, trees)) for join in self.joins]
         for ends in self._stretches(trees):
             known: dict[object, SideRows] = {}
             for join, types in typed:
-                rows = [self._side(join, number, tree, ends, known) for number, tree in enumerate(trees)]
-                folded = fold_sides(join.join, types, rows, ends.count, join.order, join.fold)
-                if len(folded.ends):
-                    yield join, folded, ends.ticks(folded.ends)
+                yield join, types, [self._side(join, i, tree, ends, known) for i, tree in enumerate(trees)], ends
 
     def _side(
         self, join: PlannedJoin, number: int, tree: TreeCells, ends: Ends, known: dict[object, SideRows]

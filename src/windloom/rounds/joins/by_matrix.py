@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,11 +38,6 @@ _PAIRS = Factors(((0, 0), (1, 0)))
 _BOTH = frozenset((0, 1))
 
 
-def pairing_of(join: PlannedJoin) -> object:
-    """What joins must have in common to share a matrix."""
-    return tuple(place.set for place in join.sides), join.join.links, join.join.groups
-
-
 @dataclass(frozen=True, slots=True)
 class _Member:
     """A join whose components go by numbers that all joins of the matrix have in common."""
@@ -72,12 +69,13 @@ class MatrixFamily:
         )
         held = [cells.get(one.number) for one in sets]
         self._cells = tuple(no_cells(one) if own is None else own for one, own in zip(sets, held, strict=True))
+        self._periods = tuple(one.edges.pane.period for one in sets)
         self._intervals = intervals
         self._members = [_member(join, kept, types) for join in joins]
         self._relations = tuple(_relation(plan, first, side, self._cells[side], kept[side], types) for side in (0, 1))
         self._types = types
 
-    def folded(self) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
+    def folded(self, threads: int = 1) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
         """The rows of every join and where their windows end, some windows at a time.
 
         Raises `TooManyGroupsError` before the first.
@@ -85,7 +83,7 @@ class MatrixFamily:
         windows = [[one.join.join.sides[side].window for one in self._members] for side in (0, 1)]
         ranges = tuple(max(window.range_ticks for window in each) for each in windows)
         join = self._members[0].join.join
-        matrix = Matrix(join, self._types, self._cells, self._relations, ranges)  # type: ignore[arg-type]
+        matrix = Matrix(join, self._types, self._cells, self._relations, ranges, self._periods)  # type: ignore[arg-type]
         asked, owner = self._asked(matrix)
         if not len(asked.ends) or not matrix.groups:
             return
@@ -93,14 +91,15 @@ class MatrixFamily:
         known = self._members[0].terms
         parts: list[tuple[Ints, dict[Term, Held]]] = []
         held = 0
-        for part, first, last in list(_portions(asked, matrix.groups)):
-            window = matrix.values(wanted, known, first, last)
-            rectangles = window.rectangles(asked, part)
-            parts.append((part, {term: window.over(term, rectangles) for term in wanted}))
-            held += len(part) * matrix.groups * len(wanted)
-            if held >= HELD_VALUES:
-                yield from self._rows(parts, asked, owner, matrix)
-                parts, held = [], 0
+        with _pool(min(threads, len(wanted))) as pool:
+            for part, first, last in list(_portions(asked, matrix.groups)):
+                window = matrix.values(wanted, known, first, last, pool)
+                rectangles = window.rectangles(asked, part)
+                parts.append((part, {term: window.over(term, rectangles) for term in wanted}))
+                held += len(part) * matrix.groups * len(wanted)
+                if held >= HELD_VALUES:
+                    yield from self._rows(parts, asked, owner, matrix)
+                    parts, held = [], 0
         if parts:
             yield from self._rows(parts, asked, owner, matrix)
 
@@ -168,6 +167,15 @@ class MatrixFamily:
         groups = tuple(relation.columns[place] for place in one.join.join.groups)
         made = FoldedRows(groups, relation.bounds, relation.ends, tuple(combined), tuple(refused))
         return one.join, made, ends[column]
+
+
+@contextmanager
+def _pool(threads: int) -> Iterator[Executor | None]:
+    if threads < 2:
+        yield None
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield pool
 
 
 def ends_of(ticks: Ints, window: Window, interval: tuple[int, int]) -> Ints:

@@ -12,8 +12,14 @@ from windloom.errors import WindloomError
 from windloom.kernels.families.algebra import LOWEST, AddFloat, AddInt, Family, MaxInt, Moments, empty_like
 from windloom.kernels.folds.carried import combine_weighed, fill_neutral
 from windloom.kernels.folds.matching import Stretches
-from windloom.kernels.folds.products import add_float_products, add_products, as_doubles, find_known
-from windloom.kernels.folds.wide import Wide, as_floats, narrowed, widened, zero_wide
+from windloom.kernels.folds.products import (
+    add_float_products,
+    add_products,
+    add_small_products,
+    as_doubles,
+    find_known,
+)
+from windloom.kernels.folds.wide import Wide, add_signed, as_floats, narrowed, widened, zero_wide
 from windloom.model.aggregate import Needs
 from windloom.rounds.joins.corners import CornerFold
 from windloom.rounds.joins.held import Flags, Held, HeldExtreme, HeldValue, Number, flags_or_none
@@ -53,23 +59,60 @@ def fold_of(term: Term, terms: Terms, parent: Partner, child: Partner, rows: int
 
 
 class _WholeProducts:
-    """Products of integers, added up in 128 bits."""
+    """Products of integers, added up in 128 bits; in 64 for as long as these are sure to be enough."""
 
     def __init__(self, parts: Parts, parent: Partner, child: Partner, rows: int) -> None:
-        self.parent, self.child = parent, child
+        self.parent, self.child, self.rows = parent, child, rows
         left, right = numbers_of(parts, parent), numbers_of(parts, child)
         assert not isinstance(left, AddFloat)
         assert not isinstance(right, AddFloat)
-        if not (isinstance(left, AddInt) and isinstance(right, AddInt)):
+        self.safe = 0  # so many matches cannot exceed 64 bits
+        if isinstance(left, AddInt) and isinstance(right, AddInt):
+            sizes = [
+                partner.once(("size", parts), partial(_size, one)) for partner, one in ((parent, left), (child, right))
+            ]
+            self.safe = (1 << 62) // max(1, sizes[0] * sizes[1])
+        else:
             left, right = widened(left), widened(right)
-        self.left, self.right, self.out = left, right, zero_wide(rows)
+        self.left, self.right = left, right
+        self.small: NDArray[np.int64] | None = None
+        self.matches = 0  # added to `small` so far
+        self.wide: Wide | None = None
 
     def add(self, stretches: Stretches) -> None:
         rows = (self.parent.rows(stretches), self.child.rows(stretches), stretches.out, stretches.length)
-        add_products(*rows, self.left, self.parent.last, self.right, self.child.last, self.out)
+        matches = int(stretches.length.sum(dtype=np.int64))
+        if matches > self.safe:
+            if self.wide is None:
+                self.wide = zero_wide(self.rows)
+            add_products(*rows, self.left, self.parent.last, self.right, self.child.last, self.wide)
+            return
+        if self.matches + matches > self.safe:
+            self._widen()
+        if self.small is None:
+            self.small = np.zeros(self.rows, np.int64)
+        self.matches += matches
+        last = self.parent.last, self.child.last
+        assert isinstance(self.left, AddInt)
+        assert isinstance(self.right, AddInt)
+        add_small_products(*rows, self.left.value, last[0], self.right.value, last[1], self.small)
+
+    def _widen(self) -> None:
+        if self.small is not None:
+            self.wide = zero_wide(self.rows) if self.wide is None else self.wide
+            add_signed(self.wide, AddInt(self.small), 1)
+        self.small, self.matches = None, 0
 
     def done(self) -> Number:
-        return narrowed(self.out)
+        if self.wide is None:
+            return AddInt(np.zeros(self.rows, np.int64) if self.small is None else self.small)
+        self._widen()
+        return narrowed(self.wide)
+
+
+def _size(numbers: AddInt) -> int:
+    """The largest magnitude."""
+    return max(-int(numbers.value.min()), int(numbers.value.max())) if len(numbers.value) else 0
 
 
 class _FloatProducts:

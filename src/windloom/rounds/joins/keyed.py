@@ -14,6 +14,7 @@ from windloom.rounds.cells import Cells
 
 #: Sides with more groups are sampled: of their keys one in two, in four, …
 MOST_GROUPS = 1 << 15
+_BUCKETS = (1 << 16) - 1
 
 #: Hashes of keys, ascending, and how many groups have each.
 _Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -21,23 +22,27 @@ _Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def count_links(plan: Plan, cells: Mapping[int, Cells]) -> dict[tuple[int, int], LinkRound]:
     """By place of the join in the plan and number of the link, over the groups that are held."""
-    hashes: dict[tuple[int, tuple[int, ...]], NDArray[np.int64]] = {}
+    hashes: dict[tuple[int, tuple[int, ...], tuple[bool, ...]], NDArray[np.int64]] = {}
 
     def hashed(join: PlannedJoin, side: int, places: tuple[int, ...], safe: tuple[bool, ...]) -> NDArray[np.int64]:
         number = join.sides[side].set
         positions = tuple(plan.side(join.sides[side])[2].group_positions[place] for place in places)
-        key = (number, positions)
+        key = (number, positions, safe)
         if key not in hashes:
             hashes[key] = _hashes(cells.get(number), positions, safe)
         return hashes[key]
 
     found = {}
+    counted: dict[tuple[int, int], LinkRound] = {}  # many joins link the same sides
     for place, join in enumerate(plan.joins):
         for number, link in enumerate(join.join.links):
             safe = tuple(pair.null_safe for pair in link.keys)
             parent = hashed(join, link.parent, tuple(pair.parent for pair in link.keys), safe)
             child = hashed(join, link.child, tuple(pair.child for pair in link.keys), safe)
-            found[place, number] = _link(parent, child)
+            both = id(parent), id(child)
+            if both not in counted:
+                counted[both] = linked(parent, child)
+            found[place, number] = counted[both]
     return found
 
 
@@ -53,24 +58,41 @@ def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, .
     return found
 
 
-def _link(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
+def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:
+    """What is counted of two sides, given the hashes of the keys of their groups.
+
+    The keys of most groups are counted exactly, and of the others a sample: a few keys often have most groups.
+    """
     factor = 1
     while max(len(parent), len(child)) > factor * MOST_GROUPS:
         factor *= 2
-    if factor > 1:
-        parent, child = parent[parent % factor == 0], child[child % factor == 0]
+    if factor == 1:
+        return _counted(parent, child, 1)
+    heavy = np.union1d(_heavy(parent), _heavy(child))
+    apart = [np.isin(side & _BUCKETS, heavy) for side in (parent, child)]
+    exact = _counted(parent[apart[0]], child[apart[1]], 1)
+    mine, its = (side[~own & (side % factor == 0)] for side, own in zip((parent, child), apart, strict=True))
+    return exact + _counted(mine, its, factor)
+
+
+def _heavy(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The buckets of hashes that most groups are in."""
+    groups = np.bincount(hashes & _BUCKETS, minlength=_BUCKETS + 1)
+    return np.argpartition(groups, -2 * MOST_COUNTED)[-2 * MOST_COUNTED :]
+
+
+def _counted(parent: NDArray[np.int64], child: NDArray[np.int64], factor: int) -> LinkRound:
+    """Of sides that are one in `factor` of what there is."""
     mine, its = (np.unique(side, return_counts=True) for side in (parent, child))
     _, left, right = np.intersect1d(mine[0], its[0], assume_unique=True, return_indices=True)
     pairs = int((mine[1][left].astype(np.int64) * its[1][right]).sum()) * factor
-    return LinkRound(_histogram(mine, factor), _histogram(its, factor), pairs, int(mine[1][left].sum()) * factor)
+    matched = int(mine[1][left].sum()) * factor
+    return LinkRound(_histogram(mine, factor), _histogram(its, factor), pairs, matched)
 
 
 def _histogram(counted: _Counted, factor: int) -> KeyHistogram:
     keys, groups = counted
-    if len(keys) <= MOST_COUNTED and factor == 1:
-        order = np.lexsort((keys, -groups))
-    else:
-        order = np.argsort(-groups, kind="stable")[:MOST_COUNTED]
+    order = np.lexsort((keys, -groups))[: MOST_COUNTED if factor == 1 else 0]
     most = tuple((int(keys[place]), int(groups[place])) for place in order)
     rest = int(groups.sum()) - sum(one for _, one in most)
     return KeyHistogram(most, rest * factor, (len(keys) - len(most)) * factor)

@@ -7,7 +7,9 @@ in windows, aggregates and HAVING. A matrix is made for some windows at a time, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windloom.kernels.families.algebra import AddFloat, AddInt
-from windloom.kernels.folds.matching import Alone, Linked, Matchable
+from windloom.kernels.folds.matching import Alone, Linked, Matchable, Stretches
 from windloom.kernels.folds.pairs import GroupPairs
 from windloom.kernels.folds.slice_matrix import (
     CellSide,
@@ -23,6 +25,7 @@ from windloom.kernels.folds.slice_matrix import (
     cell_stretches,
     cells_between,
     combine_rectangles,
+    number_slices,
     runs_of,
     sum_rectangles,
 )
@@ -30,7 +33,7 @@ from windloom.kernels.folds.wide import Wide, widened
 from windloom.model.join import Join
 from windloom.rounds.cells import Cells
 from windloom.rounds.joins.fold import kept_of
-from windloom.rounds.joins.folding import fold_of
+from windloom.rounds.joins.folding import TermFold, fold_of
 from windloom.rounds.joins.held import Held, HeldValue
 from windloom.rounds.joins.keys import number_keys
 from windloom.rounds.joins.partner import Partner
@@ -60,7 +63,8 @@ class Asked:
 class Matrix:
     """What two sides have in common. `cells` are those of their sets, `components` what all joins need of each side.
 
-    `join` is one of the joins, whose link and grouping columns are those of all; `ranges` are the longest windows.
+    `join` is one of the joins, whose link and grouping columns are those of all; `ranges` are the longest windows, and
+    slices of a side begin at multiples of its period.
     """
 
     def __init__(
@@ -70,13 +74,12 @@ class Matrix:
         cells: tuple[Cells, Cells],
         relations: tuple[Relation, Relation],
         ranges: tuple[int, int],
+        periods: tuple[int, int],
     ) -> None:
         self._types, self._ranges = types, ranges
         self._relations, self._bounds = relations, (cells[0].group_bounds, cells[1].group_bounds)
-        self.ticks = tuple(np.unique(one.starts) for one in cells)
-        self._slices = tuple(
-            np.searchsorted(ticks, one.starts).astype(np.int32) for ticks, one in zip(self.ticks, cells, strict=True)
-        )
+        numbered = [number_slices(one.starts, period) for one, period in zip(cells, periods, strict=True)]
+        self.ticks, self._slices = [ticks for ticks, _ in numbered], [slices for _, slices in numbered]
         self._outs, self._pairs = self._matched(join)
         self._numbers, self.columns, self.groups = self._numbered()
         # Longer runs of slices are walked faster, so the side whose groups have more cells moves.
@@ -127,8 +130,13 @@ class Matrix:
 
     # ---- some windows -------------------------------------------------------------------------------------------
 
-    def values(self, terms: Sequence[Term], known: Terms, first: tuple[int, int], last: tuple[int, int]) -> Window:
-        """Every term over the slices `first : last` of both sides. What is asked for must move forward in time."""
+    def values(
+        self, terms: Sequence[Term], known: Terms, first: tuple[int, int], last: tuple[int, int], pool: Executor | None
+    ) -> Window:
+        """Every term over the slices `first : last` of both sides. What is asked for must move forward in time.
+
+        Terms are folded at the same time if there is a pool of threads.
+        """
         for side in (0, 1):
             cells_between(self._bounds[side], self._slices[side], first[side], last[side], *self._cursors[side])
         fixed, moving = self.fixed, 1 - self.fixed
@@ -146,8 +154,11 @@ class Matrix:
             for stretches in cell_stretches(
                 both, sides[fixed], sides[moving], self._runs, bands, numbers, is_swapped=fixed == 1
             ):
-                for fold in folds.values():
-                    fold.add(stretches)
+                if pool is None:
+                    for fold in folds.values():
+                        fold.add(stretches)
+                else:
+                    list(pool.map(partial(_add, stretches), folds.values()))
         return Window({term: fold.done() for term, fold in folds.items()}, shape, first, fixed)
 
     def _partner(self, side: int) -> Partner:
@@ -164,6 +175,10 @@ class Matrix:
         low = np.searchsorted(others, own - self._ranges[moving], side="right")
         high = np.searchsorted(others, own + self._ranges[fixed], side="left")
         return low.astype(np.int32), high.astype(np.int32)
+
+
+def _add(stretches: Stretches, fold: TermFold) -> None:
+    fold.add(stretches)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from windloom.rounds.groups import number_groups
 from windloom.rounds.joins.relation import Relation
 from windloom.rounds.joins.rows import FoldTypes, Residual
 
+#: Up to so many pairs of values a condition is tested for all of them, beyond for those that meet.
+MOST_TABLE = 1 << 22
 #: Pairs that are tested at a time.
 _TESTED = 1 << 20
 _PLACE = re.compile(r"__([pc])(\d+)")
@@ -45,14 +47,24 @@ def allowed_pairs(link: Link, parent: Relation, child: Relation, residual: Resid
     children, child_values = number_groups([child.columns[link.child, place] for place in others], child.groups)
     rows = len(parent_values[0]) if parent_values else 1
     columns = len(child_values[0]) if child_values else 1
-    holds = np.zeros(rows * columns, np.bool_)
-    for begin in range(0, len(holds), _TESTED):
-        pairs = np.arange(begin, min(begin + _TESTED, len(holds)))
-        first, second = pa.array(pairs // columns), pa.array(pairs % columns)
-        table = {f"__p{place}": values.take(first) for place, values in zip(mine, parent_values, strict=True)}
-        table |= {f"__c{place}": values.take(second) for place, values in zip(others, child_values, strict=True)}
-        holds[pairs] = residual(link, table)
-    return Allowed(parents, children, holds.reshape(rows, columns))
+
+    def test(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the condition holds for pairs of values, given by their numbers; each is tested once."""
+        different, place = np.unique(first * columns + second, return_inverse=True)
+        holds = np.zeros(len(different), np.bool_)
+        for begin in range(0, len(different), _TESTED):
+            pairs = different[begin : begin + _TESTED]
+            one, other = pa.array(pairs // columns), pa.array(pairs % columns)
+            table = {f"__p{place}": values.take(one) for place, values in zip(mine, parent_values, strict=True)}
+            table |= {f"__c{place}": values.take(other) for place, values in zip(others, child_values, strict=True)}
+            holds[begin : begin + _TESTED] = residual(link, table)
+        found: NDArray[np.bool_] = holds[place]
+        return found
+
+    if rows * columns > MOST_TABLE:
+        return Allowed(parents, children, None, test)
+    every = np.arange(rows * columns)
+    return Allowed(parents, children, test(every // columns, every % columns).reshape(rows, columns))
 
 
 def residual_by_types(types: FoldTypes) -> Residual:

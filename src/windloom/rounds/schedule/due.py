@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
 from windloom.plan.physical import Plan, PlannedJoin, PlannedQuery
-from windloom.rounds.joins.by_matrix import pairing_of
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.schedule.tasks import Task
 from windloom.rounds.state import State
@@ -65,7 +64,7 @@ def units_of(plan: Plan) -> list[Unit]:
     ]
     families: dict[object, list[PlannedJoin]] = {}
     for join in plan.joins:
-        families.setdefault(pairing_of(join) if join.fold == SliceMatrix.name else join.sides, []).append(join)
+        families.setdefault(join.pairing if join.fold == SliceMatrix.name else join.sides, []).append(join)
     for joins in families.values():
         trees = dict.fromkeys((place.set, place.tree) for join in joins for place in join.sides)
         found.append(Unit(tuple(joins), tuple(trees)))

@@ -15,7 +15,7 @@ from windloom.kernels.cells.locate import Lanes, locate
 from windloom.kernels.compiling.memory import new_array
 from windloom.model.time import TICK_MIN
 from windloom.model.windows import Window
-from windloom.plan.physical import Member, PartialSet, PlannedJoin
+from windloom.plan.physical import Asking, Member, PartialSet
 from windloom.plan.scans import WovenSet
 from windloom.rounds.behind import Behind, Mask
 from windloom.rounds.cells import Cells
@@ -175,7 +175,7 @@ class Life(ABC):
     ) -> tuple[Mask, Mask]:
         """Which late entries have a closed window of a query, and which have one that is still open."""
 
-    def own_after(self, planned: Member | PlannedJoin, state: State, closed: int) -> int:
+    def own_after(self, planned: Asking, state: State, closed: int) -> int:
         """The end after which a query reports its windows, if that differs from where its set was closed."""
         after = TICK_MIN if planned.name in state.fresh else closed
         since = state.since.get(planned.name)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
-from windloom.plan.physical import Member, PartialSet, PlannedJoin
+from windloom.plan.physical import Asking, Member, PartialSet
 from windloom.rounds.behind import Behind, Mask
 from windloom.rounds.cells import Cells, keep_from
 from windloom.rounds.positions import Counts, Positions
@@ -46,7 +46,7 @@ class RowsLife(Life):
         missed = np.ones(len(held), np.bool_) if after == TICK_MIN else held.starts > after
         return missed, np.zeros(len(held), np.bool_)
 
-    def own_after(self, planned: Member | PlannedJoin, state: State, closed: int) -> int:
+    def own_after(self, planned: Asking, state: State, closed: int) -> int:
         # What has been reported is told by positions.
         since = state.since.get(planned.name)
         return TICK_MIN if since is None else self.after_since(planned.query.window, since)

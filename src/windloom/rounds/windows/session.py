@@ -16,7 +16,7 @@ from windloom.kernels.cells.locate import Lanes
 from windloom.kernels.cells.sessions import session_starts
 from windloom.model.time import TICK_MIN
 from windloom.model.windows import Window
-from windloom.plan.physical import Member, PartialSet, PlannedJoin
+from windloom.plan.physical import Asking, Member, PartialSet
 from windloom.plan.scans import WovenSet
 from windloom.rounds.behind import Behind, Mask
 from windloom.rounds.cells import Cells, keep_cells, move_cells
@@ -92,7 +92,7 @@ class SessionLife(Life):
         is_asked = held.starts >= (TICK_MIN if reported.since is None else reported.since)
         return is_late & is_asked, ~is_late & is_asked
 
-    def own_after(self, planned: Member | PlannedJoin, state: State, closed: int) -> int:
+    def own_after(self, planned: Asking, state: State, closed: int) -> int:
         return TICK_MIN if planned.name in state.fresh else closed - 1
 
     def holds_back(self, window: Window, since: int, closed: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
@@ -36,11 +37,7 @@ class TimeLife(Life):
     def lost(
         self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
-        starts = held.starts
-        closed_until, reported_from = reported_until(window, reported)
-        first = (starts - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1
-        last = (starts - window.offset_ticks) // window.slide_ticks
-        return first <= np.minimum(last, closed_until), np.maximum(first, reported_from) <= last
+        return time_lost(window, reported, held.starts)
 
     def holds_back(self, window: Window, since: int, closed: int) -> bool:
         return self.after_since(window, since) > closed
@@ -57,6 +54,14 @@ def _needed_from(one: PartialSet, turn: Turn) -> int:
         turn.reached(planned) - max(turn.history_ticks, planned.query.window.extent_ticks or 0) + 1
         for planned in one.queries
     )
+
+
+def time_lost(window: Window, reported: Reported, ticks: NDArray[np.int64]) -> tuple[Mask, Mask]:
+    """Which ticks lie in a window of a query that is closed, and which in one that is still open."""
+    closed_until, reported_from = reported_until(window, reported)
+    first = (ticks - window.offset_ticks - window.range_ticks) // window.slide_ticks + 1
+    last = (ticks - window.offset_ticks) // window.slide_ticks
+    return first <= np.minimum(last, closed_until), np.maximum(first, reported_from) <= last
 
 
 def reported_until(window: Window, reported: Reported) -> tuple[int, int]:

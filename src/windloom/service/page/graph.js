@@ -5,6 +5,8 @@ import { counted, number, work } from "/page/words.js";
 /** Kinds of nodes from left to right, with what stands above them and how wide they are; kinds that come later stand before the queries. */
 const KINDS = { stream: ["STREAMS", 112], scan: ["SCANS", 84], set: ["SLICES", 170], tree: ["TREES", 104], fold: ["JOINS", 140], answer: ["QUERIES", 250] };
 const OTHER = 140, TOP = 30, TALL = 46, GAP = 8, BETWEEN = 24;
+/** Queries stand below each other, or if there are more, side by side: so many, so wide and tall, with so much between. */
+const FEW = 40, ABREAST = 3, NARROW = 138, LOW = 22, CLOSE = 5;
 
 /** Every node of the plan by its id, with its texts, what feeds it, and of a query its name and text. */
 export function nodesOf(plan, sharing) {
@@ -86,6 +88,14 @@ const TELL = {
 
 const tellOther = (one) => ({ title: one.id.slice(one.id.indexOf(":") + 1), sub: one.kind, facts: { kind: one.kind } });
 
+/** The nodes to draw: of the queries those whose name or text holds all words, the first `most` of them. */
+export function chosen(nodes, words, most) {
+  const queries = [...nodes.values()].filter((one) => one.query);
+  const found = queries.filter((one) => words.every((word) => `${one.query} ${one.text}`.toLowerCase().includes(word)));
+  const drawn = new Set(found.slice(0, most).map((one) => one.id));
+  return { drawn: new Map([...nodes].filter(([id, one]) => !one.query || drawn.has(id))), found: found.length, all: queries.length };
+}
+
 /** The columns that the picture has, and the place of every node in it: [x, y, width, height]. */
 export function laidOut(nodes) {
   const all = [...nodes.values()], present = new Set(all.map((one) => one.kind));
@@ -93,8 +103,10 @@ export function laidOut(nodes) {
   const kinds = [...known, ...[...present].filter((kind) => !KINDS[kind]), "answer"];
   let x = 1;
   const columns = kinds.map((kind) => {
-    const [label, width] = KINDS[kind] || [`${kind.toUpperCase()}S`, OTHER];
-    const column = { label, x, width, nodes: all.filter((one) => one.kind === kind) };
+    const own = all.filter((one) => one.kind === kind), isGrid = kind === "answer" && own.length > FEW;
+    const [label, wide] = KINDS[kind] || [`${kind.toUpperCase()}S`, OTHER];
+    const width = isGrid ? ABREAST * (NARROW + CLOSE) - CLOSE : wide;
+    const column = { label, x, width, nodes: own, isGrid };
     x += width + BETWEEN;
     return column;
   });
@@ -115,26 +127,44 @@ function inOrder(columns) {
   }
 }
 
-/** Queries one below the other; everything else beside the middle of what it feeds. */
+/** Places of the queries from `top` on, and where they end. Those of one tree stand together. */
+function placedQueries({ x, width, nodes, isGrid }, top) {
+  let y = top, abreast = 0, feeder = null;
+  for (const one of nodes) {
+    const isNext = isGrid && abreast > 0 && abreast < ABREAST && one.from.join() === feeder;
+    if (!isNext && feeder !== null) {
+      y += isGrid ? LOW + (one.from.join() === feeder ? CLOSE : 3 * GAP) : 40 + GAP;
+      abreast = 0;
+    }
+    feeder = one.from.join();
+    one.place = isGrid ? [x + abreast * (NARROW + CLOSE), y, NARROW, LOW] : [x, y, width, 40];
+    one.door = [x, y + one.place[3] / 2];
+    abreast += 1;
+  }
+  return y + (isGrid ? LOW : 40) + GAP;
+}
+
+/** Queries first; everything else beside the middle of what it feeds. */
 function placed(columns, nodes) {
   const feeds = new Map([...nodes.keys()].map((id) => [id, []]));
   for (const one of nodes.values()) for (const id of one.from) feeds.get(id).push(one);
-  const queries = columns.at(-1).nodes, tall = queries.length > 40 ? 24 : 40;
-  const most = Math.max(...columns.map((column) => column.nodes.length * ((column.nodes === queries ? tall : TALL) + GAP)));
-  let bottom = TOP;
-  for (const column of [...columns].reverse()) {
-    const isLast = column.nodes === queries, height = isLast ? tall : TALL;
-    let free = TOP + (isLast ? (most - queries.length * (tall + GAP)) / 2 : 0);
+  const last = columns.at(-1), most = Math.max(...columns.slice(0, -1).map((column) => column.nodes.length * (TALL + GAP)));
+  const spare = TOP + most - placedQueries(last, TOP);
+  let bottom = spare > 0 ? placedQueries(last, TOP + spare / 2) : placedQueries(last, TOP);
+  for (const column of columns.slice(0, -1).reverse()) {
+    const height = TALL;
+    let free = TOP;
     for (const one of column.nodes) {
       const fed = feeds.get(one.id).filter((other) => other.place);
       const middle = fed.length ? mean(fed.map((other) => other.place[1] + other.place[3] / 2)) : free + height / 2;
       const y = Math.max(free, middle - height / 2);
       one.place = [column.x, y, column.width, height];
+      one.door = null;
       free = y + height + GAP;
     }
     bottom = Math.max(bottom, free);
   }
-  for (const column of columns) {
+  for (const column of columns.slice(0, -1)) {
     let limit = bottom;
     for (const one of [...column.nodes].reverse()) {
       const fed = feeds.get(one.id), [x, y, width, height] = one.place;

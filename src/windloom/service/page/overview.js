@@ -26,6 +26,7 @@ export function overview(main) {
     h("section", { class: "card" }, h("h2", {}, "Sinks"), h("div", { class: "scroll" }, h("table", { id: "sinks", class: "fixed" }, h("thead", {}, h("tr", {},
       h("th", { class: "w-name" }, "sink"), h("th", {}, "state"), h("th", { class: "num" }, "last round"), h("th", { class: "num" }, "waited"),
       h("th", { class: "w-instant" }, "counts of the last round"))), sinks))),
+    h("p", { class: "soft" }, "For programs: ", h("a", { href: "/api" }, "API"), ", ", h("a", { href: "/metrics" }, "metrics")),
   );
   let left = false;
   const draw = () => {

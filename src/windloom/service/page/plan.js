@@ -1,23 +1,33 @@
 // The plan as a picture to point at: streams, scans, slices, trees, joins, queries; what belongs together lights up.
 
 import { api, feed } from "/page/api.js";
-import { h, put, s } from "/page/dom.js";
-import { belonging, laidOut, nodesOf, relatives } from "/page/graph.js";
-import { number } from "/page/words.js";
+import { debounced, h, put, s, say } from "/page/dom.js";
+import { belonging, chosen, laidOut, nodesOf, relatives } from "/page/graph.js";
+import { counted, number } from "/page/words.js";
 
 const MOST_NAMES = 30;
+/** Queries that are drawn at once; the search finds the others. */
+const MOST_QUERIES = 150;
 
 export function plan(main) {
   const picture = h("div", { class: "card plan scroll", id: "plan" }), side = h("aside", { class: "card plan-side", "aria-live": "polite" });
-  let version = null;
+  const search = h("input", { type: "search", id: "search", placeholder: "Search queries ( / )", "aria-label": "Search queries" }), told = h("span", { class: "soft" });
+  let version = null, nodes = new Map(), counts = {};
+  const drawAll = () => {
+    const { drawn, found, all } = chosen(nodes, search.value.toLowerCase().split(/\s+/).filter(Boolean), MOST_QUERIES);
+    const shown = Math.min(found, MOST_QUERIES);
+    say(told, shown < all ? `${shown} of ${counted(all, "query", "queries")}` : "");
+    draw(picture, side, drawn, nodes, counts);
+  };
   const load = async () => {
     const [made, sharing] = await Promise.all([api.plan(), api.sharing()]);
     if (left) return;
-    const nodes = nodesOf(made, sharing);
-    if (!main.contains(picture)) show(main, picture, side);
-    draw(picture, side, nodes, made.counts);
+    [nodes, counts] = [nodesOf(made, sharing), made.counts];
+    if (!main.contains(picture)) show(main, picture, side, search, told);
+    drawAll();
   };
   let left = false;
+  search.addEventListener("input", debounced(150, drawAll));
   put(main, h("h1", {}, "Plan"));
   load().catch(() => {});
   const unwatch = feed.watch((what, done) => {
@@ -28,12 +38,13 @@ export function plan(main) {
   return () => { left = true; unwatch(); };
 }
 
-function show(main, picture, side) {
-  put(main, h("div", { class: "row" }, h("h1", { class: "grow" }, "Plan"), h("a", { class: "button", href: "/api/v1/plan.svg", target: "_blank" }, "SVG"), h("a", { class: "button", href: "/api/v1/plan", target: "_blank" }, "JSON")),
+function show(main, picture, side, search, told) {
+  put(main, h("div", { class: "row" }, h("h1", {}, "Plan"), h("div", { class: "grow" }, search), told, h("a", { class: "button", href: "/api/v1/plan.svg", target: "_blank" }, "SVG"), h("a", { class: "button", href: "/api/v1/plan", target: "_blank" }, "JSON")),
     h("div", { class: "plan-wrap" }, picture, side));
 }
 
-function draw(picture, side, nodes, counts) {
+/** `nodes` are those that are drawn, `all` those of the plan. */
+function draw(picture, side, nodes, all, counts) {
   const focused = picture.contains(document.activeElement) ? document.activeElement.dataset.node : null;
   const { columns, width, height } = laidOut(nodes);
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "The plan, from streams to queries" });
@@ -41,7 +52,7 @@ function draw(picture, side, nodes, counts) {
   svg.append(...columns.map((column) => s("text", { x: column.x, y: 14 }, column.label)));
   const edges = [...nodes.values()].flatMap((one) => one.from.map((id) => edge(nodes.get(id), one)));
   svg.append(...edges.map((one) => one.path));
-  const point = (one) => { light(picture, nodes, edges, one); tell(side, one, relatives(nodes, one)); };
+  const point = (one) => { light(picture, nodes, edges, one); tell(side, one, relatives(all, one)); };
   const open = (one) => { if (one.query) location.hash = `#/query/${encodeURIComponent(one.query)}`; };
   columns.forEach((column, at) => column.nodes.forEach((one) => {
     one.shape = node(one, column);
@@ -75,17 +86,17 @@ function nextTo(columns, at, one, key) {
 }
 
 function node(one, column) {
-  const [x, y, width, height] = one.place, most = Math.floor((width - 20) / 7.4), small = height < 30;
+  const [x, y, width, height] = one.place, most = Math.floor((width - 16) / 7.4), small = height < 30;
   const cut = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
   return s("g", { class: "node", tabindex: "0", role: "button", "data-node": one.id, "data-kind": one.kind, "aria-label": `${column.label.toLowerCase()}: ${one.title}, ${one.sub}` },
     s("rect", { x, y, width, height, rx: 6 }),
-    s("text", { x: x + 10, y: y + (small ? 16 : 17) }, cut(one.title, most)),
+    s("text", { x: x + (small ? 7 : 10), y: y + (small ? 15 : 17) }, cut(one.title, most)),
     !small && s("text", { class: "sub", x: x + 10, y: y + height - 8 }, cut(one.sub, most + 3)));
 }
 
 function edge(from, to) {
-  const [x, y, width, height] = from.place, [x1, top, , tall] = to.place;
-  const [x0, y0, y1] = [x + width, y + height / 2, top + tall / 2], middle = (x0 + x1) / 2;
+  const [x, y, width, height] = from.place, [left, top, , tall] = to.place, [x1, y1] = to.door || [left, top + tall / 2];
+  const [x0, y0] = [x + width, y + height / 2], middle = (x0 + x1) / 2;
   return { from: from.id, to: to.id, path: s("path", { class: "edge", d: `M${x0} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}` }) };
 }
 

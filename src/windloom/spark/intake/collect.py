@@ -43,7 +43,7 @@ class Fetched:
 
 def collected(frame: DataFrame, what: str, fetched: Fetched | None = None) -> Iterator[pa.Table]:
     """All rows, in one or more portions; `what` names them in an error."""
-    size = _estimated_bytes(frame)
+    size = estimated_bytes(frame)
     if size is not None and size <= SMALL_BYTES:
         try:
             with _large_batches(frame):
@@ -137,7 +137,7 @@ def _large_batches(frame: DataFrame) -> Iterator[None]:
         conf.set(_BATCH, _USUAL_BATCH)
 
 
-def _estimated_bytes(frame: DataFrame) -> int | None:
+def estimated_bytes(frame: DataFrame) -> int | None:
     """Spark's estimate of the size of the frame; None if it has none."""
     try:
         return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))

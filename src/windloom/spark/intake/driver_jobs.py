@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -11,13 +11,20 @@ from pyspark.sql import DataFrame, SparkSession
 from windloom.errors import WindloomError
 from windloom.model.stream import Stream
 from windloom.plan.physical import Plan
+from windloom.rounds.block import Block
+from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import before_round
 from windloom.rounds.positions import Positions
+from windloom.rounds.rows.kept import Kept
+from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.state import State
 from windloom.rounds.windows.landmark import landmark_streams
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
-from windloom.spark.intake.take import TakenIn, TooLargeError, take_in
+from windloom.spark.intake.take import TakenIn, TooLargeError, TupleKeeper, take_in
 from windloom.spark.placement import driver_bytes
+from windloom.spark.rows.batch import batch_views
+from windloom.spark.rows.job import TupleViews, row_blocks, row_summaries
+from windloom.spark.rows.stored import StoredTuples
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +34,16 @@ class SparkDriverJobs:
     spark: SparkSession
     streams: Mapping[str, Stream]
     skip_untimed: bool
+    stored: StoredTuples
 
-    def take_in(self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State) -> TakenIn:
+    def take_in(
+        self,
+        plan: Plan,
+        frames: Mapping[str, DataFrame],
+        batch: DataFrame | None,
+        state: State,
+        keeper: TupleKeeper | None = None,
+    ) -> TakenIn:
         """`batch` is the micro-batch that all frames are parts of, if there is one.
 
         Streams that no query reads have a clock too, because a later query must know which tuples it has missed.
@@ -41,8 +56,15 @@ class SparkDriverJobs:
                 batch.persist()
                 scope.callback(batch.unpersist)
             try:
-                limit = driver_bytes()
-                return take_in(plan, frames, before, timed=streams, skip_untimed=self.skip_untimed, limit=limit)
+                return take_in(
+                    plan,
+                    frames,
+                    before,
+                    timed=streams,
+                    skip_untimed=self.skip_untimed,
+                    limit=driver_bytes(),
+                    keeper=keeper,
+                )
             except TooLargeError as error:
                 raise WindloomError(
                     "a round brings more than the driver can hold",
@@ -56,6 +78,17 @@ class SparkDriverJobs:
     ) -> TakenRows:
         return take_rows(self.spark, plan, frames, state, frontiers)
 
+    def row_summaries(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> dict[str, Cells]:
+        return row_summaries(plan, asked, self.stored.views(kept, asked))
+
+    def row_blocks(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> Iterator[Block]:
+        """From what the stores hold, what the round has brought included."""
+        yield from row_blocks(plan, asked, self.stored.views(kept, asked))
+
 
 @dataclass(frozen=True, slots=True)
 class SparkBatchJobs:
@@ -63,13 +96,33 @@ class SparkBatchJobs:
 
     limit: int | None
 
-    def take_in(self, plan: Plan, frames: Mapping[str, DataFrame], batch: DataFrame | None, state: State) -> TakenIn:
+    def take_in(
+        self,
+        plan: Plan,
+        frames: Mapping[str, DataFrame],
+        batch: DataFrame | None,
+        state: State,
+        keeper: TupleKeeper | None = None,
+    ) -> TakenIn:
         return take_in(plan, frames, {}, timed=landmark_streams(plan), limit=self.limit)
 
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
     ) -> TakenRows:
         return TakenRows(take_all_rows(plan, frames), Positions())
+
+    def row_summaries(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> dict[str, Cells]:
+        return row_summaries(plan, asked, self._views(plan, asked, frames))
+
+    def row_blocks(
+        self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
+    ) -> Iterator[Block]:
+        yield from row_blocks(plan, asked, self._views(plan, asked, frames))
+
+    def _views(self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame]) -> TupleViews:
+        return batch_views({stream.name: stream for stream in plan.streams}, frames, asked)
 
 
 def _jobs(plan: Plan, streams: Sequence[Stream]) -> int:

@@ -125,7 +125,7 @@ def with_clocks(seen: Told, plan: Plan, frames: Mapping[str, DataFrame], streams
 def _parts(plan: Plan, scan: Scan) -> list[_Part]:
     """A scan divided into what is woven where tuples are read, and groupings that are shuffled first."""
     if isinstance(scan, NativeScan) or scan.counted_by is not None:
-        return [_Part(scan, tells=True)]
+        return [_Part(scan, tells=not isinstance(scan, NativeScan) or scan.tells)]
     groupings: dict[tuple[str, ...], list[PartialSet]] = {}
     for fed in scan.feeds:
         one = plan.sets[fed.number]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,6 +48,14 @@ class Ticks:
         return Ticks(min(firsts, default=None), max(lasts, default=None), untimed, sum(counted) if counted else None)
 
 
+class TupleKeeper(Protocol):
+    """Takes tuples that are kept."""
+
+    def take(self, scan: WovenScan, table: pa.Table) -> None:
+        """The tuples of a scan, all with a tick, as they were projected."""
+        ...
+
+
 class TooLargeError(Exception):
     """There are more cells than the driver takes in at once."""
 
@@ -82,12 +91,14 @@ def take_in(
     timed: Iterable[Stream] = (),
     skip_untimed: bool = False,
     limit: int | None = None,
+    keeper: TupleKeeper | None = None,
 ) -> TakenIn:
     """Runs the jobs of all scans whose slices are of time.
 
     `before` says, by stream, which tuples are late. `timed` are streams whose ticks must be known, of tuples that no
     query wants included: where no scan sees all tuples, Spark observes their ticks while it scans. Tuples without a
-    usable time are refused, or left out and counted. Cells of more than `limit` bytes are too large.
+    usable time are refused, or left out and counted. Cells of more than `limit` bytes are too large. `keeper` takes the
+    tuples of scans that keep them.
     """
     timed = list(timed)
     seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all and not _is_counted(scan)}
@@ -100,12 +111,12 @@ def take_in(
         stream = plan.stream(scan.stream)
         if _is_counted(scan):
             continue
-        found, frame = _Found(timed=stream in timed), frames[scan.stream]
-        if scan.stream in unseen:
+        found, frame = _Found(timed=stream in timed and _tells(scan)), frames[scan.stream]
+        if scan.stream in unseen and _tells(scan):
             found.clock = Clock(stream)
             frame = found.clock.watching(frame)
         own = before.get(scan.stream, ON_TIME)
-        for part in _scanned(plan, scan, stream, frame, own, found):
+        for part in _scanned(plan, scan, stream, frame, own, found, keeper):
             parts.append(part)
             size += sum(cells.nbytes for cells in part.cells.values())
             if limit is not None and size > limit:
@@ -157,12 +168,23 @@ class _Found:
     table: pa.Table | None = None
 
 
+def _tells(scan: Scan) -> bool:
+    """Is it the scan that tells how far its stream has come?"""
+    return isinstance(scan, WovenScan) or scan.tells
+
+
 def _is_counted(scan: Scan) -> bool:
     return isinstance(scan, WovenScan) and scan.counted_by is not None
 
 
 def _scanned(
-    plan: Plan, scan: Scan, stream: Stream, frame: DataFrame, before: Before, found: _Found
+    plan: Plan,
+    scan: Scan,
+    stream: Stream,
+    frame: DataFrame,
+    before: Before,
+    found: _Found,
+    keeper: TupleKeeper | None,
 ) -> Iterator[Taken]:
     what = f"what is taken in of stream '{stream.name}'"
     if isinstance(scan, NativeScan):
@@ -176,6 +198,8 @@ def _scanned(
         found.ticks += ticks
         found.portions += 1
         found.table = table if found.portions == 1 and table.nbytes <= KEPT_BYTES else None
+        if keeper is not None:
+            keeper.take(scan, table)
         yield take_tuples(plan, scan, table, before)
 
 

@@ -130,6 +130,24 @@ class HadoopStorage:
             raise _failed("read", self.root, folder, error) from error
         return sorted(name for name in found if not name.startswith("."))
 
+    def sizes(self, folder: str) -> dict[str, int]:
+        path = self._path(folder)
+        try:
+            if not self._fs.exists(path):
+                return {}
+            found = {one.getPath().getName(): int(one.getLen()) for one in self._fs.listStatus(path) if one.isFile()}
+        except Py4JJavaError as error:
+            raise _failed("read", self.root, folder, error) from error
+        return {name: size for name, size in found.items() if not name.startswith(".")}
+
+    def free_bytes(self) -> int | None:
+        try:
+            status = self._fs.getStatus(self._path(""))
+            # Object stores answer with the largest number there is, or with 0 of 0.
+            return int(status.getRemaining()) if 0 < status.getCapacity() < 2**62 else None
+        except Py4JJavaError:
+            return None
+
     def delete(self, name: str) -> None:
         try:
             self._fs.delete(self._path(name), False)

@@ -5,6 +5,7 @@ It shares nothing with the plan, the slices or the kernels, and uses the query's
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.intake.native import tick_sql
 from windloom.spark.verification.joined_frames import joined, size_of, tick_of
+from windloom.spark.verification.row_frames import aggregated, pair_tick, row_frame
 from windloom.spark.verification.window_frames import windowed
 
 #: The allowed difference of floating-point answers, relative to Σ|x| of the window …
@@ -78,10 +80,14 @@ def spark_window_frame(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], *, with_scales: bool = True
 ) -> DataFrame:
     """The query as a Spark user writes it, with `__n` and the scale of floating-point answers as further columns."""
-    if query.join is None:
-        source = windowed(query, streams[query.stream], frames[query.stream])
-    else:
+    if query.rows is not None:
+        if query.rows.columns:
+            return row_frame(query, streams, frames)
+        source = aggregated(query, streams, frames)
+    elif query.join is not None:
         source = joined(query, streams, frames)
+    else:
+        source = windowed(query, streams[query.stream], frames[query.stream])
     groups = [F.expr(one.expression.sql).alias(f"__g{i}") for i, one in enumerate(query.group_by)]
     truths = [_truth(query, one, streams) for one in query.aggregates]
     aggregates = [one.alias(f"__a{i}") for i, one in enumerate(truths)]
@@ -106,7 +112,23 @@ def verify_query(
     _refuse_unverifiable(query)
     with as_windloom_errors(f"query '{query.name}'"):
         expected = spark_window_frame(query, streams, frames).toArrow()
+    if query.rows is not None and query.rows.columns:
+        return compare_bags(query, expected, answers)
     return compare(query, expected, answers)
+
+
+def compare_bags(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
+    """Compares the rows of a row query, which may be there several times, in any order."""
+    left, right = (Counter(_texts(table, table.num_columns)) for table in (expected, answers))
+    missing, extra = left - right, right - left
+    what = ""
+    if missing or extra:
+        columns = () if query.rows is None else query.rows.columns
+        names = ["window_start", "window_end", *(column.name for column in columns)]
+        values = min(missing or extra)
+        shown = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
+        what = f"missing is {shown}" if missing else f"Spark does not have {shown}"
+    return Verification(query.name, expected.num_rows, missing.total(), extra.total(), 0, what, 0.0)
 
 
 def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification:
@@ -144,7 +166,10 @@ def compare(query: Query, expected: pa.Table, answers: pa.Table) -> Verification
 
 def _truth(query: Query, aggregate: Aggregate, streams: Mapping[str, Stream]) -> Column:
     """The aggregate as Spark computes it; a user-defined one in plain Python, from all arguments of a window."""
-    tick = tick_sql(streams[query.stream]) if query.join is None else tick_of(aggregate, query.join)
+    if query.rows is not None:
+        tick = pair_tick(query, () if aggregate.argument is None else aggregate.argument.columns)
+    else:
+        tick = tick_sql(streams[query.stream]) if query.join is None else tick_of(aggregate, query.join)
     own, sql = aggregate.own, card_for(aggregate, None).truth_sql(aggregate, tick)
     if own is None:
         return F.expr(sql)

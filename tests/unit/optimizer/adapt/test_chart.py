@@ -13,12 +13,12 @@ from support.catalogs import STREAM, STREAMS, TYPES, make_query
 from windloom.errors import WindloomError
 from windloom.model import Aggregate, Expression, Query, TimeWindow
 from windloom.optimizer import Known, PlanOptions
+from windloom.optimizer.adapt.basin import Basin, basins_of
 from windloom.optimizer.adapt.candidates import candidates_at
 from windloom.optimizer.adapt.chart import Axis, Chart, ChartOptions, axis_around
 from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, value_of, values_of, with_figures
 from windloom.optimizer.adapt.objective import Least, Objective
 from windloom.optimizer.adapt.sensitivity import draw_chart, sensitivities
-from windloom.optimizer.adapt.subject import Subject, subjects_of
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.optimizer.cost.constants import shipped_constants
 from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
@@ -39,8 +39,8 @@ def a_query(name: str, length: int, where: str | None = None, groups: tuple[str,
 QUERIES = [a_query("short", 20), a_query("long", 300), a_query("some", 60, "b")]
 
 
-def a_subject(queries: list[Query] = QUERIES) -> Subject:
-    (found,) = subjects_of({"s": STREAM}, queries, TYPES, PlanOptions(), KNOWN)
+def a_basin(queries: list[Query] = QUERIES) -> Basin:
+    (found,) = basins_of({"s": STREAM}, queries, TYPES, PlanOptions(), KNOWN)
     return found
 
 
@@ -118,15 +118,15 @@ SEEN = Estimates(
 )
 
 
-def test_a_subject_has_figures_of_its_streams_groupings_and_predicates() -> None:
-    assert set(figures_of(a_subject())) == {RATE, ROUND, GROUPS, SHARE}
-    assert set(figures_of(a_subject([a_query("one", 20, groups=())]))) == {RATE, ROUND}
+def test_a_basin_has_figures_of_its_streams_groupings_and_predicates() -> None:
+    assert set(figures_of(a_basin())) == {RATE, ROUND, GROUPS, SHARE}
+    assert set(figures_of(a_basin([a_query("one", 20, groups=())]))) == {RATE, ROUND}
 
 
 def test_figures_are_observed_or_given_or_assumed() -> None:
-    subject = a_subject()
-    assert values_of([RATE, ROUND, GROUPS, SHARE], subject, SEEN) == {RATE: 50.0, ROUND: 20.0, GROUPS: 8.0, SHARE: 0.2}
-    assert values_of([RATE, ROUND, GROUPS, SHARE], subject, Estimates()) == {
+    basin = a_basin()
+    assert values_of([RATE, ROUND, GROUPS, SHARE], basin, SEEN) == {RATE: 50.0, ROUND: 20.0, GROUPS: 8.0, SHARE: 0.2}
+    assert values_of([RATE, ROUND, GROUPS, SHARE], basin, Estimates()) == {
         RATE: 1000.0,
         ROUND: 10.0,
         GROUPS: 100.0,
@@ -136,17 +136,17 @@ def test_figures_are_observed_or_given_or_assumed() -> None:
 
 @pytest.mark.parametrize("before", [SEEN, Estimates()])
 def test_a_figure_can_have_any_value_and_changes_no_other(before: Estimates) -> None:
-    subject = a_subject()
-    now = values_of(figures_of(subject), subject, before)
+    basin = a_basin()
+    now = values_of(figures_of(basin), basin, before)
     for figure, value in ((RATE, 7e5), (ROUND, 0.5), (GROUPS, 1e6), (SHARE, 0.75)):
-        moved = with_figures(before, subject, {figure: value})
-        assert value_of(figure, subject, moved) == pytest.approx(value)
+        moved = with_figures(before, basin, {figure: value})
+        assert value_of(figure, basin, moved) == pytest.approx(value)
         others = {other: one for other, one in now.items() if other != figure}
-        assert values_of(others, subject, moved) == pytest.approx(others)
+        assert values_of(others, basin, moved) == pytest.approx(others)
 
 
 def test_groups_grow_alike_behind_all_predicates() -> None:
-    moved = with_figures(SEEN, a_subject(), {GROUPS: 80.0})
+    moved = with_figures(SEEN, a_basin(), {GROUPS: 80.0})
     assert (moved.sets[EVERY].groups.value, moved.sets[SOME].groups.value) == (80.0, 40.0)
     assert moved.sets[SOME].spread == 0.5
 
@@ -155,25 +155,25 @@ def test_groups_grow_alike_behind_all_predicates() -> None:
 
 
 def test_the_plan_of_a_region_is_the_best_for_its_centroid() -> None:
-    subject = a_subject()
-    chart = draw_chart(subject, SEEN, Objective(), ChartOptions(6, 2))
+    basin = a_basin()
+    chart = draw_chart(basin, SEEN, Objective(), ChartOptions(6, 2))
     for region in [(0, 0), (5, 5), (0, 5), (3, 3), (9, -2)]:
         best = chart.fill(region)[0]
         at = chart.estimates_at(chart.centroid(region))
-        assert best.choices == candidates_at(subject, at, Objective())[0].choices
-        plan = subject.plan(at, best.choices)
+        assert best.choices == candidates_at(basin, at, Objective())[0].choices
+        plan = basin.plan(at, best.choices)
         assert choices_of(plan) == best.choices, "a plan is made again from its choices"
-        assert subject.cost(plan) == best.cost
+        assert basin.cost(plan) == best.cost
         least = min(one.cost.seconds for one in chart.fill(region))
         assert best.cost.seconds <= least * 1.0101
 
 
 def test_a_chart_has_different_plans_and_looks_them_up_without_making_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    chart = draw_chart(a_subject(), SEEN, Objective(), ChartOptions(6, 2))
+    chart = draw_chart(a_basin(), SEEN, Objective(), ChartOptions(6, 2))
     plans = {region: chart.fill(region)[0].choices for region in chart.between_ends((3, 3))}
     assert len(plans) == 36
     assert len(set(plans.values())) > 1
-    monkeypatch.setattr(Subject, "plan", None)
+    monkeypatch.setattr(Basin, "plan", None)
     for region, choices in plans.items():
         values = list(chart.centroid(region).values())
         assert chart.region(values) == region
@@ -182,10 +182,10 @@ def test_a_chart_has_different_plans_and_looks_them_up_without_making_any(monkey
 
 
 def test_dimensions_are_what_costs_depend_on_most() -> None:
-    subject = a_subject()
-    found = sensitivities(subject, SEEN, Objective())
+    basin = a_basin()
+    found = sensitivities(basin, SEEN, Objective())
     assert [one.total for one in found] == sorted((one.total for one in found), reverse=True)
-    chart = draw_chart(subject, SEEN, Objective(), ChartOptions(4, 2))
+    chart = draw_chart(basin, SEEN, Objective(), ChartOptions(4, 2))
     assert chart.figures == [one.figure for one in found[:2]]
     assert all("four times as much" in one.reason for one in chart.dimensions)
     assert all(
@@ -195,8 +195,8 @@ def test_dimensions_are_what_costs_depend_on_most() -> None:
 
 def test_the_objective_decides_what_plan_a_region_has() -> None:
     """At many tuples of few groups, native partials are far fewer bytes than tuples."""
-    subject, seen = a_subject(), with_figures(SEEN, a_subject(), {RATE: 3e4, GROUPS: 6e4})
-    by_name = {name: candidates_at(subject, seen, Objective.of(name)) for name in ("latency", "memory")}
+    basin, seen = a_basin(), with_figures(SEEN, a_basin(), {RATE: 3e4, GROUPS: 6e4})
+    by_name = {name: candidates_at(basin, seen, Objective.of(name)) for name in ("latency", "memory")}
     fast, small = (by_name[name][0] for name in ("latency", "memory"))
     assert fast.cost.seconds <= small.cost.seconds
     assert small.cost.nbytes < fast.cost.nbytes
@@ -205,20 +205,20 @@ def test_the_objective_decides_what_plan_a_region_has() -> None:
     assert Objective().utility(fast.cost, least) == pytest.approx(1.0, rel=0.011)
 
 
-# ---- subjects -------------------------------------------------------------------------------------------------------
+# ---- basins -------------------------------------------------------------------------------------------------------
 
 
 def test_streams_that_no_join_connects_are_planned_each_by_itself() -> None:
     queries = [a_query("a", 20), make_query("b", TimeWindow(10, 5), [Aggregate("count")], stream="u")]
-    found = subjects_of(STREAMS, queries, TYPES, PlanOptions(), KNOWN)
+    found = basins_of(STREAMS, queries, TYPES, PlanOptions(), KNOWN)
     assert [one.name for one in found] == ["s", "u"]
     whole = choices_of(found[0].plan(Estimates())) | choices_of(found[1].plan(Estimates()))
     assert [one.own(whole) for one in found] == [choices_of(one.plan(Estimates())) for one in found]
 
 
 def test_an_empty_chart_is_not_asked_for_plans_it_does_not_have() -> None:
-    chart = Chart(a_subject(), (), Estimates(), Objective())
+    chart = Chart(a_basin(), (), Estimates(), Objective())
     assert chart.region([]) == ()
     assert list(chart.neighbours(())) == []
-    assert value_of(RATE, chart.subject, with_figures(SEEN, chart.subject, {RATE: 1e-9})) > 0
-    assert inf > value_of(SHARE, chart.subject, with_figures(SEEN, chart.subject, {SHARE: 0.0})) > 0
+    assert value_of(RATE, chart.basin, with_figures(SEEN, chart.basin, {RATE: 1e-9})) > 0
+    assert inf > value_of(SHARE, chart.basin, with_figures(SEEN, chart.basin, {SHARE: 0.0})) > 0

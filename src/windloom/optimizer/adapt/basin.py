@@ -1,7 +1,7 @@
-"""Subjects: the streams that joins connect, with the queries over them. Each is planned by itself, and has a chart.
+"""Basins: the streams that joins connect, with the queries over them. Each is planned by itself, and has a chart.
 
-What is chosen for one subject changes nothing of the cost of another, so the plan of a loom is that of all its subjects
-together. A stream that no join reads is a subject alone (the sel–λ chart of source B); the streams of joins are one
+What is chosen for one basin changes nothing of the cost of another, so the plan of a loom is that of all its basins
+together. A stream that no join reads is a basin alone (the sel–λ chart of source B); the streams of joins are one
 (its λ–λ chart).
 """
 
@@ -24,7 +24,7 @@ from windloom.plan.sides import with_sides
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class Basin:
     """`known` has all that plans are made with but estimates."""
 
     streams: Mapping[str, Stream]
@@ -54,18 +54,18 @@ class Subject:
         return round_cost(plan, self.known.in_force())
 
     def own(self, choices: Choices) -> Choices:
-        """Of the choices of a whole plan, those that are about this subject."""
+        """Of the choices of a whole plan, those that are about this basin."""
         names = {query.name for query in with_sides(self.queries)}
-        subjects = {*self.streams, *(query.name for query in self.queries if query.join is not None)}
+        about = {*self.streams, *(query.name for query in self.queries if query.join is not None)}
         return Choices(
             tuple(tree for tree in choices.trees if tree.queries[0] in names),
-            tuple(one for one in choices.options if one[1] in subjects),
+            tuple(one for one in choices.options if one[1] in about),
         )
 
 
-def subjects_of(
+def basins_of(
     streams: Mapping[str, Stream], queries: Iterable[Query], types: Types, options: PlanOptions, known: Known
-) -> list[Subject]:
+) -> list[Basin]:
     """In the order of the streams."""
     queries = list(queries)
     parts: list[set[str]] = []
@@ -75,7 +75,7 @@ def subjects_of(
         parts = [part for part in parts if not part & read] + [read.union(*met)]
     places = {name: place for place, name in enumerate(streams)}
     return [
-        Subject(
+        Basin(
             {name: streams[name] for name in streams if name in part},
             tuple(query for query in queries if part & set(query.streams)),
             types,

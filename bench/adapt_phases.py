@@ -1,0 +1,142 @@
+"""A stream whose rate and key space change by a hundred times, three times: adapting against plans that stay."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.measure import Outcome
+from bench.sessions import session
+from bench.streams import NOW
+from windloom import Loom
+from windloom.engine.streaming import Handle
+from windloom.optimizer.adapt.switches import choices_of
+from windloom.optimizer.adapt.views import described
+
+#: Seconds of event time of a round.
+SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """So many rounds with a rate (per second) and a number of keys."""
+
+    rate: int
+    keys: int
+    rounds: int = 8
+
+
+#: Rate and keys change by a hundred times each, in either direction, three times.
+PHASES = (Phase(200_000, 100), Phase(2_000, 10_000), Phase(200_000, 1_000_000), Phase(2_000, 10_000))
+QUERIES = {
+    "sums": "SELECT k, sum(v) AS s, count(*) AS n, max(v) AS m FROM events [RANGE 20 seconds SLIDE 10 seconds]"
+    " GROUP BY k",
+    "means": "SELECT k, avg(v) AS a, min(v) AS lo, stddev(v) AS sd FROM events [TUMBLE 10 seconds] GROUP BY k",
+}
+
+
+@contextmanager
+def stored_phases() -> Iterator[Path]:
+    """A file per round, in order of time."""
+    rng, number = np.random.default_rng(3), 0
+    with tempfile.TemporaryDirectory(prefix="windloom-bench-") as name:
+        for phase in PHASES:
+            for _ in range(phase.rounds):
+                count, first = phase.rate * SECONDS, number * SECONDS * 1_000_000
+                ticks = first + np.sort(rng.integers(0, SECONDS * 1_000_000, count))
+                columns = {
+                    "ts": pa.array(ticks, pa.timestamp("us", "UTC")),
+                    "k": rng.integers(0, phase.keys, count),
+                    "v": np.round(rng.lognormal(4, 1, count), 2),
+                }
+                path = Path(name) / f"p{number:03d}.parquet"
+                pq.write_table(pa.table(columns), path)
+                os.utime(path, (1_700_000_000 + number,) * 2)
+                number += 1
+        yield Path(name)
+
+
+def _followed(spark: SparkSession, folder: Path) -> DataFrame:
+    schema = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def run_phases(spark: SparkSession, folder: Path, known: int | None) -> tuple[float, Handle, str]:
+    """Seconds of all rounds; with `known`, the plan is made for that phase and stays. And what its plan is."""
+    loom = Loom(spark)
+    if known is not None:
+        first = sum(phase.rounds for phase in PHASES[:known])
+        loom.stream("events", spark.read.parquet(str(folder / f"p{first:03d}.parquet")), time="ts")
+        _ask(loom)
+        loom.run(placement="driver")  # a run learns what the phase is like
+    loom.stream("events", _followed(spark, folder), time="ts")
+    _ask(loom)
+    with tempfile.TemporaryDirectory() as checkpoint:
+        handle = loom.start("memory", checkpoint=checkpoint, trigger=NOW, adapt=known is None)
+        handle.await_termination()
+        plan = described(choices_of(handle.plan))
+    return sum(one.total_seconds for one in handle.recent_progress), handle, plan
+
+
+def _ask(loom: Loom) -> None:
+    for name, text in QUERIES.items():
+        if name not in loom.queries:
+            loom.query(name, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Seconds of all rounds: of adapting, and of fixed plans by the phase they are for; and what these plans are."""
+
+    adapting: float
+    switches: int
+    fixed: Mapping[int, float]
+    plans: Mapping[int, str]
+
+
+def measured(repeats: int, phases: Sequence[int]) -> Measured:
+    """All in turn, several times; the median of each counts, without the first time, which compiles."""
+    spark = session()
+    adapting: list[float] = []
+    fixed: dict[int, list[float]] = {}
+    plans: dict[int, str] = {}
+    with stored_phases() as folder:
+        for number in range(max(2, repeats // 2)):
+            seconds, handle, _ = run_phases(spark, folder, None)
+            adapting.append(seconds)
+            for phase in phases:
+                if number and plans[phase] in [plans[other] for other in phases if other < phase]:
+                    continue  # the same plan as for an earlier phase
+                seconds, _, plans[phase] = run_phases(spark, folder, phase)
+                fixed.setdefault(phase, []).append(seconds)
+    medians = {phase: statistics.median(times[1:]) for phase, times in fixed.items() if len(times) > 1}
+    return Measured(statistics.median(adapting[1:]), handle.recent_progress[-1].switches, medians, plans)
+
+
+def phases_against_best(repeats: int) -> Outcome:
+    found = measured(repeats, range(len(PHASES)))
+    best = min(found.fixed, key=lambda phase: found.fixed[phase])
+    return _outcome("adapting / the best fixed plan in hindsight", found, best, 1.1)
+
+
+def phases_against_first(repeats: int) -> Outcome:
+    return _outcome("adapting / the plan for the first phase", measured(repeats, [0]), 0, 0.7)
+
+
+def _outcome(name: str, found: Measured, phase: int, bar: float) -> Outcome:
+    note = (
+        f"{found.adapting:.1f} s with {found.switches} switches, {found.fixed[phase]:.1f} s with the plan for phase"
+        f" {phase + 1} ({found.plans[phase]})"
+    )
+    details = {"fixed": dict(found.fixed), "plans": dict(found.plans)}
+    return Outcome(name, found.adapting / found.fixed[phase], "ratio", bar, "<=", note, details)

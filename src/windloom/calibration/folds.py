@@ -1,0 +1,182 @@
+"""Measures what folds of joins take: per match and value of rows, and per cell, pair, value and window of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.calibration.kernels import Tell, thread_seconds
+from windloom.engine.catalog import Registry
+from windloom.model import DataType, Stream
+from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
+from windloom.optimizer import Known, PlanOptions, make_plan
+from windloom.optimizer.cost.fit import Fit, fit
+from windloom.optimizer.joins.cost import FoldedJoin, matrix_values, row_values
+from windloom.plan.physical import Plan
+from windloom.plan.scans import WovenScan
+from windloom.rounds.cells import Cells
+from windloom.rounds.joins.answers import family_rows
+from windloom.rounds.joins.by_matrix import MatrixFamily
+from windloom.rounds.joins.fold import fold_sides
+from windloom.rounds.taken import take_tuples
+
+_COLUMNS = {"ts": "bigint", "k": "bigint", "g": "bigint", "n": "bigint", "x": "double"}
+_INTS = "count(*) AS n, sum(a.n) AS s"
+_MANY = "count(*) AS n, sum(a.n * b.n) AS p, max(b.n) AS hi, sum(a.n - b.n) AS d"
+_FLOATS = "sum(a.x * b.x) AS p, max(a.x) AS hi"
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """Two streams of as many tuples over so many slices of a second, joined on keys; the first is grouped too."""
+
+    keys: int
+    groups: int
+    slices: int
+    tuples: int
+    length: int  # of windows, in slices
+    select: str
+    queries: int = 1  # with windows that get longer
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Without groups, nothing is grouped by; the first stream still has them."""
+        grouped = ("a.g, ", " GROUP BY a.g") if self.groups > 1 else ("", "")
+        return {
+            f"q{i}": f"SELECT {grouped[0]}{self.select} FROM a [RANGE {self.length + i} seconds SLIDE 1 second]"
+            f" JOIN b [RANGE {self.length} seconds] ON a.k = b.k{grouped[1]}"
+            for i in range(self.queries)
+        }
+
+    def plan(self) -> Plan:
+        columns = {name: DataType.parse(kind) for name, kind in _COLUMNS.items()}
+        registry = Registry(_no_session)
+        for name in ("a", "b"):
+            registry.streams[name] = Stream(name, columns, "ts", time_unit="us")
+        for name, text in self.texts.items():
+            registry.add_query(name, text)
+        options = PlanOptions("shared", intake="woven", fold="pairwise")
+        return make_plan(registry.streams, registry.queries.values(), registry.types(), options, Known())
+
+    def cells(self, plan: Plan) -> dict[int, Cells]:
+        found: dict[int, Cells] = {}
+        for number, scan in enumerate(plan.scans):
+            assert isinstance(scan, WovenScan)
+            rng = np.random.default_rng(number)
+            values = {
+                "k": rng.integers(0, self.keys, self.tuples),
+                "g": rng.integers(0, self.groups, self.tuples),
+                "n": rng.integers(0, 1000, self.tuples),
+                "x": np.round(rng.lognormal(4, 1, self.tuples), 2),
+            }
+            ticks = np.sort(rng.integers(0, self.slices * TICKS_PER_SECOND, self.tuples))
+            columns = {f"x{i}": values[column.sql] for i, column in enumerate(scan.columns)}
+            found |= take_tuples(plan, scan, pa.table({"tick": ticks, **columns})).cells
+        return found
+
+
+def _no_session() -> Any:
+    raise AssertionError("calibration needs no session here")
+
+
+CASES = (
+    Folding(500, 4, 100, 40_000, 10, _INTS),
+    Folding(500, 4, 100, 40_000, 10, _MANY),
+    Folding(2_000, 1, 100, 60_000, 20, _INTS),
+    Folding(20_000, 4, 60, 80_000, 10, _INTS),
+    Folding(20_000, 1, 60, 80_000, 6, _MANY),
+    Folding(200, 20, 100, 60_000, 5, _FLOATS),
+    Folding(2_000, 4, 60, 60_000, 10, _FLOATS),
+    Folding(1_000, 4, 100, 40_000, 10, _INTS, 10),
+    Folding(50, 10, 400, 40_000, 8, _MANY),
+    Folding(50, 2, 400, 40_000, 40, _FLOATS, 4),
+)
+
+
+def measure_folds(quick: bool, tell: Tell) -> dict[str, Fit]:
+    """Fits of row folds and of slice matrices."""
+    made = []
+    for one in CASES:
+        plan = one.plan()
+        made.append((plan, one.cells(plan)))
+    terms: dict[str, list[Mapping[str, float]]] = {"folds": [], "matrices": []}
+    least: dict[str, list[float]] = {name: [] for name in terms}
+    for number, (plan, cells) in enumerate(made):
+        tell(f"folds {number + 1} of {len(made)}")
+        rows = family_rows(plan, cells, plan.joins[0], (TICK_MIN, TICK_MAX))
+        by_rows = partial(_fold_rows, plan, rows)
+        by_matrix = partial(_fold_cells, plan, cells)
+        terms["folds"].append(_row_terms(plan, rows))
+        terms["matrices"].append(_matrix_terms(plan, cells))
+        for name, run in (("folds", by_rows), ("matrices", by_matrix)):
+            run()  # compiles
+            least[name].append(min(thread_seconds(run) for _ in range(2 if quick else 6)))
+    return {name: fit(terms[name], least[name]) for name in terms}
+
+
+def _fold_rows(plan: Plan, rows: list[tuple]) -> None:  # type: ignore[type-arg]
+    join = plan.joins[0]
+    for types, sides, ends in rows:
+        fold_sides(join.join, types, sides, ends, join.order, "pairwise")
+
+
+def _fold_cells(plan: Plan, cells: Mapping[int, Cells]) -> None:
+    everything = [(TICK_MIN, TICK_MAX)] * len(plan.joins)
+    for _ in MatrixFamily(plan, cells, plan.joins, everything).folded():
+        pass
+
+
+def _row_terms(plan: Plan, rows: list[tuple]) -> dict[str, float]:  # type: ignore[type-arg]
+    """Matches: rows of both sides with the same key and end."""
+    matches = groups = 0.0
+    join = plan.joins[0].join
+    (pair,) = join.links[0].keys
+    for _, sides, ends in rows:
+        counted = []
+        for side, place in zip(sides, (pair.parent, pair.child), strict=True):
+            keys = np.repeat(side.keys[place].to_numpy(), np.diff(side.bounds))
+            counted.append((keys * ends + side.ends).astype(np.int64))
+            groups += len(side.bounds) - 1
+        matches += _met(*counted)
+    return {"fold_group": groups, "fold_row": matches, "fold_value": matches * row_values(join)}
+
+
+def _met(left: Ints, right: Ints) -> float:
+    """How many pairs of equal numbers there are."""
+    one, times = np.unique(left, return_counts=True)
+    other, others = np.unique(right, return_counts=True)
+    _, place, other_place = np.intersect1d(one, other, return_indices=True)
+    return float(times[place] @ others[other_place])
+
+
+def _matrix_terms(plan: Plan, cells: Mapping[int, Cells]) -> dict[str, float]:
+    joins = [FoldedJoin.of(join, plan.sets) for join in plan.joins]
+    own = [cells[place.set] for place in plan.joins[0].sides]
+    lengths = [max(one.join.sides[side].window.range_ticks for one in joins) for side in (0, 1)]
+    (pair,) = plan.joins[0].join.links[0].keys
+    keys = [
+        np.repeat(held.keys[place].to_numpy(), np.diff(held.group_bounds))
+        for held, place in zip(own, (pair.parent, pair.child), strict=True)
+    ]
+    slices = [held.starts // TICKS_PER_SECOND for held in own]
+    most = int(max(one.max() for one in slices)) + 1
+    pairs = 0.0
+    for apart in range(-lengths[1] // TICKS_PER_SECOND + 1, lengths[0] // TICKS_PER_SECOND):
+        pairs += _met(keys[0] * (4 * most) + slices[0] + apart + 2 * most, keys[1] * (4 * most) + slices[1] + 2 * most)
+    groups = len(np.unique(own[0].keys[plan.joins[0].join.groups[0][1]])) if plan.joins[0].join.groups else 1
+    per_window = [length / TICKS_PER_SECOND for length in lengths]
+    windows, values = matrix_values(joins, most, (per_window[0], per_window[1]))
+    return {
+        "matrix_cell": float(sum(map(len, own))),
+        "matrix_pair": pairs,
+        "matrix_value": pairs * values,
+        "matrix_window": windows * groups,
+    }

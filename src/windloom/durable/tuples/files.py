@@ -1,0 +1,99 @@
+"""One file of tuples: written piece by piece, read whole, and what to say if it is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windloom.durable.storage import NewFile, Storage
+from windloom.durable.tuples.columns import ROUND, TICK
+from windloom.errors import WindloomError
+from windloom.rounds.rows.kept import TupleFile
+
+_MEND = (
+    "restore it from a copy; or delete it and start again with the same checkpoint: windows of row queries that need it"
+    " are not reported then, and all other queries go on"
+)
+
+
+def missing_file(file: TupleFile) -> WindloomError:
+    return WindloomError(
+        f"the tuple file '{file.name}' is missing",
+        f"it holds {file.rows:,} tuples of rounds {file.first_round} to {file.last_round}",
+        _MEND,
+    )
+
+
+def damaged_file(file: TupleFile, why: str) -> WindloomError:
+    return WindloomError(f"the tuple file '{file.name}' is damaged", why, _MEND)
+
+
+def read_tuples(storage: Storage, file: TupleFile, columns: Sequence[str] | None = None) -> pa.Table:
+    """The tuples of a file; columns that it does not have are missing."""
+    data = storage.read(file.name)
+    if data is None:
+        raise missing_file(file)
+    try:
+        opened = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+        wanted = None if columns is None else [name for name in columns if name in opened.schema_arrow.names]
+        return opened.read(wanted)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged_file(file, str(error).splitlines()[0]) from error
+
+
+class WrittenFile:
+    """A file while it is written; it is there when it is finished, and not before."""
+
+    def __init__(self, storage: Storage, name: str, schema: pa.Schema) -> None:
+        self._name = name
+        self._file: NewFile = storage.create(name)
+        self._rows = 0
+        self._first: int | None = None
+        self._last: int | None = None
+        try:
+            self._writer = pq.ParquetWriter(self._file.stream, schema, **_encodings(schema))
+        except OSError as error:
+            self._file.discard()
+            raise self._file.failed(error) from error
+
+    def add(self, table: pa.Table) -> None:
+        try:
+            self._writer.write_table(table)
+        except OSError as error:
+            raise self._file.failed(error) from error
+        span = pc.min_max(table.column(TICK)).as_py()
+        self._rows += table.num_rows
+        self._first = span["min"] if self._first is None else min(self._first, span["min"])
+        self._last = span["max"] if self._last is None else max(self._last, span["max"])
+
+    def finish(self, first_round: int, last_round: int) -> TupleFile:
+        try:
+            self._writer.close()
+            size = int(self._file.stream.tell())
+        except OSError as error:
+            raise self._file.failed(error) from error
+        self._file.finish()
+        assert self._first is not None
+        assert self._last is not None
+        return TupleFile(self._name, self._first, self._last, first_round, last_round, self._rows, size)
+
+    def discard(self) -> None:
+        with suppress(OSError, ValueError):  # of a file that is closed, or takes no more
+            self._writer.close()
+        self._file.discard()
+
+
+def _encodings(schema: pa.Schema) -> dict[str, object]:
+    """How columns are written: times grow, texts repeat, and numbers are rarely worth a dictionary."""
+    texts = [one.name for one in schema if pa.types.is_string(one.type) or pa.types.is_binary(one.type)]
+    growing = [one.name for one in schema if one.name == TICK or pa.types.is_timestamp(one.type)]
+    return {
+        "compression": "lz4",
+        "use_dictionary": [*texts, ROUND],
+        "column_encoding": dict.fromkeys(growing, "DELTA_BINARY_PACKED"),
+        "write_page_checksum": True,
+    }

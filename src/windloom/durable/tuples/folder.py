@@ -1,0 +1,161 @@
+"""All files of tuples of a checkpoint: which there are, which are needed, which are read."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+
+from windloom.durable.checkpoint import Checkpoint
+from windloom.durable.recovery import Recovered
+from windloom.durable.storage import Storage
+from windloom.durable.tuples.columns import folder_of, new_file
+from windloom.durable.tuples.files import WrittenFile, damaged_file, read_tuples
+from windloom.durable.tuples.room import check_room
+from windloom.durable.tuples.writer import TupleWriter, stretch_ticks
+from windloom.errors import WindloomError
+from windloom.model.stream import Stream
+from windloom.plan.physical import Plan
+from windloom.rounds.rows.kept import BroughtTuples, Kept, KeptTuples, TupleFile, files_of, kept_with
+
+#: So many files of one stretch and of about one size are merged into one.
+MERGED_FILES = 8
+#: Larger files are not merged: a range that is read of them is long enough.
+MERGED_ROWS = 1 << 18
+
+
+class TupleFolder:
+    """`place` is where Spark finds the files; only the driver deletes any.
+
+    `lost` are files that should be there and are not, by stream, as `look_for_lost` has found.
+    """
+
+    def __init__(self, storage: Storage, place: str, streams: Mapping[str, Stream]) -> None:
+        self.place, self._storage, self._streams = place, storage, streams
+        self._lock = threading.Lock()
+        self._pins: Counter[str] = Counter()
+        self._wanted: frozenset[str] | None = None
+        self.lost: dict[str, frozenset[str]] = {}
+
+    # ---- rounds -------------------------------------------------------------------------------------------------
+
+    def writer(self, round: int, plan: Plan) -> TupleWriter:
+        return TupleWriter(self._storage, round, plan, self._streams)
+
+    def brought(
+        self, written: Mapping[str, tuple[TupleFile, ...]], before: Kept, plan: Plan, round: int
+    ) -> dict[str, BroughtTuples]:
+        """What a round adds to the files that were there, and which small ones it replaces by one.
+
+        Refuses to go on if there is no room for what the streams keep.
+        """
+        found = {}
+        for store in plan.stores:
+            kept = before.get(store.stream, KeptTuples())
+            lost = self.lost.get(store.stream, frozenset())
+            merged, replaced = self._merged(store.stream, kept, lost, stretch_ticks(plan, store), round)
+            added = (*merged, *written.get(store.stream, ()))
+            if added or replaced or lost:
+                found[store.stream] = BroughtTuples(added, replaced, lost)
+        check_room(kept_with(before, found, plan), plan, self._storage)
+        return found
+
+    def _merged(
+        self, stream: str, kept: KeptTuples, lost: Collection[str], ticks: int, round: int
+    ) -> tuple[tuple[TupleFile, ...], frozenset[str]]:
+        """At most one merger per round: its tuples are read and written while the round waits."""
+        there = [file for file in kept.files if file.name not in lost]
+        for files in _alike(there, ticks):
+            return (self._merge(stream, files, round),), frozenset(file.name for file in files)
+        return (), frozenset()
+
+    def _merge(self, stream: str, files: Sequence[TupleFile], round: int) -> TupleFile:
+        table = pa.concat_tables([self.read(file) for file in files], promote_options="default")
+        written = WrittenFile(self._storage, new_file(stream, round), table.schema)
+        try:
+            written.add(table)
+            return written.finish(min(file.first_round for file in files), max(file.last_round for file in files))
+        except BaseException:
+            written.discard()
+            raise
+
+    # ---- which files there are ----------------------------------------------------------------------------------
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Deletes every other file, but for those that are pinned: these go when nobody reads them any more."""
+        with self._lock:
+            self._wanted = frozenset(names)
+            for stream in self._streams:
+                folder = folder_of(stream)
+                for file in self._storage.list(folder):
+                    name = f"{folder}/{file}"
+                    if name not in self._wanted and not self._pins[name]:
+                        self._storage.delete(name)
+
+    @contextmanager
+    def pinned(self, names: Collection[str]) -> Iterator[None]:
+        """Keeps these files, whatever rounds are committed, until the end of the `with`."""
+        with self._lock:
+            self._pins.update(names)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pins.subtract(names)
+                for name in names:
+                    if not self._pins[name] and self._wanted is not None and name not in self._wanted:
+                        self._storage.delete(name)
+
+    def look_for_lost(self, kept: Kept) -> None:
+        """Finds files that are gone, or not of the size that they were written with."""
+        self.lost = {}
+        for stream, own in kept.items():
+            folder = folder_of(stream)
+            there = {f"{folder}/{name}": size for name, size in self._storage.sizes(folder).items()}
+            lost = frozenset(file.name for file in own.files if there.get(file.name) != file.bytes)
+            if lost:
+                self.lost[stream] = lost
+
+    # ---- what is in them ----------------------------------------------------------------------------------------
+
+    def read(self, file: TupleFile, columns: Sequence[str] | None = None) -> pa.Table:
+        """The tuples of a file; columns that it does not have are missing."""
+        return read_tuples(self._storage, file, columns)
+
+    def fault_in(self, files: Sequence[TupleFile]) -> WindloomError | None:
+        """What is wrong with some of these files; None if all can be read."""
+        for file in files:
+            try:
+                table = self.read(file)
+            except WindloomError as error:
+                return error
+            if table.num_rows != file.rows:
+                return damaged_file(file, f"it has {table.num_rows:,} tuples, and {file.rows:,} were written")
+        return None
+
+
+def _alike(files: Sequence[TupleFile], ticks: int) -> Iterator[tuple[TupleFile, ...]]:
+    """Files that should be one: in one stretch, so that they expire together, and of about one size.
+
+    Files of one class of sizes become one of the next, so every tuple is rewritten a few times, however many come.
+    """
+    found: dict[tuple[int, int], list[TupleFile]] = {}
+    for file in files:
+        if file.first // ticks == file.last // ticks and file.rows <= MERGED_ROWS:
+            size = int(np.log(max(1, file.rows)) / np.log(MERGED_FILES))
+            own = found.setdefault((file.first // ticks, size), [])
+            own.append(file)
+            if len(own) == MERGED_FILES:
+                yield tuple(own)
+                own.clear()
+
+
+def named_files(checkpoint: Checkpoint, recovered: Recovered) -> set[str]:
+    """The files that are kept, and those of a round that was interrupted; all others are leftovers."""
+    log = checkpoint.read_log(recovered.next_round)
+    brought = () if log is None else log.input.kept.values()
+    return files_of(recovered.state.kept) | {file.name for one in brought for file in one.added}

@@ -1,0 +1,83 @@
+"""Is there room for the tuples that streams are asked to keep? Predicted before they are kept, and in every round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from windloom.durable.storage import Storage
+from windloom.errors import WindloomError
+from windloom.model.time import TICKS_PER_SECOND, format_duration
+from windloom.plan.physical import Plan
+from windloom.plan.rows import Store, kept_ticks, store_size
+from windloom.rounds.rows.kept import Kept, KeptTuples
+
+#: What rounds have brought tells how much will be kept once it spans this share of the time that is kept.
+_TELLING = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What one stream keeps: bytes that are there, and that are expected when its store is full."""
+
+    stream: str
+    ticks: int
+    held: int
+    expected: float
+
+
+def planned_room(plan: Plan, kept: Kept) -> list[Room]:
+    """What is expected before a stream starts, of streams whose rates are known."""
+    found = []
+    for store in plan.stores:
+        rate, origin = plan.rate_of(plan.stream(store.stream))
+        if origin.source != "assumed":
+            size = store_size(store, plan.rows, rate, origin)
+            held = kept[store.stream].bytes if store.stream in kept else 0
+            found.append(Room(store.stream, size.ticks, held, size.bytes))
+    return found
+
+
+def check_room(kept: Kept, plan: Plan, storage: Storage) -> None:
+    """Refuses a round after which streams are known to keep more than there is room for."""
+    refuse_without_room([_room(store, kept, plan) for store in plan.stores if store.stream in kept], storage)
+
+
+def refuse_without_room(rooms: Iterable[Room], storage: Storage) -> None:
+    rooms = list(rooms)
+    free = storage.free_bytes() if rooms else None
+    if free is None:
+        return
+    more = sum(max(0.0, room.expected - room.held) for room in rooms)
+    if more <= free:
+        return
+    largest = max(rooms, key=lambda room: room.expected)
+    raise WindloomError(
+        f"there is no room to keep the tuples of stream '{largest.stream}' for {format_duration(largest.ticks)}",
+        f"about {_bytes(sum(room.expected for room in rooms))} are expected in all, {_bytes(free)} are free,"
+        f" and {_bytes(sum(room.held for room in rooms))} are there already",
+        "keep them for a shorter time (keep_tuples, or the windows of row queries), or make room;"
+        " then start again with the same checkpoint: nothing is lost",
+    )
+
+
+def _room(store: Store, kept: Kept, plan: Plan) -> Room:
+    own, ticks = kept[store.stream], kept_ticks(store, plan.rows)
+    return Room(store.stream, ticks, own.bytes, _expected(own, ticks))
+
+
+def _expected(kept: KeptTuples, ticks: int) -> float:
+    """The bytes of a full store, if tuples go on to come as they did."""
+    if not kept.files:
+        return 0.0
+    span = max(file.last for file in kept.files) - min(file.first for file in kept.files)
+    if span < max(_TELLING * ticks, TICKS_PER_SECOND):
+        return float(kept.bytes)
+    return kept.bytes * max(1.0, ticks / span)
+
+
+def _bytes(count: float) -> str:
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count:,.0f} bytes"

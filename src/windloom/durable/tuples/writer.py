@@ -1,0 +1,104 @@
+"""Writes the tuples of one round, stretch of time by stretch; they count when the log of the round names the files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.durable.faults import fault
+from windloom.durable.storage import Storage
+from windloom.durable.tuples.columns import ROUND, TICK, column_name, new_file
+from windloom.durable.tuples.files import WrittenFile
+from windloom.model.stream import Stream
+from windloom.plan.physical import Plan
+from windloom.plan.rows import Store, kept_ticks
+from windloom.plan.scans import Kept, WovenScan
+from windloom.rounds.rows.kept import TupleFile
+from windloom.weave.tuples import SIGNATURE_BITS
+
+#: What is kept of a stream is divided into so many stretches of time, which expire one after another.
+STRETCHES = 8
+#: More files than this are not written at a time; a round that brings more stretches writes some in several files.
+_MOST_OPEN = 32
+
+
+def stretch_ticks(plan: Plan, store: Store) -> int:
+    """The length of the stretches into which tuples are divided: an eighth of how long they are kept."""
+    return max(1, kept_ticks(store, plan.rows) // STRETCHES)
+
+
+class TupleWriter:
+    """Of one round of one attempt."""
+
+    def __init__(self, storage: Storage, round: int, plan: Plan, streams: Mapping[str, Stream]) -> None:
+        self._storage, self._round, self._plan, self._streams = storage, round, plan, streams
+        self._open: dict[tuple[str, int], WrittenFile] = {}
+        self._done: dict[str, list[TupleFile]] = {}
+
+    def take(self, scan: WovenScan, table: pa.Table) -> None:
+        """Takes the tuples of a scan, all with a tick, as Spark has projected them."""
+        kept, store = scan.kept, self._plan.store(scan.stream)
+        if kept is None or store is None or not table.num_rows:
+            return
+        wanted = _chosen(scan, kept, table)
+        stream, first = self._streams[scan.stream], 1 + scan.signature.words
+        columns = [table.column(0), pa.array(np.full(table.num_rows, self._round, np.int64))]
+        columns += [table.column(first + place) for place in kept.places]
+        names = [TICK, ROUND, *(column_name(stream, name) for name in kept.names)]
+        tuples = pa.Table.from_arrays(columns, names=names)
+        self.write(store, tuples if wanted is None else tuples.filter(pa.array(wanted)))
+
+    def write(self, store: Store, tuples: pa.Table) -> None:
+        """Writes tuples with the columns of files."""
+        if not tuples.num_rows:
+            return
+        stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
+        if int(stretches.min()) == int(stretches.max()):
+            self._file(store.stream, int(stretches[0]), tuples.schema).add(tuples)
+            return
+        order = np.argsort(stretches, kind="stable")
+        bounds = np.flatnonzero(np.diff(stretches[order])) + 1
+        for rows in np.split(order, bounds):
+            self._file(store.stream, int(stretches[rows[0]]), tuples.schema).add(tuples.take(pa.array(rows)))
+
+    def _file(self, stream: str, stretch: int, schema: pa.Schema) -> WrittenFile:
+        key = (stream, stretch)
+        if key not in self._open:
+            if len(self._open) >= _MOST_OPEN:
+                self._finish(next(iter(self._open)))
+            self._open[key] = WrittenFile(self._storage, new_file(stream, self._round), schema)
+        return self._open[key]
+
+    def _finish(self, key: tuple[str, int]) -> None:
+        written = self._open[key]
+        self._done.setdefault(key[0], []).append(written.finish(self._round, self._round))
+        del self._open[key]
+
+    def finish(self) -> dict[str, tuple[TupleFile, ...]]:
+        """All files, complete and durable, by stream."""
+        fault("before tuples")
+        for key in list(self._open):
+            self._finish(key)
+        fault("after tuples")
+        return {stream: tuple(files) for stream, files in self._done.items()}
+
+    def discard(self) -> None:
+        """Drops what is not finished; files that are will be leftovers."""
+        for written in self._open.values():
+            written.discard()
+        self._open = {}
+
+
+def _chosen(scan: WovenScan, kept: Kept, table: pa.Table) -> NDArray[np.bool_] | None:
+    """Which tuples are kept; None for all."""
+    if kept.bits is None:
+        return None
+    found = np.zeros(table.num_rows, np.bool_)
+    for word in range(scan.signature.words):
+        mask = sum(1 << bit % SIGNATURE_BITS for bit in kept.bits if bit // SIGNATURE_BITS == word)
+        if mask:
+            found |= (table.column(1 + word).to_numpy() & mask) != 0
+    return found

@@ -1,0 +1,82 @@
+"""Refuses what the types of its data do not allow a row query: conditions, columns, sides of set operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from windloom.aggregates.arrow import arrow_type
+from windloom.errors import WindloomError
+from windloom.model.expression import Expression, ExpressionKey
+from windloom.model.rows import Body, Rows, Selection, SetOperation
+from windloom.model.types import DataType, TypeKind
+from windloom.spark.frames import CONDITIONS
+
+Types = Mapping[ExpressionKey, DataType]
+
+
+def check_rows(rows: Rows, types: Types) -> None:
+    """Checks all selections, given the types of their expressions."""
+    for selection in rows.selections:
+        for strand in selection.strands:
+            if strand.where is not None:
+                _check_condition(strand.where, types[ExpressionKey(strand.stream, strand.where.sql)])
+        conditions = [*selection.conditions, *(one for each in selection.attached for one in each.on)]
+        for one in [*conditions, *(each for looked in selection.looked for each in looked.on)]:
+            _check_condition(one.expression, types[ExpressionKey(selection.relation, one.expression.sql)])
+        for column in selection.columns:
+            _check_column(column.name, types[rows.key_of(selection, column.expression)])
+    _check_sides(rows, rows.body, types)
+
+
+def _check_condition(condition: Expression, kind: DataType) -> None:
+    if kind.kind not in CONDITIONS:
+        raise WindloomError(
+            f"the condition '{condition}' is not a condition", f"it is of type {kind}", "compare it with something"
+        )
+
+
+def _check_column(name: str, kind: DataType) -> None:
+    try:
+        arrow_type(kind)
+    except KeyError:
+        raise WindloomError(
+            f"the column '{name}' cannot be reported",
+            f"it is of type {kind}",
+            f"select its parts, or to_json({name})",
+        ) from None
+
+
+def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
+    """The types of the columns of a body, which must be those of both sides of a set operation."""
+    if isinstance(body, Selection):
+        found = tuple(types[rows.key_of(body, column.expression)] for column in body.columns)
+        _check_compared(body, found)
+        return found
+    left, right = _check_sides(rows, body.left, types), _check_sides(rows, body.right, types)
+    for column, one, other in zip(rows.columns, left, right, strict=True):
+        if one != other and TypeKind.NULL not in (one.kind, other.kind):
+            raise WindloomError(
+                f"the column '{column.name}' has different types on both sides of {body.kind}",
+                f"they are {one} and {other}",
+                f"cast one of them, for example CAST({column.name} AS {one.name.upper()})",
+            )
+    _check_values(body, rows, left)
+    return left
+
+
+def _check_compared(selection: Selection, kinds: tuple[DataType, ...]) -> None:
+    if selection.is_distinct:
+        for column, kind in zip(selection.columns, kinds, strict=True):
+            _check_value(column.name, kind, "DISTINCT")
+
+
+def _check_values(body: SetOperation, rows: Rows, kinds: tuple[DataType, ...]) -> None:
+    for column, kind in zip(rows.columns, kinds, strict=True):
+        _check_value(column.name, kind, str(body.kind))
+
+
+def _check_value(name: str, kind: DataType, what: str) -> None:
+    if "map<" in kind.name:
+        raise WindloomError(
+            f"{what} cannot compare the column '{name}'", f"it is of type {kind}", f"select to_json({name})"
+        )

@@ -1,0 +1,91 @@
+"""Questions and new queries answered from kept tuples, as of one committed round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from windloom.durable.tuples import TupleFolder
+from windloom.errors import WindloomError
+from windloom.plan.physical import PartialSet, Plan
+from windloom.rounds import Block, State
+from windloom.rounds.answers import Answers
+from windloom.rounds.ask import ask
+from windloom.rounds.cells import Cells
+from windloom.rounds.rows.kept import Kept, files_of
+from windloom.rounds.rows.questions import history_from, rows_question, set_since, sets_since
+from windloom.rounds.rows.spans import AskedRows
+from windloom.rounds.state import History
+
+
+class HistoryJobs(Protocol):
+    """What makes cells and rows of kept tuples: Spark, or in tests plain Python."""
+
+    def cells(self, plan: Plan, kept: Kept, since: Mapping[str, int]) -> dict[int, Cells]: ...
+
+    def blocks(self, plan: Plan, asked: AskedRows, kept: Kept) -> Iterator[Block]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TupleHistory:
+    """What the kept tuples of a stream can tell that its cells cannot."""
+
+    jobs: HistoryJobs
+    folder: TupleFolder
+
+    def pinned(self, state: State) -> AbstractContextManager[None]:
+        """Keeps the files of a state, whatever rounds are committed meanwhile."""
+        return self.folder.pinned(files_of(state.kept))
+
+    def past(self, plan: Plan, one: PartialSet, state: State) -> tuple[Cells | None, History] | None:
+        """The cells of a set of a plan, and from when on they hold everything; None if its tuples are not kept."""
+        since = set_since(one, state.kept)
+        if since is None:
+            return None
+        alone = replace(plan, sets=(replace(one, number=0),))
+        return self.jobs.cells(alone, state.kept, {one.stream: since}).get(0), history_from(since)
+
+    def answer(self, alone: Plan, state: State, than: int | None = None) -> tuple[list[Block], int | None] | None:
+        """The blocks of the only query of a plan, and the start of its first complete window.
+
+        None if tuples that it reads are not kept, or, with `than`, if they do not reach further back than that tick.
+        """
+        if alone.rows:
+            return self._rows(alone, state)
+        since = sets_since(alone.sets, state.kept)
+        if since is None:
+            return None
+        bare = replace(state, cells={}, history={})
+        empty = replace(alone, sets=(), joins=())
+        history = {one.number: history_from(since[one.stream]) for one in alone.sets}
+
+        def asked_of(cells: Mapping[int, Cells]) -> tuple[Answers, int | None]:
+            return ask(bare, empty, alone, lambda one: (cells.get(one.number), history[one.number]))
+
+        try:
+            _, reach = asked_of({})
+        except WindloomError:  # what is kept does not hold a complete window
+            return None
+        if than is not None and reach is not None and reach >= than:
+            return None
+        answers, reach = asked_of(self.jobs.cells(alone, state.kept, since))
+        return list(answers.blocks()), reach
+
+    def _rows(self, alone: Plan, state: State) -> tuple[list[Block], int | None] | None:
+        (planned,) = alone.rows
+        found = rows_question(planned, state.kept, state.closed_over(planned.query.inputs))
+        if found is None:
+            return None
+        asked, since = found
+        return ([] if asked is None else list(self.jobs.blocks(alone, asked, state.kept))), since
+
+
+def not_kept(name: str) -> WindloomError:
+    """What to say of a question for which neither cells nor tuples are kept."""
+    return WindloomError(
+        f"query '{name}' cannot be answered from what is kept",
+        "it reports rows, and the tuples that it reads are not kept",
+        "start the stream with keep_tuples='1 hour', or add it as a query: it answers from the next round on",
+    )

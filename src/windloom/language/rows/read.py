@@ -1,0 +1,169 @@
+"""Reads queries that report rows, and aggregates over joins that cannot be answered from partials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import Token, exp
+
+from windloom.errors import QueryError
+from windloom.language.from_sources import FromSource
+from windloom.language.group_by import read_groups
+from windloom.language.outputs import read_answer
+from windloom.language.rows.heads import Combined, Select, Written
+from windloom.language.rows.selection import SelectionReader
+from windloom.language.rows.windows import is_interval_join, row_windows
+from windloom.language.scopes import Names
+from windloom.language.statement import Statement, is_window_call
+from windloom.language.tokens import Source, Span
+from windloom.model import Grouping, JoinKind, Query, Reports, Rows, Window
+from windloom.model.rows import Body, Selection, SetOperation
+
+#: Takes the tokens of one SELECT apart.
+TakeApart = Callable[[Sequence[Token]], Statement]
+
+
+def asks_rows(statement: Statement) -> bool:
+    """Whether a SELECT reports tuples as they are: it groups by nothing and aggregates nothing."""
+    args = statement.tree.args
+    if args.get("group") is not None or args.get("having") is not None:
+        return False
+    return not any(is_window_call(item.node) or _aggregates(item.node, statement.names) for item in statement.items)
+
+
+def _aggregates(node: exp.Expr, names: Names) -> bool:
+    return any(names.is_aggregate(call.name.lower()) for call in node.find_all(exp.Anonymous))
+
+
+def read_rows(name: str, written: Written, take_apart: TakeApart, source: Source, text: str) -> Query:
+    """A query that reports rows of windows."""
+    reading = _Reading(source, {id(one): take_apart(one.tokens) for one in _selects(written)})
+    rows = reading.rows(written)
+    return Query(name, rows, None, (), (), (), None, text)
+
+
+def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
+    """Aggregates over a join whose rows must be made, because no partials of single streams answer them."""
+    clause, source = statement.clause, statement.source
+    if is_interval_join(clause.sources):
+        hint = "give every stream a window, [RANGE 1 hour SLIDE 5 minutes]; WITHIN may stand beside it"
+        raise source.error("aggregates need windows, and WITHIN alone makes none", clause.first.stream, hint)
+    reader = SelectionReader(statement, row_windows(clause.sources, source))
+    own = replace(statement, names=reader.names)
+    groups = read_groups(own)
+    answer = read_answer(own, None, groups)
+    for group in groups:
+        reader.use(group.term.columns)
+    for aggregate in answer.aggregates:
+        for expression in aggregate.expressions:
+            reader.use(expression.columns)
+    return Query(
+        name,
+        Rows(reader.build()),
+        None,
+        tuple(Grouping(group.name, group.term.row_expression()) for group in groups),
+        tuple(answer.aggregates),
+        answer.outputs,
+        answer.having,
+        text,
+    )
+
+
+def _selects(written: Written) -> Iterator[Select]:
+    if isinstance(written, Select):
+        yield written
+    else:
+        yield from _selects(written.left)
+        yield from _selects(written.right)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    source: Source
+    statements: Mapping[int, Statement]  # by id of what was written
+
+    def rows(self, written: Written) -> Rows:
+        selects = list(_selects(written))
+        first = selects[0]
+        for one in selects:
+            self._check(one, is_first=one is first)
+        sources = [each for one in selects for each in self._of(one).clause.sources]
+        windows = row_windows(sources, self.source)
+        within = is_interval_join(sources)
+        if within:
+            self._check_interval_join(written, first)
+        by_source = {id(one): window for one, window in zip(sources, windows, strict=True)}
+        body = self._body(written, by_source)
+        return Rows(body, Reports.ENTERING if within else first.reports or Reports.STANDING, within)
+
+    def _of(self, select: Select) -> Statement:
+        return self.statements[id(select)]
+
+    def _body(self, written: Written, windows: Mapping[int, Window]) -> Body:
+        if isinstance(written, Combined):
+            left, right = self._body(written.left, windows), self._body(written.right, windows)
+            self._check_columns(written, left, right)
+            return SetOperation(written.kind, left, right)
+        statement = self._of(written)
+        reader = SelectionReader(statement, [windows[id(one)] for one in statement.clause.sources])
+        return reader.build(reader.columns(), is_distinct=written.distinct is not None)
+
+    def _check(self, select: Select, *, is_first: bool) -> None:
+        statement = self._of(select)
+        if select.said is not None and not is_first:
+            hint = "write it after the first SELECT: it is about the rows of the whole query"
+            raise self.source.error(f"{select.said.text.upper()} cannot stand here", select.said, hint)
+        if asks_rows(statement):
+            return
+        if select.said is not None:
+            word = select.said.text.upper()
+            hint = "leave it out: an aggregate is reported once for every window"
+            raise self.source.error(f"{word} reports rows, and this query aggregates", select.said, hint)
+        if select.distinct is not None:
+            hint = "groups are distinct already: leave DISTINCT out"
+            raise self.source.error("DISTINCT cannot stand before aggregates", select.distinct, hint)
+        hint = "write one query for each part, and combine their answers where they are read"
+        raise self.source.error("set operations combine rows, and this SELECT aggregates", select.tokens[0], hint)
+
+    def _check_columns(self, written: Combined, left: Body, right: Body) -> None:
+        counts = [len(_first(body).columns) for body in (left, right)]
+        if counts[0] != counts[1]:
+            hint = "select the same columns on both sides, in the same order"
+            message = f"both sides of {written.kind} need the same number of columns, not {counts[0]} and {counts[1]}"
+            raise self.source.error(message, written.word, hint)
+
+    def _check_interval_join(self, written: Written, first: Select) -> None:
+        if isinstance(written, Combined):
+            hint = "give every stream a window instead: [RANGE 30 minutes SLIDE 1 minute]"
+            raise self.source.error(f"{written.kind} needs windows, and WITHIN alone makes none", written.word, hint)
+        if first.reports in (Reports.STANDING, Reports.LEAVING):
+            assert first.said is not None
+            hint = "leave it out: pairs are reported once, when both tuples are there; windows are written in brackets"
+            raise self.source.error(f"{first.said.text.upper()} needs windows", first.said, hint)
+        if first.distinct is not None:
+            hint = "give every stream a window: DISTINCT is about the rows of one window"
+            raise self.source.error("DISTINCT needs windows, and WITHIN alone makes none", first.distinct, hint)
+        clause = self._of(first).clause
+        for one in clause.named[1:]:
+            self._check_kind(one)
+        for exists in clause.exists:
+            hint = "give every stream a window: whether a row has a match depends on one"
+            raise self.source.error("EXISTS needs windows, and WITHIN alone makes none", exists.word, hint)
+
+    def _check_kind(self, one: FromSource) -> None:
+        assert one.joined is not None
+        if one.joined.kind is not JoinKind.INNER:
+            raise self._no_window(one)
+
+    def _no_window(self, one: FromSource) -> QueryError:
+        assert one.joined is not None
+        hint = "give every stream a window: whether a row has no match depends on one"
+        shown = f"a {one.joined.kind.upper()} JOIN"
+        return self.source.error(
+            f"{shown} needs windows, and WITHIN alone makes none", Span.of([one.joined.word]), hint
+        )
+
+
+def _first(body: Body) -> Selection:
+    return body if isinstance(body, Selection) else _first(body.left)

@@ -1,0 +1,287 @@
+"""Turns one SELECT into a `model.Selection`: its strands, what joins them, and the columns of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from windloom.language.exists import Exists
+from windloom.language.from_sources import FromSource, Joined
+from windloom.language.joins.clusters import using_conjuncts
+from windloom.language.joins.conditions import Conjunct, equality_of, read_conjuncts
+from windloom.language.joins.names import JoinNames
+from windloom.language.literals import fold_literals
+from windloom.language.predicates import analyse
+from windloom.language.rows.windows import distance, distance_ticks
+from windloom.language.scopes import WINDOW_COLUMNS, Names, RowScope
+from windloom.language.statement import Item, Statement
+from windloom.language.syntax import parse_condition
+from windloom.language.terms import Term, all_of
+from windloom.language.tokens import Span
+from windloom.model import Expression, JoinKind, Selection, Strand, Window, WindowedStream
+from windloom.model.rows import Attached, Condition, Looked, RowColumn
+
+#: Columns that every result has, or gets when it is written to a table that several queries share.
+_RESERVED = (*WINDOW_COLUMNS, "query")
+
+
+@dataclass(slots=True)
+class _StrandBuilder:
+    """One strand while it is being read."""
+
+    source: WindowedStream
+    names: Names
+    conditions: list[Term] = field(default_factory=list)
+    columns: set[str] = field(default_factory=set)
+
+    def build(self) -> Strand:
+        where = all_of(self.conditions)
+        condition = None if where is None else where.row_expression()
+        predicate = None if condition is None else analyse(condition, self.names.stream)
+        if condition is not None:
+            self.columns.update(condition.columns)
+        return Strand(self.source, tuple(sorted(self.columns)), condition, predicate)
+
+
+class SelectionReader:
+    """Reads FROM source by source, then WHERE; select list or grouping and aggregates are read by whoever asks."""
+
+    def __init__(self, statement: Statement, windows: Sequence[Window]) -> None:
+        self._statement = statement
+        self._sources = _in_order(statement)
+        self._builders = [
+            _StrandBuilder(
+                WindowedStream(names.stream.name, windows[statement.clause.sources.index(one)], label), names
+            )
+            for one, (names, label) in zip(self._sources, self._named(), strict=True)
+        ]
+        self._made = [0]
+        self._attached: list[Attached] = []
+        self._looked: list[Looked] = []
+        self._conditions: list[Condition] = []
+        self.names = statement.names
+        if isinstance(self.names, JoinNames):
+            self.names = self.names.seeing([0])
+            for place, one in enumerate(self._sources[1 : len(statement.clause.named)], 1):
+                self._add(place, one)
+        where = statement.tree.args.get("where")
+        if where is not None:
+            self._require(where.this)
+        for exists in statement.clause.exists:
+            self._add_exists(exists)
+
+    def _named(self) -> list[tuple[Names, str | None]]:
+        names = self._statement.names
+        if isinstance(names, JoinNames):
+            return list(zip(names.sides, names.labels, strict=True))
+        alias = self._statement.clause.first.alias
+        return [(names, None if alias is None else alias.text)]
+
+    # ---- FROM and WHERE -----------------------------------------------------------------------------------------
+
+    def _add(self, place: int, one: FromSource) -> None:
+        names = self.names
+        assert isinstance(names, JoinNames)
+        before = names.visible
+        # Of a RIGHT join the source that is named last comes first, and has what is said of the join.
+        joined = one.joined or self._sources[0].joined
+        assert joined is not None
+        self.names = names.seeing([*before, place])
+        conjuncts = self._condition(place, joined)
+        if joined.kind in (JoinKind.SEMI, JoinKind.ANTI):
+            self._look_for(joined.kind, [place], conjuncts)
+            self.names = names.seeing(before)
+            return
+        self._made.append(place)
+        within = distance_ticks(joined, self._statement.source)
+        if joined.kind is JoinKind.LEFT:
+            self._attached.append(Attached(joined.kind, self._across(conjuncts, frozenset((place,))), within))
+            return
+        self._attached.append(Attached(within_ticks=within))
+        self._keep(conjuncts)
+
+    def _condition(self, place: int, joined: Joined) -> list[Conjunct]:
+        statement, names = self._statement, self.names
+        assert isinstance(names, JoinNames)
+        if joined.on:
+            node = parse_condition(fold_literals(joined.on, statement.source), statement.source)
+            return read_conjuncts(node, names, "ON", statement)
+        found, self.names = using_conjuncts(place, joined, names, statement)
+        return found
+
+    def _look_for(self, kind: JoinKind, places: Sequence[int], conjuncts: Iterable[Conjunct]) -> None:
+        self._looked.append(Looked(kind, tuple(places), self._across(conjuncts, frozenset(places))))
+
+    def _add_exists(self, exists: Exists) -> None:
+        """`[NOT] EXISTS (SELECT …)`, in which a name means a column of its own streams first."""
+        names, statement = self.names, self._statement
+        assert isinstance(names, JoinNames)
+        inner = [self._sources.index(one) for one in exists.sources]
+        conjuncts: list[Conjunct] = []
+        for count, one in enumerate(exists.sources, 1):
+            if distance(one):
+                hint = "join it in FROM instead"
+                raise statement.source.error("WITHIN cannot stand in EXISTS", Span.of(distance(one)), hint)
+            self.names = names.seeing([*names.visible, *inner[:count]], inner[:count])
+            conjuncts += [] if one.joined is None else self._condition(inner[count - 1], one.joined)
+        if exists.where:
+            node = parse_condition(fold_literals(exists.where, statement.source), statement.source)
+            assert isinstance(self.names, JoinNames)
+            conjuncts += read_conjuncts(node, self.names, "WHERE", statement)
+        self.names = names
+        self._look_for(exists.kind, inner, conjuncts)
+
+    def _require(self, node: exp.Expr) -> None:
+        if isinstance(self.names, JoinNames):
+            self._keep(read_conjuncts(node, self.names, "WHERE", self._statement))
+            return
+        term = self._statement.bind(node, RowScope(self.names, "WHERE"))
+        self._builders[0].conditions.append(term)
+
+    def _keep(self, conjuncts: Iterable[Conjunct]) -> None:
+        """Conditions on rows: on one strand they are its own, unless it may be absent from a row."""
+        optional = [
+            place for place, one in zip(self._made[1:], self._attached, strict=True) if one.kind is not JoinKind.INNER
+        ]
+        for conjunct in conjuncts:
+            if conjunct.is_true:
+                continue
+            if len(conjunct.sides) < 2 and not conjunct.sides & set(optional):
+                self._require_of(next(iter(conjunct.sides), self._made[0]), conjunct)
+            else:
+                self._conditions.append(self._across_condition(conjunct))
+
+    def _across(self, conjuncts: Iterable[Conjunct], own: frozenset[int]) -> tuple[Condition, ...]:
+        """Conditions of a LEFT, SEMI or ANTI join: those on its own strands alone leave tuples of these out."""
+        found = []
+        for conjunct in conjuncts:
+            if conjunct.is_true:
+                continue
+            if len(conjunct.sides) == 1 and conjunct.sides <= own:
+                self._require_of(next(iter(conjunct.sides)), conjunct)
+            else:
+                found.append(self._across_condition(conjunct))
+        return tuple(found)
+
+    def _require_of(self, place: int, conjunct: Conjunct) -> None:
+        builder = self._builders[place]
+        builder.conditions.append(self._statement.bind(conjunct.node, RowScope(builder.names, "WHERE")))
+
+    def _across_condition(self, conjunct: Conjunct) -> Condition:
+        assert isinstance(self._statement.names, JoinNames)
+        is_key = equality_of(conjunct, self._statement.names) is not None
+        return Condition(self._used(conjunct.term), tuple(sorted(conjunct.sides)), is_key)
+
+    def _used(self, term: Term) -> Expression:
+        self.use(term.columns)
+        return term.row_expression()
+
+    def use(self, columns: Iterable[str]) -> None:
+        """Notes columns that the rows must have, by the names that terms have for them."""
+        names = self._statement.names
+        for column in columns:
+            side, own = names.places[column] if isinstance(names, JoinNames) else (0, column)
+            self._builders[side].columns.add(own)
+
+    # ---- SELECT -------------------------------------------------------------------------------------------------
+
+    def columns(self) -> tuple[RowColumn, ...]:
+        """The select list; the columns of the window are left out, because they are always reported first."""
+        found: dict[str, RowColumn] = {}
+        for item in self._statement.items:
+            if self._statement.window_reference(item.node) is not None:
+                self._check_window_name(item)
+                continue
+            for name, term, node in self._item(item):
+                self._check_name(name, node, found)
+                found[name.lower()] = RowColumn(name, self._used(term))
+        if not found:
+            hint = "name the columns of the rows, or write SELECT *"
+            raise self._statement.error("the select list has no columns", self._statement.tree, hint)
+        return tuple(found.values())
+
+    def _item(self, item: Item) -> Iterable[tuple[str, Term, exp.Expr]]:
+        if _is_star(item.node):
+            return self._all_columns(item.node)
+        term = self._statement.bind(item.node, RowScope(self.names, "the select list"))
+        return [(item.alias or term.name or term.sql, term, item.named)]
+
+    def _all_columns(self, node: exp.Expr) -> list[tuple[str, Term, exp.Expr]]:
+        """What `*` or `o.*` stands for."""
+        wanted = node.table if isinstance(node, exp.Column) else ""
+        names = self.names
+        if not isinstance(names, JoinNames):
+            if wanted and wanted.lower() not in (one.lower() for one in names.qualifiers):
+                raise self._no_such_source(wanted, node, list(names.qualifiers))
+            return [(column, names.column_term(column, node), node) for column in names.stream.columns]
+        sides = [
+            side
+            for side in names.visible
+            if not wanted or wanted.lower() in (one.lower() for one in names.sides[side].qualifiers)
+        ]
+        if not sides:
+            raise self._no_such_source(wanted, node, [names.labels[side] for side in names.visible])
+        return [
+            (column, names.column_term(f"{names.labels[side]}.{column}", node), node)
+            for side in sides
+            for column in names.sides[side].stream.columns
+            if wanted or names.merged.get(column.lower(), side) == side
+        ]
+
+    def _no_such_source(self, wanted: str, node: exp.Expr, known: list[str]) -> Exception:
+        return self._statement.error(f"'{wanted}' is no source of this query", node, f"known are: {', '.join(known)}")
+
+    def _check_window_name(self, item: Item) -> None:
+        name = self._statement.window_reference(item.node)
+        if item.alias is not None and item.alias.lower() != name:
+            hint = "the first columns are always window_start and window_end; leave the alias out"
+            raise self._statement.error(f"the window cannot be called '{item.alias}'", item.named, hint)
+
+    def _check_name(self, name: str, node: exp.Expr, found: dict[str, RowColumn]) -> None:
+        if name.lower() in _RESERVED:
+            raise self._statement.error(f"the column name '{name}' is reserved", node, "give it another name with AS")
+        if name.lower() in found:
+            hint = "give one of them another name with AS"
+            if _is_star(node):
+                hint = "name the columns instead of '*', and give one of them another name with AS"
+            raise self._statement.error(f"two columns are called '{name}'", node, hint)
+
+    # ---- all of it ----------------------------------------------------------------------------------------------
+
+    def build(self, columns: tuple[RowColumn, ...] = (), *, is_distinct: bool = False) -> Selection:
+        """The selection, when everything that uses columns has been read; strands that are looked at come last."""
+        looked = [place for one in self._looked for place in one.strands]
+        order = [*self._made, *looked]
+        place = {old: new for new, old in enumerate(order)}
+        return Selection(
+            tuple(self._builders[old].build() for old in order),
+            tuple(replace(one, on=_placed(one.on, place)) for one in self._attached),
+            tuple(
+                Looked(one.kind, tuple(place[old] for old in one.strands), _placed(one.on, place))
+                for one in self._looked
+            ),
+            _placed(self._conditions, place),
+            columns,
+            is_distinct,
+        )
+
+
+def _placed(conditions: Iterable[Condition], place: dict[int, int]) -> tuple[Condition, ...]:
+    return tuple(replace(one, strands=tuple(sorted(place[old] for old in one.strands))) for one in conditions)
+
+
+def _is_star(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+
+
+def _in_order(statement: Statement) -> tuple[FromSource, ...]:
+    """The sources in the order of their names: that of FROM, but for a RIGHT join, which is a LEFT one turned round."""
+    sources = statement.clause.sides if statement.is_join else statement.clause.sources
+    rights = [one for one in sources if one.joined is not None and one.joined.is_right]
+    if rights and len(statement.clause.named) > 2:
+        assert rights[0].joined is not None
+        hint = "begin with the stream whose rows are all kept, and write LEFT JOIN"
+        raise statement.source.error("a RIGHT JOIN of rows joins two streams", rights[0].joined.word, hint)
+    return sources

@@ -1,0 +1,89 @@
+"""The windows of row queries: those of brackets, which end together, or those that WITHIN stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import Token
+
+from windloom.errors import WindloomError
+from windloom.language.bracket import Duration
+from windloom.language.from_sources import FromSource, Joined
+from windloom.language.joins.windows import read_windows
+from windloom.language.row_bracket import is_row_bracket
+from windloom.language.session_bracket import is_session_bracket
+from windloom.language.statement import Statement
+from windloom.language.tokens import Source, Span
+from windloom.model import LandmarkWindow, TimeWindow, Window
+
+_BOUND = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 30 minutes ON …"
+
+
+def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
+    """The window of every source of a query; without brackets, windows of the distances that WITHIN names."""
+    if is_interval_join(sources):
+        return _intervals(sources, source)
+    for one in sources:
+        _check(one, source)
+    found = read_windows(sources, source)
+    for one, window in zip(sources, found, strict=True):
+        if isinstance(window, LandmarkWindow):
+            hint = "rows are kept as long as a window needs them; give it a range, [RANGE 1 hour SLIDE 5 minutes]"
+            raise source.error("rows of a landmark window are never dropped", one.bracket_span, hint)
+    return found
+
+
+def is_interval_join(sources: Sequence[FromSource]) -> bool:
+    """Whether pairs are sought by WITHIN alone, without windows."""
+    return all(one.bracket is None for one in sources) and any(distance(one) for one in sources)
+
+
+def distance(one: FromSource) -> tuple[Token, ...]:
+    """The tokens of WITHIN; none if a source has none."""
+    return () if one.joined is None else one.joined.within
+
+
+def distance_ticks(joined: Joined | None, source: Source) -> int | None:
+    """How far apart the tuples of a pair may lie; None if nothing is said."""
+    tokens = () if joined is None else joined.within
+    if not tokens:
+        return None
+    written = Duration(source.text[tokens[0].start : tokens[-1].end + 1].strip("'\""), Span.of(tokens))
+    ticks = written.ticks(source)
+    try:
+        TimeWindow(ticks, 1)
+    except WindloomError:
+        hint = "for example WITHIN 30 minutes"
+        raise source.error(f"WITHIN needs a positive duration, not {written.text}", written.at, hint) from None
+    return ticks
+
+
+def _intervals(sources: Sequence[FromSource], source: Source) -> list[Window]:
+    """Windows that end at every tick; each is as long as its stream is looked at by any other."""
+    reach = [0] * len(sources)
+    for place, one in enumerate(sources[1:], 1):
+        ticks = distance_ticks(one.joined, source)
+        if ticks is None:
+            message = f"'{one.name}' is joined without a bound: its tuples would have to be kept for ever"
+            raise source.error(message, one.stream, _BOUND)
+        for other in range(place + 1):
+            reach[other] = max(reach[other], ticks)
+    return [TimeWindow(ticks, 1) for ticks in reach]
+
+
+def _check(one: FromSource, source: Source) -> None:
+    if one.bracket is None:
+        hint = f"write {one.stream.text} [RANGE 1 hour SLIDE 5 minutes], or join it WITHIN a duration"
+        raise source.error(f"'{one.name}' has no window", one.stream, hint)
+    why = ""
+    if is_row_bracket(one.bracket):
+        why = "rows are not reported for windows of rows"
+    elif is_session_bracket(one.bracket):
+        why = "rows are not reported for session windows"
+    if why:
+        raise source.error(why, one.bracket_span, "use windows of time, [RANGE 1 hour SLIDE 5 minutes]")
+
+
+def has_distances(statement: Statement) -> bool:
+    """Whether WITHIN stands anywhere."""
+    return any(distance(one) for one in statement.clause.sources)

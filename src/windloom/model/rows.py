@@ -1,0 +1,259 @@
+"""A source of rows: what a query reads that reports rows of windows, and not aggregates of partials.
+
+At the end t of a window, the rows are SQL's over `[t − range, t)` of every stream. Strands are the streams, each
+through its window; selections join them and choose columns; set operations combine selections. All windows of a query
+have one slide and end together, so a row that is made of tuples stands at ends that follow each other: from the first
+end behind its latest tuple to the last end at which its earliest tuple is still in its window. That is its lifetime.
+
+An interval join (`JOIN … WITHIN 30 minutes`) is the same with windows that end at every tick: two tuples share such
+a window if they lie less than its range apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from windloom.model.expression import Expression, ExpressionKey
+from windloom.model.join import JoinKind
+from windloom.model.predicate import Predicate
+from windloom.model.source import WindowedStream
+from windloom.model.windows import TimeWindow, Window
+
+
+class Reports(StrEnum):
+    """Which rows are reported at the end of a window."""
+
+    STANDING = "rstream"  # all rows of the window
+    ENTERING = "istream"  # those that were not rows of the window before
+    LEAVING = "dstream"  # rows of the window before that are none of this one
+
+
+@dataclass(frozen=True, slots=True)
+class Strand:
+    """One stream of a selection, through its window, without the tuples that its own condition leaves out.
+
+    `columns` are those of the stream that anything in the selection reads, sorted. The condition is over the columns
+    of the stream, without qualifiers.
+    """
+
+    source: WindowedStream  # its alias is set if the selection has several strands
+    columns: tuple[str, ...]
+    where: Expression | None = None
+    predicate: Predicate | None = None  # what is known of `where`
+
+    @property
+    def stream(self) -> str:
+        return self.source.stream
+
+    @property
+    def window(self) -> Window:
+        return self.source.window
+
+    @property
+    def alias(self) -> str:
+        return self.source.alias or self.source.stream
+
+    @property
+    def condition(self) -> Predicate | None:
+        """The predicate that its tuples must satisfy; None if all do."""
+        found = self.predicate
+        if found is None and self.where is not None:
+            found = Predicate.opaque(self.where)
+        return None if found is None or found.is_always else found
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on several strands at once, over qualified columns."""
+
+    expression: Expression
+    strands: tuple[int, ...]
+    is_key: bool = False  # it equates an expression of one strand with one of another
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """How a strand is joined to those before it, by INNER or LEFT.
+
+    `on` are the conditions of a LEFT join; those of inner joins are with the selection. `within_ticks`: its tuples lie
+    less than this far from those of all strands before it.
+    """
+
+    kind: JoinKind = JoinKind.INNER
+    on: tuple[Condition, ...] = ()
+    within_ticks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Strands in which a match is looked for: a row counts if there is one (SEMI), or if there is none (ANTI)."""
+
+    kind: JoinKind
+    strands: tuple[int, ...]
+    on: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumn:
+    """A column of the rows; its expression is qualified if there are several strands."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One SELECT: strands, how they are joined, conditions on several of them, and columns.
+
+    First come the strands that rows are made of, then those in which matches are looked for. With a LEFT join among
+    the first, they are joined in their order; otherwise any order gives the same rows. A selection under aggregates has
+    no columns.
+    """
+
+    strands: tuple[Strand, ...]
+    attached: tuple[Attached, ...] = ()  # of every strand that rows are made of but the first
+    looked: tuple[Looked, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    columns: tuple[RowColumn, ...] = ()
+    is_distinct: bool = False
+
+    @property
+    def joined(self) -> int:
+        """How many strands rows are made of."""
+        return 1 + len(self.attached)
+
+    @property
+    def relation(self) -> str:
+        """What its expressions are evaluated on, as a name: the stream, or `orders AS o, clicks AS c`."""
+        if len(self.strands) == 1:
+            return self.strands[0].stream
+        return ", ".join(f"{strand.stream} AS {strand.alias}" for strand in self.strands)
+
+    @property
+    def is_inner(self) -> bool:
+        """Whether its rows are made of one tuple of every strand, and so have lifetimes."""
+        is_plain = not self.is_distinct and not self.looked
+        return is_plain and all(one.kind is JoinKind.INNER for one in self.attached)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Every expression that is evaluated on its relation."""
+        found = [column.expression for column in self.columns]
+        conditions = [*self.conditions, *(one for each in self.attached for one in each.on)]
+        conditions += [one for each in self.looked for one in each.on]
+        return tuple(dict.fromkeys([*found, *(one.expression for one in conditions)]))
+
+
+class SetKind(StrEnum):
+    """How two bags of rows are combined; without ALL, as sets."""
+
+    UNION_ALL = "UNION ALL"
+    UNION = "UNION"
+    EXCEPT_ALL = "EXCEPT ALL"
+    EXCEPT = "EXCEPT"
+    INTERSECT_ALL = "INTERSECT ALL"
+    INTERSECT = "INTERSECT"
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation:
+    """Two bodies whose rows are compared and combined by value; columns have the names of the first."""
+
+    kind: SetKind
+    left: Body
+    right: Body
+
+
+#: What rows are made of.
+Body = Selection | SetOperation
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows as the source of a query.
+
+    `within`: it is an interval join, whose pairs are reported once. Under aggregates, the body is a selection without
+    columns, and what is grouped by and aggregated is with the query.
+    """
+
+    body: Body
+    reports: Reports = Reports.STANDING
+    within: bool = False
+
+    @property
+    def selections(self) -> tuple[Selection, ...]:
+        return tuple(_selections(self.body))
+
+    @property
+    def strands(self) -> tuple[Strand, ...]:
+        """The strands of all selections, in their order."""
+        return tuple(strand for selection in self.selections for strand in selection.strands)
+
+    @property
+    def columns(self) -> tuple[RowColumn, ...]:
+        """The columns of the rows, with the names and expressions of the first selection."""
+        return self.selections[0].columns
+
+    @property
+    def has_lifetimes(self) -> bool:
+        """Whether every row is made of tuples: then it enters once, leaves once, and both are known beforehand."""
+        return all(one.is_inner for one in self.selections) and _is_union_all(self.body)
+
+    @property
+    def window(self) -> Window:
+        """The windows that rows are reported for: they end together, and begin with the earliest of all strands."""
+        longest = max((strand.window for strand in self.strands), key=lambda window: window.range_ticks)
+        return TimeWindow(longest.range_ticks, longest.slide_ticks, longest.offset_ticks)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it reads, each once, in the order in which it names them."""
+        return tuple(dict.fromkeys(strand.stream for strand in self.strands))
+
+    @property
+    def relation(self) -> str:
+        """What expressions of the first selection are evaluated on, as a name."""
+        return self.selections[0].relation
+
+    def windows_over(self, stream: str) -> tuple[Window, ...]:
+        """The windows through which it reads one stream; none if it does not, or if it asks for no windows at all."""
+        return () if self.within else tuple(one.window for one in self.strands if one.stream == stream)
+
+    @property
+    def evaluated(self) -> Iterator[tuple[str, Expression]]:
+        """Every expression that needs a type, with the relation on whose tuples it is evaluated."""
+        for selection in self.selections:
+            for expression in selection.expressions:
+                yield selection.relation, expression
+            for strand in selection.strands:
+                if strand.where is not None:
+                    yield strand.stream, strand.where
+
+    def key_of(self, selection: Selection, expression: Expression) -> ExpressionKey:
+        """The key of the type of an expression of a selection."""
+        return ExpressionKey(selection.relation, expression.sql)
+
+    def __str__(self) -> str:
+        return _text(self.body)
+
+
+def _selections(body: Body) -> Iterator[Selection]:
+    if isinstance(body, Selection):
+        yield body
+    else:
+        yield from _selections(body.left)
+        yield from _selections(body.right)
+
+
+def _is_union_all(body: Body) -> bool:
+    if isinstance(body, Selection):
+        return True
+    return body.kind is SetKind.UNION_ALL and _is_union_all(body.left) and _is_union_all(body.right)
+
+
+def _text(body: Body) -> str:
+    if isinstance(body, Selection):
+        return " ⋈ ".join(str(strand.source) for strand in body.strands)
+    return f"({_text(body.left)} {body.kind} {_text(body.right)})"

@@ -1,0 +1,145 @@
+"""The predicted cost of folding joins: amounts of work per second of event time, by the constant that each costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from windloom.kernels.families.algebra import ADD_INT
+from windloom.model.join import Carried, Folded, Join, Summed
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.joins.order import SideSize, elimination_order
+from windloom.optimizer.joins.sizes import side_sizes
+from windloom.plan.physical import PartialSet, PlannedJoin
+from windloom.plan.statistics import Statistics
+
+#: Amounts of work per second of event time, by name of the constant.
+Amounts = Mapping[str, float]
+#: As the runtime has it: entries of a matrix that is made at a time, and of the largest that is made at all.
+MATRIX_ENTRIES, MOST_ENTRIES = 1 << 18, 1 << 23
+#: As the runtime has it: rows of all sides that are answered at a time.
+SIDE_ROWS = 1 << 21
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedJoin:
+    """A join as the cost model sees it: its sides' sets and rows, and the pairs of rows that meet at every end."""
+
+    join: Join
+    sets: tuple[PartialSet, ...]
+    sizes: Sequence[SideSize]
+    matches: float
+
+    @classmethod
+    def of(cls, join: PlannedJoin, sets: Sequence[PartialSet]) -> FoldedJoin:
+        own = tuple(sets[place.set] for place in join.sides)
+        sizes = side_sizes(join.join, [one.statistics for one in own], join.observed)
+        return cls(join.join, own, sizes, elimination_order(join.join, sizes).matches)
+
+    @property
+    def ends_per_second(self) -> float:
+        return TICKS_PER_SECOND / self.join.sides[0].window.slide_ticks
+
+
+def seconds_of(constants: Constants, amounts: Amounts) -> float:
+    return sum(amount * constants.seconds(name) for name, amount in amounts.items())
+
+
+def row_amounts(one: FoldedJoin) -> Amounts:
+    """What it takes to match what the sides of a join answer, and to add it up."""
+    matches = one.matches * one.ends_per_second
+    rows = max(1.0, sum(size.rows for size in one.sizes))
+    stretch = min(one.sets[0].statistics.round_length, SIDE_ROWS / rows / one.ends_per_second)
+    groups = sum(each.statistics.groups for each in one.sets) / stretch
+    return {"fold_group": groups, "fold_row": matches, "fold_value": matches * row_values(one.join)}
+
+
+def row_values(join: Join) -> int:
+    """How many values are folded for every match."""
+    return sum(map(_values, join.folded))
+
+
+def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
+    """What it takes to fold joins of one pairing by one matrix; None if that would be too large."""
+    one = joins[0]
+    lengths = [max(each.join.sides[side].window.range_ticks for each in joins) / TICKS_PER_SECOND for side in (0, 1)]
+    statistics = [each.statistics for each in one.sets]
+    edges = [each.edges.edges_per_second for each in one.sets]
+    cells = [float(own.cells_per_second(np.array([rate]))[0]) for own, rate in zip(statistics, edges, strict=True)]
+    slices = [max(1.0, length * rate) for length, rate in zip(lengths, edges, strict=True)]
+    groups = max(1.0, one.sizes[0].groups * one.sizes[1].groups)
+    if groups * slices[0] * slices[1] > MOST_ENTRIES:
+        return None
+    keys = max(1.0, *(size.keys.get(0, 1.0) for size in one.sizes))
+    # Two cells meet if a window holds both: those of new slices with a band of the others, and where a matrix begins,
+    # all that its first window holds.
+    stretch = _stretch(statistics[0], groups, slices, edges)
+    band = lengths[0] + lengths[1] + lengths[0] * lengths[1] / stretch
+    pairs = cells[0] * cells[1] / keys * band
+    ends = max(each.ends_per_second for each in joins)
+    windows, values = matrix_values(joins, ends, (slices[0], slices[1]))
+    return {
+        "matrix_cell": sum(count * own.readings for count, own in zip(cells, statistics, strict=True)),
+        "matrix_pair": pairs,
+        "matrix_value": pairs * values,
+        "matrix_window": windows * groups,
+    }
+
+
+def matrix_values(joins: Sequence[FoldedJoin], ends: float, slices: tuple[float, float]) -> tuple[float, int]:
+    """Values of a group that are looked up or combined at so many ends, and values that are kept for every pair.
+
+    What cannot be subtracted is combined slice by slice, at every end once for all joins.
+    """
+    looked_up = sum(row_values(each.join) for each in joins)
+    combined = len({value for each in joins for value in _combined(each)}) * slices[0] * slices[1]
+    return ends * (looked_up + combined), len({value for each in joins for value in _distinct(each.join)})
+
+
+def _stretch(statistics: Statistics, groups: float, slices: Sequence[float], edges: Sequence[float]) -> float:
+    """Seconds of window ends that a matrix is made for: those of a round, or fewer if it would be too large."""
+    side = sqrt(MATRIX_ENTRIES / groups)
+    fitting = max(1.0, side - sum(slices) / 2) / (sum(edges) / 2)
+    return min(statistics.round_length, fitting)
+
+
+def _values(folded: Folded) -> int:
+    """How many values are computed for every match: of a component, and whether there is one."""
+    if isinstance(folded, Summed):
+        return len(folded.products) + (folded.counted is not None)
+    return 2 if isinstance(folded, Carried) else 4
+
+
+def _distinct(join: Join) -> list[object]:
+    """The values that a matrix holds for a join, such that equal ones of several joins are equal."""
+    found: list[object] = []
+    names = [side.components for side in join.sides]
+    for folded in join.folded:
+        if isinstance(folded, Summed):
+            every = [*folded.products, *([] if folded.counted is None else [folded.counted])]
+            found += [tuple(names[side][factor] for side, factor in enumerate(one.factors)) for one in every]
+        elif isinstance(folded, Carried):
+            found += [(folded.side, names[folded.side][folded.component], part) for part in range(2)]
+    return found
+
+
+def _combined(one: FoldedJoin) -> list[object]:
+    """The values that are not sums of integers."""
+    planned = [{part.component: part for part in each.components} for each in one.sets]
+    names = [side.components for side in one.join.sides]
+    found: list[object] = []
+    for folded in one.join.folded:
+        used: list[tuple[tuple[int, int], ...]] = []
+        if isinstance(folded, Carried):
+            used = [((folded.side, folded.component),)]
+        elif isinstance(folded, Summed):
+            used = [tuple(enumerate(product.factors)) for product in folded.products]
+        for factors in used:
+            parts = tuple((side, names[side][place]) for side, place in factors)
+            if any(planned[side][component].family is not ADD_INT for side, component in parts):
+                found.append(parts)
+    return found

@@ -1,0 +1,1 @@
+"""Row queries in a plan: what is kept for them, in which order strands are joined, and how many rows to expect."""

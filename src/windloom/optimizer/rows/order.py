@@ -1,0 +1,110 @@
+"""The order in which the strands of a row query are joined, by the pairs that orders are expected to make.
+
+A round joins what is new of each strand with what is there of the others, in one global order, as source E does
+(§5.3). A hash join touches the rows it reads and the rows it makes; without a key it touches every pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from windloom.model.join import JoinKind
+from windloom.model.rows import Selection
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.optimizer.joins.order import Order, Size, cheapest_order
+from windloom.plan.rows import StrandRate
+
+#: The share of pairs that a condition without a key is assumed to let through.
+RESIDUAL_SHARE = 1 / 3
+
+
+def strand_sizes(selection: Selection, rates: Sequence[StrandRate]) -> list[Size]:
+    """The tuples in a window of each joined strand, and the values of its keys among them."""
+    found = []
+    for strand, rate in zip(selection.strands[: selection.joined], rates, strict=False):
+        rows = rate.rate * strand.window.range_ticks / TICKS_PER_SECOND
+        found.append(Size(rows, max(1.0, min(rate.values, rows))))
+    return found
+
+
+def join_order(selection: Selection, rates: Sequence[StrandRate]) -> Order:
+    """The cheapest global order; where a LEFT join is among the strands, that in which they are written."""
+    every = tuple(range(selection.joined))
+    if selection.joined < 3 or any(one.kind is not JoinKind.INNER for one in selection.attached):
+        return every
+    sizes = strand_sizes(selection, rates)
+    cost = order_cost(selection, rates)
+    mean = sum(rate.rate for rate in rates[: selection.joined]) / selection.joined
+    fast = sorted((i for i in every if rates[i].rate > mean), key=lambda i: -rates[i].rate)
+    return cheapest_order(selection.joined, cost, _first(selection, sizes), fast)
+
+
+def order_cost(selection: Selection, rates: Sequence[StrandRate]) -> Callable[[Order], float]:
+    """The rows that are touched per second if new tuples of each strand look up the others in a global order."""
+    sizes = strand_sizes(selection, rates)
+
+    def cost(order: Order) -> float:
+        total = 0.0
+        for number in order:
+            done, found = {number}, Size(1.0, sizes[number].values)
+            for other in order:
+                if other == number:
+                    continue
+                made = joined(selection, done, found, other, sizes[other])
+                is_keyed = links(selection, done, other)[0] > 0
+                touched = found.rows + made.rows if is_keyed else found.rows * sizes[other].rows
+                total += rates[number].rate * touched
+                done, found = done | {other}, made
+        return total
+
+    return cost
+
+
+def joined(selection: Selection, done: set[int], found: Size, other: int, size: Size) -> Size:
+    """The rows after one more strand, by the keys and conditions that link it to those before."""
+    keys, conditions = links(selection, done, other)
+    if not keys:
+        both = Size(found.rows * size.rows, max(found.values, size.values))
+    else:
+        both = found.joined(size)
+        # Further keys are taken to divide as the first does, but never below one row per pair of equal keys.
+        for _ in range(keys - 1):
+            both = Size(both.rows / max(1.0, min(found.values, size.values) ** 0.5), both.values)
+    share = RESIDUAL_SHARE**conditions
+    return Size(both.rows * share, both.values)
+
+
+def links(selection: Selection, done: set[int], other: int) -> tuple[int, int]:
+    """How many keys, and how many other conditions, are decided when a strand is joined to those before it."""
+    decided = [
+        one
+        for one in selection.conditions
+        if other in one.strands and set(one.strands) <= done | {other} and len(one.strands) > 1
+    ]
+    keys = sum(one.is_key for one in decided)
+    return keys, len(decided) - keys
+
+
+def expected_rows(selection: Selection, rates: Sequence[StrandRate], order: Order) -> tuple[float, float]:
+    """The rows of one window, and the pairs that must be looked at without a key to find them."""
+    sizes = strand_sizes(selection, rates)
+    done, found, compared = {order[0]}, sizes[order[0]], 0.0
+    for other in order[1:]:
+        if not links(selection, done, other)[0]:
+            compared += found.rows * sizes[other].rows
+        found = joined(selection, done, found, other, sizes[other])
+        done |= {other}
+    return found.rows, compared
+
+
+def _first(selection: Selection, sizes: Sequence[Size]) -> Order:
+    """Always the strand next that makes the fewest rows with those before it (source E, initial heuristic)."""
+    order, left = [0], set(range(1, len(sizes)))
+    found = sizes[0]
+    while left:
+        done = set(order)
+        following = min(left, key=lambda one: (joined(selection, done, found, one, sizes[one]).rows, one))
+        found = joined(selection, done, found, following, sizes[following])
+        order.append(following)
+        left.remove(following)
+    return tuple(order)

@@ -1,0 +1,104 @@
+"""Plans row queries, and what streams keep for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from windloom.errors import WindloomError
+from windloom.model.aggregate import COUNT_STAR
+from windloom.model.predicate import Predicate
+from windloom.model.query import Query
+from windloom.model.rows import Strand
+from windloom.model.stream import Stream
+from windloom.optimizer.known import Known, strand_rate
+from windloom.optimizer.rows.order import expected_rows, join_order
+from windloom.optimizer.shapes import Types, shape_of
+from windloom.plan.physical import PlannedComponent, Shape
+from windloom.plan.rows import PlannedRows, Store, StrandRate
+
+#: More pairs than this, per window, are refused: a round would not end.
+MOST_PAIRS = 1e9
+
+
+def plan_rows(
+    query: Query, streams: Mapping[str, Stream], types: Types, shapes: dict[Shape, int], known: Known
+) -> PlannedRows:
+    rows = query.rows
+    assert rows is not None
+    rates = tuple(strand_rate(streams[strand.stream], strand, known) for strand in rows.strands)
+    orders, pairs, refused, place = [], 0.0, 0.0, 0
+    for selection in rows.selections:
+        own = rates[place : place + len(selection.strands)]
+        place += len(selection.strands)
+        orders.append(join_order(selection, own))
+        made, looked_at = expected_rows(selection, own, orders[-1])
+        pairs += made
+        # How many values a key has is often not known, and then nothing is refused because of it.
+        refused = max(refused, looked_at, made if selection.joined > 1 and own[0].knows_values else 0.0)
+    _check_pairs(query, refused, rates)
+    shape = replace(_shape(query, types), time=streams[query.streams[0]].window_type)
+    return PlannedRows(
+        query,
+        shapes.setdefault(shape, len(shapes)),
+        tuple(orders),
+        tuple(
+            PlannedComponent(one, None if one.argument is None else types[query.key_of(one.argument)])
+            for one in dict.fromkeys([COUNT_STAR, *query.components] if not rows.columns else [])
+        ),
+        rates,
+        pairs,
+    )
+
+
+def _shape(query: Query, types: Types) -> Shape:
+    rows = query.rows
+    assert rows is not None
+    if not rows.columns:
+        return shape_of(query, types)
+    return Shape((), tuple((one.name, types[query.key_of(one.expression)]) for one in rows.columns))
+
+
+def _check_pairs(query: Query, pairs: float, rates: Sequence[StrandRate]) -> None:
+    if pairs <= MOST_PAIRS:
+        return
+    assert query.rows is not None
+    shown = {
+        strand.stream: f"{strand.stream}: {rate.rate:,.0f} per second ({rate.origin.source})"
+        for strand, rate in zip(query.rows.strands, rates, strict=True)
+    }
+    raise WindloomError(
+        f"query '{query.name}' would make too many pairs",
+        f"about {pairs:,.0f} per window are expected, and {MOST_PAIRS:,.0f} are the most; {'; '.join(shown.values())}",
+        "join on a key (ON a.x = b.y), make windows shorter, or tell the rates of slow streams: loom.stream(…, rate=5)",
+    )
+
+
+def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_ticks: int) -> tuple[Store, ...]:
+    """What every stream keeps; with `keep_ticks`, all tuples of all streams with all their columns."""
+    strands: dict[str, list[Strand]] = {}
+    for query in queries:
+        for strand in () if query.rows is None else query.rows.strands:
+            strands.setdefault(strand.stream, []).append(strand)
+    found = []
+    for name, stream in streams.items():
+        if keep_ticks:
+            columns, predicates = tuple(stream.columns), None
+        elif name in strands:
+            wanted = {column for strand in strands[name] for column in strand.columns}
+            columns = tuple(column for column in stream.columns if column in wanted)
+            predicates = _predicates(strands[name])
+        else:
+            continue
+        kinds = tuple(stream.columns[column] for column in columns)
+        found.append(Store(name, columns, kinds, predicates, keep_ticks))
+    return tuple(found)
+
+
+def _predicates(strands: Iterable[Strand]) -> tuple[Predicate, ...] | None:
+    found: dict[str, Predicate] = {}
+    for strand in strands:
+        if strand.condition is None:
+            return None
+        found[strand.condition.sql] = strand.condition
+    return tuple(found[sql] for sql in sorted(found))

@@ -1,0 +1,20 @@
+"""Which sides of a join Spark aggregates early, a bit for each, and the names that source D has for that."""
+
+from __future__ import annotations
+
+from windloom.plan.physical import Plan, PlannedJoin
+from windloom.plan.scans import NativeScan
+
+
+def early_sides(plan: Plan, join: PlannedJoin) -> tuple[bool, ...]:
+    """Early sides are aggregated by Spark, before anything leaves it; the tuples of late ones leave it as they are."""
+    return tuple(isinstance(plan.scan_of(plan.sets[place.set]), NativeScan) for place in join.sides)
+
+
+def plan_name(early: tuple[bool, ...]) -> str:
+    """The name of source D.
+
+    >>> plan_name((True, False)), plan_name((False, False, False))
+    ('EAP10', 'LAP')
+    """
+    return f"EAP{''.join('1' if one else '0' for one in early)}" if any(early) else "LAP"

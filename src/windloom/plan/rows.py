@@ -1,0 +1,169 @@
+"""Row queries in a plan: which tuples of a stream are kept, and how rows are made of them.
+
+A *store* is what is kept of the tuples of one stream for all row queries, and for questions. A *planned row query* says
+in which order its strands are joined. Rows are made by a Spark job of the round, from what the stores hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from windloom.aggregates.planned import PlannedComponent
+from windloom.model.predicate import Predicate, implies
+from windloom.model.query import Query
+from windloom.model.rows import Rows, Strand
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.model.types import DataType
+from windloom.plan.statistics import ASSUMED, Origin
+
+
+@dataclass(frozen=True, slots=True)
+class StrandRate:
+    """What is expected of a strand: tuples of its stream per second, the share that it wants, values of its keys.
+
+    `origin` is that of the rate; `knows_values` says whether values were observed and not assumed.
+    """
+
+    stream_rate: float
+    share: float = 1.0
+    values: float = 1.0
+    origin: Origin = ASSUMED
+    knows_values: bool = False
+
+    @property
+    def rate(self) -> float:
+        """Tuples of the strand per second."""
+        return self.stream_rate * self.share
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRows:
+    """A query of rows, or of aggregates over them.
+
+    `orders` has, for every selection, its joined strands in the order in which they are joined. `pairs` is how many
+    rows a round is expected to make, and `rates` what is expected of each strand; neither counts for equality.
+    Over aggregates, `components` are those of the query, with the types of their arguments.
+    """
+
+    query: Query
+    shape: int
+    orders: tuple[tuple[int, ...], ...]
+    components: tuple[PlannedComponent, ...] = ()
+    rates: tuple[StrandRate, ...] = field(default=(), compare=False)
+    pairs: float = field(default=0.0, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.query.name
+
+    @property
+    def rows(self) -> Rows:
+        assert self.query.rows is not None
+        return self.query.rows
+
+    @property
+    def is_aggregated(self) -> bool:
+        return not self.rows.columns
+
+    @property
+    def is_summarised(self) -> bool:
+        """Whether its aggregates are kept as partials of rows, by first and last end; otherwise Spark answers them."""
+        return self.is_aggregated and self.rows.has_lifetimes and all(one.card.is_native for one in self.components)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Which aggregate of the query fills each column of the shape; none of a query that reports rows."""
+        if not self.is_aggregated:
+            return ()
+        if self.query.is_plain:
+            return tuple(output.aggregate for output in self.query.outputs if output.aggregate is not None)
+        return tuple(range(len(self.query.aggregates)))
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What is kept of one stream: these columns of the tuples that satisfy one of the predicates.
+
+    `predicates` is None if every tuple is kept. Tuples are kept as long as a row query needs them, and for `keep_ticks`
+    behind the frontier of the stream. `types` are those of the columns.
+    """
+
+    stream: str
+    columns: tuple[str, ...]
+    types: tuple[DataType, ...]
+    predicates: tuple[Predicate, ...] | None
+    keep_ticks: int = 0
+
+    @property
+    def wheres(self) -> tuple[str, ...] | None:
+        """The predicates as texts, for the record."""
+        return None if self.predicates is None else tuple(one.sql for one in self.predicates)
+
+    def holds(self, columns: Iterator[str] | tuple[str, ...], wanted: Predicate | None) -> bool:
+        """Whether every tuple that a predicate wants is kept, with these columns."""
+        if not set(columns) <= set(self.columns):
+            return False
+        if self.predicates is None:
+            return True
+        return wanted is not None and any(implies(wanted, one) for one in self.predicates)
+
+
+#: Bytes that a value of a type takes in a file, before it is compressed; of others, as much as a text.
+_WIDTHS = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "float": 4, "date": 4, "void": 0}
+_WIDE = {"bigint": 8, "double": 8, "timestamp": 8, "timestamp_ntz": 8}
+_TEXT_WIDTH = 16
+#: The share of that which is left in a file: neighbouring tuples have much in common.
+_COMPRESSED = 0.6
+
+
+def tuple_bytes(types: Iterable[DataType]) -> float:
+    """The bytes that a tuple with columns of these types is expected to take in a file.
+
+    >>> round(tuple_bytes([DataType.parse("bigint"), DataType.parse("string")]))
+    19
+    """
+    widths = (_WIDTHS.get(kind.name, _WIDE.get(kind.name, _TEXT_WIDTH)) for kind in types)
+    return _COMPRESSED * (8 + sum(widths))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSize:
+    """How long, how many and how much a store is expected to hold; `origin` is that of the rate of its stream."""
+
+    ticks: int
+    tuples: float
+    bytes: float
+    origin: Origin
+
+
+def kept_ticks(store: Store, rows: Iterable[PlannedRows]) -> int:
+    """How far behind the watermark a store goes: as long as it is asked to, and as row queries need."""
+    needed = [
+        strand.window.range_ticks + strand.window.slide_ticks
+        for planned in rows
+        for strand in strands_over(planned.rows, store.stream)
+    ]
+    return max([store.keep_ticks, *needed])
+
+
+def store_size(store: Store, rows: Iterable[PlannedRows], stream_rate: float, origin: Origin) -> StoreSize:
+    """What a store holds when it is full."""
+    rows = list(rows)
+    share = 1.0
+    if store.predicates is not None:
+        shares = {
+            strand.condition: rate.share
+            for planned in rows
+            for strand, rate in zip(planned.rows.strands, planned.rates, strict=True)
+            if strand.stream == store.stream
+        }
+        share = min(1.0, sum(shares.values()))
+    ticks = kept_ticks(store, rows)
+    tuples = stream_rate * share * ticks / TICKS_PER_SECOND
+    return StoreSize(ticks, tuples, tuples * tuple_bytes(store.types), origin)
+
+
+def strands_over(rows: Rows, stream: str) -> tuple[Strand, ...]:
+    """The strands of a row query that read one stream."""
+    return tuple(strand for strand in rows.strands if strand.stream == stream)

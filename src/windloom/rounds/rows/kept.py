@@ -1,0 +1,196 @@
+"""Kept tuples: which files hold the tuples of a stream, from when on they hold all of them, and which ones expire.
+
+Files are immutable. A round adds files, and may replace several by one that holds the same tuples. A file is dropped
+when its last tuple is not needed any more, so nothing is ever rewritten because it expires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from windloom.model.rows import Strand
+from windloom.model.time import TICK_MAX, TICK_MIN
+from windloom.plan.physical import Plan
+from windloom.plan.rows import Store
+from windloom.rounds.rows.spans import last_end_upto
+
+
+@dataclass(frozen=True, slots=True)
+class TupleFile:
+    """A file of tuples of one stream: their ticks lie in `first … last`, they came in `first_round … last_round`."""
+
+    name: str
+    first: int
+    last: int
+    first_round: int
+    last_round: int
+    rows: int
+    bytes: int
+
+    def overlaps(self, begin: int, end: int) -> bool:
+        """Whether it may hold a tick in `[begin, end)`."""
+        return self.first < end and self.last >= begin
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """At ticks from `since` on, every tuple that one of `wheres` wants (None: every tuple) is kept with `columns`."""
+
+    columns: tuple[str, ...]
+    wheres: tuple[str, ...] | None
+    since: int = TICK_MIN
+
+    @classmethod
+    def of(cls, store: Store, since: int) -> Coverage:
+        return cls(store.columns, store.wheres, since)
+
+    def holds(self, columns: Iterable[str], where: str | None) -> bool:
+        """Whether it is about all tuples that a condition wants (None: all tuples), with these columns."""
+        if not set(columns) <= set(self.columns):
+            return False
+        return self.wheres is None or (where is not None and where in self.wheres)
+
+    def is_kept_by(self, store: Store) -> bool:
+        """Whether it goes on to be true of tuples that a store keeps."""
+        if not set(self.columns) <= set(store.columns):
+            return False
+        if store.wheres is None:
+            return True
+        return self.wheres is not None and set(self.wheres) <= set(store.wheres)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTuples:
+    """The files of one stream, oldest rounds first, and what is certain about them."""
+
+    files: tuple[TupleFile, ...] = ()
+    coverages: tuple[Coverage, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+    def since(self, columns: Iterable[str], where: str | None) -> int | None:
+        """From which tick on all tuples that a condition wants are there; None if that is not known of any."""
+        columns = tuple(columns)
+        found = [one.since for one in self.coverages if one.holds(columns, where)]
+        return min(found, default=None)
+
+    def between(self, begin: int, end: int) -> tuple[TupleFile, ...]:
+        """The files that may hold a tick in `[begin, end)`."""
+        return tuple(file for file in self.files if file.overlaps(begin, end))
+
+    def without_before(self, tick: int) -> KeptTuples:
+        """What is left when tuples before a tick are not needed any more."""
+        if tick == TICK_MIN:
+            return self
+        files = tuple(file for file in self.files if file.last >= tick)
+        gone = [file.last for file in self.files if file.last < tick]
+        if not gone:
+            return self
+        least = max(gone) + 1
+        coverages = tuple(replace(one, since=max(one.since, least)) for one in self.coverages)
+        return KeptTuples(files, coverages)
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtTuples:
+    """What a round adds to the files of one stream, and which of them it replaces by others; `lost` are gone."""
+
+    added: tuple[TupleFile, ...] = ()
+    replaced: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
+
+    def files(self, before: Sequence[TupleFile]) -> tuple[TupleFile, ...]:
+        gone = self.replaced | self.lost
+        return (*(file for file in before if file.name not in gone), *self.added)
+
+
+#: By name of the stream.
+Kept = Mapping[str, KeptTuples]
+
+
+def files_of(kept: Kept) -> set[str]:
+    """The names of all files."""
+    return {file.name for one in kept.values() for file in one.files}
+
+
+def carried_stores(kept: Kept, new: Plan, seen: Mapping[str, int]) -> dict[str, KeptTuples]:
+    """What is kept in terms of another plan: what it goes on to keep stays known, and what is new begins now."""
+    found = {}
+    for store in new.stores:
+        before = kept.get(store.stream, KeptTuples())
+        coverages = [one for one in before.coverages if one.is_kept_by(store)]
+        is_known = bool(coverages)
+        wanted = Coverage.of(store, TICK_MIN)
+        if not any(one.holds(store.columns, None) or one == replace(wanted, since=one.since) for one in coverages):
+            since = TICK_MIN if store.stream not in seen else seen[store.stream] + 1
+            coverages.append(replace(wanted, since=since))
+        # Files of which nothing goes on to be known are of no use.
+        found[store.stream] = KeptTuples(before.files if is_known else (), tuple(coverages))
+    return found
+
+
+def strand_since(kept: Kept, strand: Strand) -> int | None:
+    """From which tick on a strand finds all its tuples among those that are kept; None if from the first."""
+    held = kept.get(strand.stream)
+    condition = strand.condition
+    since = None if held is None else held.since(strand.columns, None if condition is None else condition.sql)
+    assert since is not None, "a plan keeps what its row queries read"
+    return None if since == TICK_MIN else since
+
+
+def kept_with(kept: Kept, brought: Mapping[str, BroughtTuples], plan: Plan) -> dict[str, KeptTuples]:
+    """Everything that is there in a round: what was kept, and what the round brings."""
+    found = {}
+    for store in plan.stores:
+        before = kept.get(store.stream)
+        if before is None:  # the first round of all
+            before = KeptTuples((), (Coverage.of(store, TICK_MIN),))
+        own = brought.get(store.stream, BroughtTuples())
+        after = replace(before, files=own.files(before.files))
+        found[store.stream] = _without_lost(after, before, own.lost)
+    return found
+
+
+def _without_lost(after: KeptTuples, before: KeptTuples, lost: Collection[str]) -> KeptTuples:
+    """Windows that need a file which is gone are not complete."""
+    if not lost:
+        return after
+    least = max(file.last for file in before.files if file.name in lost) + 1
+    return replace(after, coverages=tuple(replace(one, since=max(one.since, least)) for one in after.coverages))
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """How far behind tuples of each stream are needed after a round; a stream that is not there keeps none."""
+
+    ticks: Mapping[str, int] = field(default_factory=dict)
+
+    def left_of(self, kept: Kept) -> dict[str, KeptTuples]:
+        return {name: one.without_before(self.ticks.get(name, TICK_MAX)) for name, one in kept.items()}
+
+
+def needs_after(
+    plan: Plan, closed: Mapping[tuple[str, ...], int], seen: Mapping[str, int], frontiers: Mapping[str, int]
+) -> Needs:
+    """`closed` says, by inputs of queries, up to where windows are closed after the round."""
+    found: dict[str, int] = {}
+    for store in plan.stores:
+        name = store.stream
+        needed = [TICK_MAX]
+        if store.keep_ticks and name in seen:
+            needed.append(min(frontiers.get(name, TICK_MIN), seen[name] + 1) - store.keep_ticks)
+        for planned in plan.rows:
+            until = closed[planned.query.inputs]
+            needed += [_needed(strand, until) for strand in planned.rows.strands if strand.stream == name]
+        found[name] = min(needed)
+    return Needs(found)
+
+
+def _needed(strand: Strand, closed: int) -> int:
+    """The first tick that a window which is not closed, or the last one that is, may hold."""
+    if closed in (TICK_MIN, TICK_MAX):
+        return closed
+    return last_end_upto(strand.window, closed) - strand.window.range_ticks

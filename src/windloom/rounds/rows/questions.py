@@ -1,0 +1,65 @@
+"""What kept tuples can answer: from which tick on they hold all that a set, or a row query, reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from windloom.model.rows import Strand
+from windloom.model.time import TICK_MIN
+from windloom.plan.physical import PartialSet
+from windloom.plan.rows import PlannedRows
+from windloom.rounds.rows.kept import Kept
+from windloom.rounds.rows.spans import NO_ROUND, AskedRows, row_span
+from windloom.rounds.state import History
+from windloom.rounds.windows.registry import life_of
+
+
+def columns_of(one: PartialSet) -> tuple[str, ...]:
+    """The columns of its stream that a set is made from."""
+    read = [*one.group_by, *(part for planned in one.components for part in planned.component.expressions)]
+    read += [] if one.predicate is None else [one.predicate.expression]
+    return tuple(sorted({column for expression in read for column in expression.columns}))
+
+
+def set_since(one: PartialSet, kept: Kept) -> int | None:
+    """From which tick on kept tuples hold all that a set needs; None if they do not hold it."""
+    if one.stream not in kept or one.counted_by is not None:
+        return None
+    return kept[one.stream].since(columns_of(one), None if one.predicate is None else one.predicate.sql)
+
+
+def history_from(since: int) -> History:
+    return History() if since == TICK_MIN else History(since)
+
+
+def sets_since(sets: Iterable[PartialSet], kept: Kept) -> Mapping[str, int] | None:
+    """By stream, from which tick on kept tuples hold all that sets need; None if they do not hold it of some."""
+    found: dict[str, int] = {}
+    for one in sets:
+        since = set_since(one, kept)
+        if since is None or not life_of(one.window).weaves_again:
+            return None
+        found[one.stream] = max(since, found.get(one.stream, since))
+    return found
+
+
+def rows_question(planned: PlannedRows, kept: Kept, closed: int) -> tuple[AskedRows | None, int | None] | None:
+    """Every complete window of a row query that kept tuples cover, and the start of the first of them.
+
+    None if tuples that it reads are not kept; no windows to ask for if none is complete.
+    """
+    after = TICK_MIN
+    for strand in planned.rows.strands:
+        since = _strand_since(strand, kept)
+        if since is None:
+            return None
+        if since != TICK_MIN:
+            after = max(after, life_of(strand.window).after_since(strand.window, since))
+    span = row_span(planned.query.window, after, closed, NO_ROUND)
+    first = None if after == TICK_MIN else after - planned.query.window.range_ticks + 1
+    return (None if span is None else AskedRows(planned, span)), first
+
+
+def _strand_since(strand: Strand, kept: Kept) -> int | None:
+    held, condition = kept.get(strand.stream), strand.condition
+    return None if held is None else held.since(strand.columns, None if condition is None else condition.sql)

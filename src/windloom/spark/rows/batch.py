@@ -1,0 +1,81 @@
+"""The tuples of strands in a batch run: as Spark reads them, or where they are few, fetched once for all queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windloom.durable.tuples import TICK
+from windloom.model.expression import Expression
+from windloom.model.rows import Strand
+from windloom.model.stream import Stream
+from windloom.rounds.rows.spans import AskedRows
+from windloom.spark.frames import arrow_frame
+from windloom.spark.intake.collect import estimated_bytes
+from windloom.spark.intake.native import tick_sql
+from windloom.spark.intake.take import without_time
+from windloom.spark.rows.job import TupleViews
+from windloom.spark.rows.session import FEW_TUPLES, JobSessions
+
+#: Streams that Spark estimates at less than this together may have few tuples.
+_FEW_BYTES = 16 << 20
+
+
+def batch_views(
+    streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], asked: Sequence[AskedRows]
+) -> TupleViews:
+    """All tuples, of which none may be without a time."""
+    wanted: dict[str, set[str]] = {}
+    for one in asked:
+        for strand in one.planned.rows.strands:
+            wanted.setdefault(strand.stream, set()).update(strand.columns)
+    projected = {name: _projected(streams[name], frames[name], sorted(own)) for name, own in wanted.items()}
+    fetched = _fetched(projected)
+    if fetched is None:
+        for name in wanted:
+            _check_times(streams[name], _untimed(streams[name], frames[name]))
+        session = next(iter(projected.values())).sparkSession
+        return TupleViews(session, lambda strand, begin, end: _of(strand, projected), has_rounds=False)
+    session = JobSessions(next(iter(projected.values())).sparkSession).of(is_few=True)
+    held = {}
+    for name, table in fetched.items():
+        _check_times(streams[name], table.column(TICK).null_count)
+        ddl = ", ".join(f"{Expression.of_column(own).sql} {kind}" for own, kind in projected[name].dtypes)
+        held[name] = arrow_frame(session, table, ddl).coalesce(1)
+    return TupleViews(session, lambda strand, begin, end: _of(strand, held), has_rounds=False)
+
+
+def _of(strand: Strand, frames: Mapping[str, DataFrame]) -> tuple[object, Callable[[], DataFrame]]:
+    return strand.stream, lambda: frames[strand.stream]
+
+
+def _projected(stream: Stream, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    own = (Expression.of_column(name).sql for name in columns)
+    return frame.selectExpr(*own, f"{tick_sql(stream)} AS {TICK}")
+
+
+def _fetched(frames: Mapping[str, DataFrame]) -> dict[str, pa.Table] | None:
+    """The tuples of all streams; None if they may be many."""
+    sizes = [estimated_bytes(frame) for frame in frames.values()]
+    if any(size is None for size in sizes) or sum(size or 0 for size in sizes) > _FEW_BYTES:
+        return None
+    found, left = {}, FEW_TUPLES
+    for name, frame in frames.items():
+        found[name] = frame.limit(left + 1).toArrow()  # Spark's estimate may be far off
+        left -= found[name].num_rows
+        if left < 0:
+            return None
+    return found
+
+
+def _untimed(stream: Stream, frame: DataFrame) -> int:
+    row = frame.select(F.expr(f"count_if({tick_sql(stream)} IS NULL)").alias("n")).collect()[0]
+    return int(row["n"])
+
+
+def _check_times(stream: Stream, untimed: int) -> None:
+    if untimed:
+        raise without_time(stream, untimed)

@@ -1,0 +1,106 @@
+"""Cells and rows from tuples that are kept, for questions and for queries that are added later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windloom.durable.tuples import TICK, column_name
+from windloom.model.stream import Stream
+from windloom.model.time import TICK_MAX
+from windloom.model.types import BIGINT
+from windloom.optimizer.cost.constants import load_constants
+from windloom.optimizer.intake import choose_scans
+from windloom.plan.physical import PartialSet, Plan
+from windloom.plan.scans import WovenScan
+from windloom.rounds.block import Block
+from windloom.rounds.cells import Cells
+from windloom.rounds.rows.kept import Kept, TupleFile
+from windloom.rounds.rows.questions import columns_of
+from windloom.rounds.rows.spans import AskedRows
+from windloom.rounds.rows.summaries import summary_blocks
+from windloom.rounds.taken import take_tuples
+from windloom.spark.intake.take import take_in
+from windloom.spark.rows.job import row_blocks, row_summaries
+from windloom.spark.rows.stored import StoredTuples
+
+
+@dataclass(frozen=True, slots=True)
+class SparkHistory:
+    """Makes what was never kept as cells from tuples that are."""
+
+    stored: StoredTuples
+
+    def cells(self, plan: Plan, kept: Kept, since: Mapping[str, int]) -> dict[int, Cells]:
+        """The cells of all sets of a plan, by number; `since` says which ticks count, by stream."""
+        found: dict[int, Cells] = {}
+        for name, tick in since.items():
+            stream = self.stored.streams[name]
+            own = _alone(plan, stream)
+            files = kept[name].between(tick, TICK_MAX)
+            (scan,) = own.scans
+            if isinstance(scan, WovenScan) and _is_plain(scan, stream):
+                made = take_tuples(own, scan, self._read(scan, stream, files, tick)).cells
+            else:
+                made = self._by_spark(own, stream, files, tick)
+            numbers = [one.number for one in plan.sets if one.stream == name]
+            found |= {numbers[place]: cells for place, cells in made.items()}
+        return found
+
+    def _by_spark(self, plan: Plan, stream: Stream, files: Sequence[TupleFile], since: int) -> Mapping[int, Cells]:
+        """Expressions that only Spark evaluates."""
+        spark = self.stored.sessions.of(is_few=False)
+        columns = sorted({stream.time, *(column for one in plan.sets for column in columns_of(one))})
+        columns = [name for name in columns if name in stream.columns]
+        frame = self.stored.frame(spark, stream, columns, files).where(f"{TICK} >= {since}L")
+        timed = replace(stream, columns={**stream.columns, TICK: BIGINT}, time=TICK, time_unit="us")
+        return take_in(replace(plan, streams=(timed,)), {stream.name: frame}, {}).taken.cells
+
+    def _read(self, scan: WovenScan, stream: Stream, files: Sequence[TupleFile], since: int) -> pa.Table:
+        """Projected tuples, read here, for scans that project columns and nothing else."""
+        names = [column_name(stream, _column(one.sql, stream)) for one in scan.columns]
+        tables = [self.stored.folder.read(file, list(dict.fromkeys([TICK, *names]))) for file in files]
+        columns = ["tick", *(f"x{i}" for i in range(len(names)))]
+        if not tables:
+            kinds = [pa.int64(), *(pa.null() for _ in names)]
+            return pa.Table.from_arrays([pa.array([], kind) for kind in kinds], names=columns)
+        table = pa.concat_tables(tables, promote_options="default")
+        if int(np.min(table.column(TICK).to_numpy())) < since:
+            table = table.filter(pc.greater_equal(table.column(TICK), since))
+        return pa.Table.from_arrays([table.column(TICK), *(table.column(name) for name in names)], names=columns)
+
+    def blocks(self, plan: Plan, asked: AskedRows, kept: Kept) -> Iterator[Block]:
+        """The rows of a question."""
+        views = self.stored.views(kept, [asked])
+        if not asked.planned.is_summarised:
+            yield from row_blocks(plan, [asked], views)
+            return
+        for cells in row_summaries(plan, [asked], views).values():
+            yield from summary_blocks(plan, asked.planned, cells, asked.span)
+
+
+def _alone(plan: Plan, stream: Stream) -> Plan:
+    """A plan of the sets of one stream."""
+    sets: list[PartialSet] = [one for one in plan.sets if one.stream == stream.name]
+    sets = [replace(one, number=number) for number, one in enumerate(sets)]
+    # Tuples that are read here need no job, so weaving them is cheaper wherever no expression is computed.
+    scans = choose_scans([stream], sets, "woven", load_constants())
+    scan = scans[0]
+    if not (isinstance(scan, WovenScan) and _is_plain(scan, stream)):
+        scans = choose_scans([stream], sets, "auto", load_constants())
+    return replace(plan, streams=(stream,), sets=tuple(sets), scans=scans, joins=(), rows=(), stores=())
+
+
+def _is_plain(scan: WovenScan, stream: Stream) -> bool:
+    """Whether a scan reads all tuples, and of them columns as they are."""
+    if scan.signature.predicates or scan.signature.where is not None:
+        return False
+    return all(_column(one.sql, stream) in stream.columns for one in scan.columns)
+
+
+def _column(sql: str, stream: Stream) -> str:
+    return sql[1:-1].replace("``", "`") if sql.startswith("`") else sql

@@ -1,0 +1,142 @@
+"""One Spark job for the rows of all row queries of a round, and its rows as blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from windloom.aggregates.arrow import arrow_type
+from windloom.model.rows import Strand
+from windloom.plan.physical import Plan, Shape
+from windloom.plan.rows import PlannedRows
+from windloom.rounds.block import Block
+from windloom.rounds.cells import Cells, merge_all
+from windloom.rounds.rows.spans import AskedRows
+from windloom.rounds.rows.summaries import summarised
+from windloom.spark.intake.collect import collected
+from windloom.spark.intake.native import instant_sql
+from windloom.spark.intake.slots import slot_names
+from windloom.spark.rows.aggregates import answers_sql, partials_sql
+from windloom.spark.rows.ends import ends_sql
+from windloom.spark.rows.lifetimes import lifetimes_sql
+from windloom.spark.rows.strands import Asking
+
+#: The column that says which query a row of the job belongs to.
+_TAG = "__query"
+
+
+@dataclass(slots=True)
+class TupleViews:
+    """Where the job finds tuples: temporary views of frames, which exist while it is analysed.
+
+    `tuples` gives the tuples of a strand with ticks in `[begin, end)`, with a key by which equal ones are known.
+    """
+
+    spark: SparkSession
+    tuples: Callable[[Strand, int, int], tuple[object, Callable[[], DataFrame]]]
+    has_rounds: bool
+    _made: dict[object, str] = field(default_factory=dict)
+    _scope: ExitStack = field(default_factory=ExitStack)
+
+    def view(self, strand: Strand, begin: int, end: int) -> str:
+        key, make = self.tuples(strand, begin, end)
+        if key not in self._made:
+            name = f"__windloom_{uuid4().hex}"
+            make().createOrReplaceTempView(name)
+            self._scope.callback(self.spark.catalog.dropTempView, name)
+            self._made[key] = name
+        return self._made[key]
+
+    def analysed(self, text: str) -> DataFrame:
+        try:
+            return self.spark.sql(text)
+        finally:
+            self._scope.close()
+            self._made = {}
+
+
+def rows_sql(planned: PlannedRows, shape: Shape, asked: AskedRows, views: TupleViews) -> str:
+    """`window_start`, `window_end`, and the columns of a query as `c0, c1, …`."""
+
+    def instant(ticks: str) -> str:
+        return instant_sql(ticks, shape.time)
+
+    asking = _asking(asked, views, instant)
+    if planned.is_aggregated:
+        return answers_sql(asking, planned)
+    return (lifetimes_sql if planned.rows.has_lifetimes else ends_sql)(asking, planned.orders)
+
+
+def _asking(asked: AskedRows, views: TupleViews, instant: Callable[[str], str] = str) -> Asking:
+    span = asked.span
+    return Asking(asked.planned.rows, span, views.view, instant, follows=views.has_rounds and span.follows)
+
+
+def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> dict[str, Cells]:
+    """Partials of the rows that enter, by query that aggregates them; one job per query."""
+    found = {}
+    for one in asked:
+        frame = views.analysed(partials_sql(_asking(one, views), one.planned))
+        parts = [
+            summarised(one.planned, plan, table)
+            for table in collected(frame, f"the partials of '{one.planned.name}'")
+            if table.num_rows
+        ]
+        if parts:
+            found[one.planned.name] = merge_all(parts)
+    return found
+
+
+def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Iterator[Block]:
+    """The rows of all queries that report windows, by one job."""
+    if not asked:
+        return
+    shapes = [plan.shapes[one.planned.shape] for one in asked]
+    columns = [_columns(shape) for shape in shapes]
+    texts = [rows_sql(one.planned, shape, one, views) for one, shape in zip(asked, shapes, strict=True)]
+    slots = [slot_names(kind for _, kind in own) for own in columns]
+    kinds = {
+        slot: kind
+        for own, names in zip(columns, slots, strict=True)
+        for slot, (_, kind) in zip(names, own, strict=True)
+    }
+    parts = [_united(number, *one, kinds) for number, one in enumerate(zip(texts, columns, slots, strict=True))]
+    frame = views.analysed(" UNION ALL ".join(parts))
+    shown = ", ".join(f"'{one.planned.name}'" for one in asked[:3])
+    for table in collected(frame, f"the rows of {shown}"):
+        for number, one in enumerate(asked):
+            mine = table if len(asked) == 1 else table.filter(pc.equal(table[_TAG], number))
+            if mine.num_rows:
+                yield _block(one.planned, shapes[number], mine.select(list(slots[number])))
+
+
+def _columns(shape: Shape) -> list[tuple[str, str]]:
+    """Names within the text, and types."""
+    edges = [("window_start", shape.time.name), ("window_end", shape.time.name)]
+    return [*edges, *((f"c{place}", kind.name) for place, (_, kind) in enumerate(shape.groups + shape.columns))]
+
+
+def _united(
+    number: int, text: str, columns: Sequence[tuple[str, str]], slots: Sequence[str], kinds: Mapping[str, str]
+) -> str:
+    """The rows of one query, as wide as those of all: columns share slots by type."""
+    own = {slot: name for slot, (name, _) in zip(slots, columns, strict=True)}
+    selected = [
+        f"{own[slot]} AS {slot}" if slot in own else f"CAST(NULL AS {kinds[slot]}) AS {slot}" for slot in sorted(kinds)
+    ]
+    return f"(SELECT {number} AS {_TAG}, {', '.join(selected)} FROM ({text}))"
+
+
+def _block(planned: PlannedRows, shape: Shape, table: pa.Table) -> Block:
+    """Rows in the types of their shape: Spark returns timestamps in the zone of the session."""
+    columns = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
+    schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns])
+    named = table.rename_columns([name for name, _ in columns]).cast(schema)
+    return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), named)

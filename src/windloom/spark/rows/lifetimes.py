@@ -1,0 +1,149 @@
+"""Rows that are made of tuples: each is made once, with the ends between which it stands.
+
+The first end of a row is the latest first end of its tuples, the last one their earliest last end. A row is reported
+where it enters, where it leaves, or at every end between. If only rows that enter are asked for, a round joins what is
+new of each strand with what is there of the others: new ⋈ (kept ∪ new) ∪ kept ⋈ new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windloom.model.rows import Reports, Selection
+from windloom.spark.rows.strands import Asking, aliased, extreme, strand_sql, within_sql
+
+#: Which tuples of a strand take part.
+_ALL, _NEW, _KEPT = "all", "new", "kept"
+
+
+def lifetimes_sql(asking: Asking, orders: Sequence[Sequence[int]]) -> str:
+    """`window_start`, `window_end`, and the columns of the rows as `c0, c1, …`."""
+    pairs = zip(asking.rows.selections, orders, strict=True)
+    return " UNION ALL ".join(f"({_reported(asking, _made(asking, *pair))})" for pair in pairs)
+
+
+def entering_sql(asking: Asking, selection: Selection, order: Sequence[int], columns: Sequence[str]) -> str:
+    """Rows where they enter, with `__first` (where that is), `__last`, and columns of their own."""
+    end, conditions = _entering(asking)
+    made = _made(asking, selection, order, columns)
+    names = ["__last", *(column.rpartition(" AS ")[2] for column in columns)]
+    found = f"SELECT {end} AS __end, {', '.join(names)} FROM ({made})"
+    return f"SELECT __end AS __first, {', '.join(names)} FROM ({found}) WHERE {' AND '.join(conditions)}"
+
+
+def _made(asking: Asking, selection: Selection, order: Sequence[int], columns: Sequence[str] | None = None) -> str:
+    """Rows with `__first`, `__last`, `__is_new` (some tuple is new) and columns."""
+    if asking.follows and asking.rows.reports is Reports.ENTERING:
+        parts = (_probing(order, first) for first in order)
+        return " UNION ALL ".join(f"({made_sql(asking, selection, part, columns)})" for part in parts)
+    return made_sql(asking, selection, [(number, _ALL) for number in order], columns)
+
+
+def _probing(order: Sequence[int], first: int) -> list[tuple[int, str]]:
+    """New tuples of one strand look up the others in order; pairs of new ones are found by the first of them."""
+    place = order.index(first)
+    others = [(number, _KEPT if order.index(number) < place else _ALL) for number in order if number != first]
+    return [(first, _NEW), *others]
+
+
+def made_sql(
+    asking: Asking, selection: Selection, parts: Sequence[tuple[int, str]], columns: Sequence[str] | None = None
+) -> str:
+    """The join of some tuples of every strand; `columns` replace those of the selection."""
+    done: list[int] = []
+    text = ""
+    for number, which in parts:
+        own = aliased(selection, number, _strand(asking, selection, number, which))
+        if text:
+            conditions = _conditions(selection, done, number)
+            text = f"{text} INNER JOIN {own} ON {' AND '.join(conditions)}"
+        else:
+            text = own
+        done.append(number)
+    selected = [*_lifetime(asking, done), *(_columns(asking, selection, done) if columns is None else columns)]
+    found = f"SELECT {', '.join(selected)} FROM {text}"
+    return f"SELECT * FROM ({found}) WHERE __first <= __last" if len(done) > 1 else found
+
+
+def _strand(asking: Asking, selection: Selection, number: int, which: str) -> str:
+    more = {_ALL: (), _NEW: (f"__n{number}",), _KEPT: (f"NOT __n{number}",)}[which]
+    return strand_sql(asking, selection.strands[number], number, more)
+
+
+def _conditions(selection: Selection, done: Sequence[int], number: int) -> list[str]:
+    """All that is decided when a strand is joined to those before it."""
+    known = {*done, number}
+    found = [
+        f"({one.expression.sql})"
+        for one in selection.conditions
+        if set(one.strands) <= known and (number in one.strands or (not one.strands and len(done) == 1))
+    ]
+    for other in done:
+        found += [f"__f{other} <= __l{number}", f"__f{number} <= __l{other}", *within_sql(selection, other, number)]
+    return found
+
+
+def _lifetime(asking: Asking, done: Sequence[int]) -> list[str]:
+    firsts, lasts = [f"__f{i}" for i in done], [f"__l{i}" for i in done]
+    found = [f"{extreme('greatest', firsts)} AS __first", f"{extreme('least', lasts)} AS __last"]
+    if asking.follows:
+        found.append(f"({' OR '.join(f'__n{i}' for i in done)}) AS __is_new")
+    return found
+
+
+def _columns(asking: Asking, selection: Selection, done: Sequence[int]) -> list[str]:
+    found = [f"{one.expression.sql} AS c{place}" for place, one in enumerate(selection.columns)]
+    if asking.rows.within:
+        ticks = [f"__t{i}" for i in done]
+        found += [f"{extreme('least', ticks)} AS __from", f"{extreme('greatest', ticks)} AS __to"]
+    return found
+
+
+# ---- reporting ------------------------------------------------------------------------------------------------------
+
+
+def _reported(asking: Asking, made: str) -> str:
+    end, conditions = {
+        Reports.STANDING: _standing,
+        Reports.ENTERING: _entering,
+        Reports.LEAVING: _leaving,
+    }[asking.rows.reports](asking)
+    found = f"SELECT *, {end} AS __end FROM ({made})"
+    if conditions:
+        found = f"SELECT * FROM ({found}) WHERE {' AND '.join(conditions)}"
+    if asking.rows.reports is Reports.STANDING:
+        found = standing_sql(asking, made)
+    edges = asking.edges("__end")
+    if asking.rows.within:
+        edges = [f"{asking.instant('__from')} AS window_start", f"{asking.instant('__to')} AS window_end"]
+    return f"SELECT {', '.join([*edges, *asking.columns])} FROM ({found})"
+
+
+def standing_sql(asking: Asking, made: str) -> str:
+    """Rows once for each end at which they stand, called `__end`."""
+    first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
+    begin = "__first" if first is None else f"greatest(__first, {first}L)"
+    until = "__last" if last is None else f"least(__last, {last}L)"
+    bounded = f"SELECT *, {begin} AS __begin, {until} AS __until FROM ({made})"
+    # Without the condition a sequence would go backwards.
+    return f"SELECT *, explode(sequence(__begin, __until, {slide}L)) AS __end FROM ({bounded}) WHERE __begin <= __until"
+
+
+def _standing(asking: Asking) -> tuple[str, list[str]]:
+    return "__first", []
+
+
+def _entering(asking: Asking) -> tuple[str, list[str]]:
+    first, last = asking.span.first, asking.span.last
+    end = "__first" if first is None else f"greatest(__first, {first}L)"
+    return end, ["__end <= __last", *([] if last is None else [f"__end <= {last}L"])]
+
+
+def _leaving(asking: Asking) -> tuple[str, list[str]]:
+    """Rows that the window before had: not those that came too late for it."""
+    first, last, slide = asking.span.first, asking.span.last, asking.rows.window.slide_ticks
+    conditions = [] if last is None else [f"__end <= {last}L"]
+    if first is not None:
+        had = f" OR (__end = {first}L AND NOT __is_new)" if asking.follows else ""
+        conditions.append(f"(__end > {first}L{had})")
+    return f"__last + {slide}L", conditions

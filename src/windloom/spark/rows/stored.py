@@ -1,0 +1,120 @@
+"""The tuples of strands, from the files in which a stream keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from windloom.aggregates.arrow import arrow_type
+from windloom.durable.tuples import ROUND, TICK, TupleFolder, column_name
+from windloom.model.expression import Expression
+from windloom.model.rows import Strand
+from windloom.model.stream import Stream
+from windloom.rounds.rows.kept import Kept, TupleFile
+from windloom.rounds.rows.spans import AskedRows, needed_from, needed_until
+from windloom.spark.frames import arrow_frame
+from windloom.spark.rows.job import TupleViews
+from windloom.spark.rows.session import FEW_TUPLES, JobSessions
+from windloom.spark.sources.read import local_path
+from windloom.spark.sources.storage import is_remote
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTuples:
+    """The tuples of streams in files of a folder, for jobs of a session."""
+
+    folder: TupleFolder
+    streams: Mapping[str, Stream]
+    sessions: JobSessions
+
+    def views(self, kept: Kept, asked: Sequence[AskedRows]) -> TupleViews:
+        """What the files hold of what is asked.
+
+        Few tuples are read here and handed to Spark at once, many are read by its tasks.
+        """
+        is_few = read_tuples(kept, asked) <= FEW_TUPLES
+        spark = self.sessions.of(is_few=is_few)
+        wanted: dict[str, set[str]] = {}
+        files: dict[str, dict[str, TupleFile]] = {}
+        for strand, found in _read(kept, asked):
+            wanted.setdefault(strand.stream, set()).update(strand.columns)
+            files.setdefault(strand.stream, {}).update({file.name: file for file in found})
+
+        def tuples(strand: Strand, begin: int, end: int) -> tuple[object, Callable[[], DataFrame]]:
+            stream, columns = self.streams[strand.stream], sorted(wanted[strand.stream])
+            if is_few:
+                own = list(files[strand.stream].values())
+                return stream.name, lambda: self._held(spark, stream, columns, own)
+            named = _files(kept, strand, begin, end)
+            key = (stream.name, tuple(file.name for file in named))
+            return key, lambda: self.frame(spark, stream, columns, named)
+
+        return TupleViews(spark, tuples, has_rounds=True)
+
+    def frame(
+        self, spark: SparkSession, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]
+    ) -> DataFrame:
+        """Columns of the tuples in some files, with `__tick` and `__round`; the tasks of a job read them."""
+        ddl = _ddl(stream, columns)
+        if files:
+            paths = [spark_path(self.folder.place, file.name) for file in files]
+            # Damage is an error, never a wrong row. The schema is given: no job has to look at the files for it.
+            found = spark.read.schema(ddl).option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
+        else:
+            found = spark.createDataFrame([], ddl)
+        return _named(found, stream, columns)
+
+    def _held(
+        self, spark: SparkSession, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]
+    ) -> DataFrame:
+        """The same, read here."""
+        if not files:
+            return self.frame(spark, stream, columns, files)
+        names = [*(column_name(stream, name) for name in columns), TICK, ROUND]
+        tables = [self.folder.read(file, names) for file in files]
+        table = pa.concat_tables(tables, promote_options="default")
+        for name, column in zip(names, columns, strict=False):
+            if name not in table.column_names:  # kept since later than all of these
+                table = table.append_column(name, pa.nulls(table.num_rows, arrow_type(stream.columns[column])))
+        found = arrow_frame(spark, table.select(names).combine_chunks(), _ddl(stream, columns))
+        return _named(found.coalesce(1), stream, columns)
+
+
+def read_tuples(kept: Kept, asked: Sequence[AskedRows]) -> int:
+    """How many tuples the files hold that a job reads, once for every strand."""
+    return sum(file.rows for _, files in _read(kept, asked) for file in files)
+
+
+def _read(kept: Kept, asked: Sequence[AskedRows]) -> list[tuple[Strand, tuple[TupleFile, ...]]]:
+    """Every strand, with the files that it needs."""
+    found = []
+    for one in asked:
+        rows, end = one.planned.rows, needed_until(one.span)
+        for strand in rows.strands:
+            begin = needed_from(rows, strand.window, one.span)
+            found.append((strand, _files(kept, strand, begin, end)))
+    return found
+
+
+def _files(kept: Kept, strand: Strand, begin: int, end: int) -> tuple[TupleFile, ...]:
+    return kept[strand.stream].between(begin, end) if strand.stream in kept else ()
+
+
+def _ddl(stream: Stream, columns: Sequence[str]) -> str:
+    fields = [f"{column_name(stream, name)} {stream.columns[name].name}" for name in columns]
+    return ", ".join([*fields, f"{TICK} bigint", f"{ROUND} bigint"])
+
+
+def _named(frame: DataFrame, stream: Stream, columns: Sequence[str]) -> DataFrame:
+    """Columns by the names that the stream has for them."""
+    named = (f"{column_name(stream, name)} AS {Expression.of_column(name).sql}" for name in columns)
+    return frame.selectExpr(*named, TICK, ROUND)
+
+
+def spark_path(place: str, name: str) -> str:
+    """A file of a checkpoint in the form that Spark takes literally."""
+    return f"{place}/{name}" if is_remote(place) else local_path(Path(place) / name)

@@ -1,0 +1,235 @@
+"""The oracle of row queries: for every end, nested loops over the tuples of every strand's window.
+
+A row that is made of tuples is known by these: it enters a window in which it is and was not before. All other rows are
+values, and what enters or leaves is a difference of bags.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from windloom.model.join import JoinKind
+from windloom.model.query import Query
+from windloom.model.rows import Body, Condition, Reports, Rows, Selection, SetKind, Strand
+from windloom.testing.joins import Joined
+from windloom.testing.oracle import Answer, answers_of, group_key, windows_of
+from windloom.testing.scalar_functions import Row
+from windloom.testing.scalars import scalar
+
+#: The tuples of streams, by name.
+Streams = Mapping[str, Sequence[Row]]
+
+
+@dataclass(frozen=True)
+class StandingRow:
+    """A row of one window: the tuples it is made of (their ids), if it is known by them, and its values."""
+
+    tuples: tuple[int, ...]
+    values: tuple[Any, ...]
+    ticks: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What is equal for equal values."""
+        return tuple(group_key(value) for value in self.values)
+
+
+def answer_rows(query: Query, streams: Streams, tick: str = "tick") -> list[Answer]:
+    """Every row that a batch run reports; `streams` are all tuples, `tick` their column of event-time ticks."""
+    rows = query.rows
+    assert rows is not None
+    if rows.within:
+        return list(within_answers(rows, streams, tick))
+    if not rows.columns:
+        return answer_aggregated(query, streams, ends_of(rows, streams, tick), tick)
+    found: list[Answer] = []
+    before: list[StandingRow] = []
+    slide, last = rows.window.slide_ticks, None
+    for end in ends_of(rows, streams, tick):
+        before = before if last == end - slide else []
+        now = standing(rows, streams, end, tick)
+        found += labelled(rows, changed(rows, now, before), end)
+        before, last = now, end
+    return found
+
+
+def ends_of(rows: Rows, streams: Streams, tick: str = "tick") -> list[int]:
+    """Every end at which there may be a row, or at which one may have left."""
+    slide = rows.window.slide_ticks
+    found = set()
+    for strand in rows.strands:
+        for row in streams.get(strand.stream, ()):
+            ends = [start + strand.window.range_ticks for start in windows_of(strand.window, row[tick])]
+            found.update([*ends, *(end + slide for end in ends)])
+    return sorted(found)
+
+
+def standing(rows: Rows, streams: Streams, end: int, tick: str = "tick") -> list[StandingRow]:
+    """The rows of the window that ends at a tick."""
+    return _body(rows.body, streams, end, tick)
+
+
+def changed(rows: Rows, now: Sequence[StandingRow], before: Sequence[StandingRow]) -> list[StandingRow]:
+    """What is reported of a window, when that before it had other rows."""
+    match rows.reports:
+        case Reports.STANDING:
+            return list(now)
+        case Reports.ENTERING:
+            return _more(rows, now, before)
+        case Reports.LEAVING:
+            return _more(rows, before, now)
+
+
+def labelled(rows: Rows, found: Iterable[StandingRow], end: int) -> list[Answer]:
+    """Rows as they are answered."""
+    edges = {"window_start": end - rows.window.range_ticks, "window_end": end}
+    names = [column.name for column in rows.columns]
+    return [{**edges, **dict(zip(names, one.values, strict=True))} for one in found]
+
+
+def _more(rows: Rows, these: Sequence[StandingRow], those: Sequence[StandingRow]) -> list[StandingRow]:
+    if rows.has_lifetimes:
+        known = {one.tuples for one in those}
+        return [one for one in these if one.tuples not in known]
+    left = Counter(one.key for one in those)
+    found = []
+    for one in these:
+        if left[one.key]:
+            left[one.key] -= 1
+        else:
+            found.append(one)
+    return found
+
+
+# ---- rows of one window ---------------------------------------------------------------------------------------------
+
+
+def _body(body: Body, streams: Streams, end: int, tick: str) -> list[StandingRow]:
+    if isinstance(body, Selection):
+        return _selection(body, streams, end, tick)
+    left, right = _body(body.left, streams, end, tick), _body(body.right, streams, end, tick)
+    if body.kind is SetKind.UNION_ALL:
+        return [*left, *right]
+    if body.kind is SetKind.UNION:
+        return _distinct([*left, *right])
+    is_all = body.kind in (SetKind.EXCEPT_ALL, SetKind.INTERSECT_ALL)
+    keeps_matched = body.kind in (SetKind.INTERSECT, SetKind.INTERSECT_ALL)
+    counts = Counter(one.key for one in right)
+    found = []
+    for one in left if is_all else _distinct(left):
+        is_matched = counts[one.key] > 0
+        counts[one.key] -= is_matched and is_all
+        if is_matched == keeps_matched:
+            found.append(one)
+    return found
+
+
+def _distinct(rows: Iterable[StandingRow]) -> list[StandingRow]:
+    return list({one.key: one for one in rows}.values())
+
+
+def _selection(selection: Selection, streams: Streams, end: int, tick: str) -> list[StandingRow]:
+    held = [held_tuples(strand, streams, end, tick) for strand in selection.strands]
+    found = []
+    for parts in joined_tuples(selection, held, tick):
+        row = _joined(selection, parts)
+        values = tuple(scalar(column.expression.sql)(row) for column in selection.columns)
+        known = [part for part in parts if part is not None]
+        found.append(StandingRow(tuple(map(id, known)), values, tuple(part[tick] for part in known)))
+    return _distinct(found) if selection.is_distinct else found
+
+
+def held_tuples(strand: Strand, streams: Streams, end: int, tick: str) -> list[Row]:
+    """The tuples of a strand in its window that ends at a tick."""
+    begin = end - strand.window.range_ticks
+    return [row for row in passing(strand, streams) if begin <= row[tick] < end]
+
+
+def passing(strand: Strand, streams: Streams) -> list[Row]:
+    """The tuples that satisfy the condition of a strand."""
+    rows = streams.get(strand.stream, ())
+    if strand.where is None:
+        return list(rows)
+    condition = scalar(strand.where.sql)
+    return [row for row in rows if condition(row) is True]
+
+
+def joined_tuples(selection: Selection, held: Sequence[Sequence[Row]], tick: str) -> Iterator[tuple[Row | None, ...]]:
+    """The tuples of every strand that rows are made of; None where a LEFT join found no match."""
+    found: list[tuple[Row | None, ...]] = [(row,) for row in held[0]]
+    for place, attached in enumerate(selection.attached, 1):
+        longer: list[tuple[Row | None, ...]] = []
+        for parts in found:
+            near = [row for row in held[place] if _is_near(parts, row, attached.within_ticks, tick)]
+            matches = [row for row in near if _holds(selection, attached.on, (*parts, row))]
+            absent = [None] if attached.kind is JoinKind.LEFT and not matches else []
+            longer += [(*parts, row) for row in [*matches, *absent]]
+        found = longer
+    for parts in found:
+        if _holds(selection, selection.conditions, parts) and _is_looked(selection, held, parts):
+            yield parts
+
+
+def _is_near(parts: Sequence[Row | None], row: Row, within: int | None, tick: str) -> bool:
+    return within is None or all(part is None or abs(part[tick] - row[tick]) < within for part in parts)
+
+
+def _is_looked(selection: Selection, held: Sequence[Sequence[Row]], parts: tuple[Row | None, ...]) -> bool:
+    for looked in selection.looked:
+        found: list[dict[int, Row | None]] = [dict(enumerate(parts))]
+        for place in looked.strands:
+            found = [{**one, place: row} for one in found for row in held[place]]
+        every = range(len(selection.strands))
+        is_found = any(_holds(selection, looked.on, tuple(one.get(i) for i in every)) for one in found)
+        if is_found != (looked.kind is JoinKind.SEMI):
+            return False
+    return True
+
+
+def _holds(selection: Selection, conditions: Sequence[Condition], parts: tuple[Row | None, ...]) -> bool:
+    row = _joined(selection, parts)
+    return all(scalar(one.expression.sql)(row) is True for one in conditions)
+
+
+def _joined(selection: Selection, parts: tuple[Row | None, ...]) -> Row:
+    if len(selection.strands) == 1:
+        assert parts[0] is not None
+        return parts[0]
+    every = [*parts, *([None] * (len(selection.strands) - len(parts)))]
+    return Joined({strand.alias: part for strand, part in zip(selection.strands, every, strict=True)})
+
+
+# ---- interval joins, and aggregates ---------------------------------------------------------------------------------
+
+
+def within_answers(rows: Rows, streams: Streams, tick: str = "tick") -> Iterator[Answer]:
+    """Pairs that lie near each other, whatever windows there may be."""
+    (selection,) = rows.selections
+    held = [passing(strand, streams) for strand in selection.strands]
+    for parts in joined_tuples(selection, held, tick):
+        yield pair_answer(rows, selection, parts, tick)
+
+
+def pair_answer(rows: Rows, selection: Selection, parts: tuple[Row | None, ...], tick: str = "tick") -> Answer:
+    row, ticks = _joined(selection, parts), [part[tick] for part in parts if part is not None]
+    values = {column.name: scalar(column.expression.sql)(row) for column in rows.columns}
+    return {"window_start": min(ticks), "window_end": max(ticks), **values}
+
+
+def answer_aggregated(query: Query, streams: Streams, ends: Iterable[int], tick: str = "tick") -> list[Answer]:
+    """Aggregates over the rows of the windows that end at some ticks."""
+    rows = query.rows
+    assert rows is not None
+    (selection,) = rows.selections
+    found: list[Row] = []
+    for end in ends:
+        held = [held_tuples(strand, streams, end, tick) for strand in selection.strands]
+        window = (end - rows.window.range_ticks, end)
+        for parts in joined_tuples(selection, held, tick):
+            every = [*parts, *([None] * (len(selection.strands) - len(parts)))]
+            named = {strand.alias: part for strand, part in zip(selection.strands, every, strict=True)}
+            found.append(Joined(named, window))
+    return answers_of(query, found, lambda row: [row.window] if isinstance(row, Joined) else [], tick)

@@ -1,0 +1,139 @@
+"""What the Spark job of row queries does, in plain Python: rows of a span, from the tuples in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from support.native import field_types, fields_of
+from windloom.aggregates.arrow import arrow_type
+from windloom.durable.tuples import ROUND, TICK, TupleFolder, column_name
+from windloom.model import Rows, Stream
+from windloom.plan import Plan
+from windloom.plan.rows import PlannedRows
+from windloom.rounds import Block
+from windloom.rounds.cells import Cells
+from windloom.rounds.rows.kept import Kept
+from windloom.rounds.rows.spans import AskedRows, RowSpan, first_end_after, last_end_upto
+from windloom.rounds.rows.summaries import summarised
+from windloom.testing.joins import Joined
+from windloom.testing.rows import changed, ends_of, joined_tuples, labelled, pair_answer, passing, standing
+from windloom.testing.scalars import scalar
+
+Row = dict[str, Any]
+
+
+def row_blocks(plan: Plan, asked: Sequence[AskedRows], kept: Kept, folder: TupleFolder) -> Iterator[Block]:
+    for one in asked:
+        rows = rows_in_span(one.planned.rows, _streams_of(plan, one, kept, folder), one.span)
+        if rows:
+            yield block_of(plan, one.planned, rows)
+
+
+def row_summaries(plan: Plan, asked: Sequence[AskedRows], kept: Kept, folder: TupleFolder) -> dict[str, Cells]:
+    """Partials of the rows that enter in a span, by first and last end and group."""
+    found = {}
+    for one in asked:
+        streams = _streams_of(plan, one, kept, folder)
+        lines = _entering(one.planned, streams, one.span)
+        if lines:
+            found[one.planned.name] = summarised(one.planned, plan, _partials(plan, one.planned, lines))
+    return found
+
+
+def _streams_of(plan: Plan, one: AskedRows, kept: Kept, folder: TupleFolder) -> dict[str, list[Row]]:
+    names = one.planned.rows.streams
+    return {stream.name: tuples_of(stream, kept, folder) for stream in plan.streams if stream.name in names}
+
+
+def _entering(
+    planned: PlannedRows, streams: Mapping[str, Sequence[Row]], span: RowSpan
+) -> dict[tuple[Any, ...], list[Joined]]:
+    """Rows that enter, by first end, last end and group."""
+    rows = planned.rows
+    (selection,) = rows.selections
+    held = [passing(strand, streams) for strand in selection.strands]
+    found: dict[tuple[Any, ...], list[Joined]] = {}
+    for parts in joined_tuples(selection, held, TICK):
+        pairs = [(part, strand.window) for part, strand in zip(parts, selection.strands, strict=True) if part]
+        first = max(first_end_after(window, part[TICK]) for part, window in pairs)
+        last = min(last_end_upto(window, part[TICK] + window.range_ticks) for part, window in pairs)
+        if span.first is not None and first < span.first:
+            if span.follows and all(part[ROUND] <= span.seen for part, _ in pairs):
+                continue
+            first = span.first
+        if first <= last and (span.last is None or first <= span.last):
+            row = Joined({strand.alias: part for strand, part in zip(selection.strands, parts, strict=True)})
+            group = tuple(scalar(one.expression.sql)(row) for one in planned.query.group_by)
+            found.setdefault((first, last, *group), []).append(row)
+    return found
+
+
+def _partials(plan: Plan, planned: PlannedRows, lines: Mapping[tuple[Any, ...], list[Joined]]) -> pa.Table:
+    kinds = [pa.int64(), pa.int64(), *(arrow_type(kind) for _, kind in plan.shapes[planned.shape].groups)]
+    arrays = [pa.array([key[i] for key in lines], kind) for i, kind in enumerate(kinds)]
+    for one in planned.components:
+        fields = [fields_of(one, members) for members in lines.values()]
+        for place, kind in enumerate(field_types(one, {})):
+            arrays.append(pa.array([field[place] for field in fields], kind))
+    return pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+
+
+def tuples_of(stream: Stream, kept: Kept, folder: TupleFolder) -> list[Row]:
+    """All tuples that are kept of a stream, by the names of its columns, with `__tick` and `__round`."""
+    found = []
+    for file in kept[stream.name].files if stream.name in kept else ():
+        for row in folder.read(file).to_pylist():
+            own = {name: row.get(column_name(stream, name)) for name in stream.columns}
+            found.append({**own, TICK: row[TICK], ROUND: row[ROUND]})
+    return found
+
+
+def rows_in_span(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> list[Row]:
+    """What a query reports of the windows of a span."""
+    if rows.within:
+        return _pairs(rows, streams, span)
+    slide, before, last = rows.window.slide_ticks, [], None
+    if span.follows:
+        assert span.first is not None
+        seen = {name: [row for row in own if row[ROUND] <= span.seen] for name, own in streams.items()}
+        last = span.first - slide
+        before = standing(rows, seen, last, TICK)
+    found = []
+    for end in ends_of(rows, streams, TICK):
+        if (span.first is None or end >= span.first) and (span.last is None or end <= span.last):
+            now = standing(rows, streams, end, TICK)
+            found += labelled(rows, changed(rows, now, before if last == end - slide else []), end)
+            before, last = now, end
+    return found
+
+
+def _pairs(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> list[Row]:
+    (selection,) = rows.selections
+    held = [passing(strand, streams) for strand in selection.strands]
+    found = []
+    for parts in joined_tuples(selection, held, TICK):
+        tuples = [part for part in parts if part is not None]
+        enters = max(part[TICK] for part in tuples) + 1
+        leaves = min(
+            part[TICK] + strand.window.range_ticks for part, strand in zip(tuples, selection.strands, strict=True)
+        )
+        if span.first is not None and enters < span.first:
+            if span.follows and all(part[ROUND] <= span.seen for part in tuples):
+                continue
+            enters = span.first
+        if enters <= leaves and (span.last is None or enters <= span.last):
+            found.append(pair_answer(rows, selection, parts, TICK))
+    return found
+
+
+def block_of(plan: Plan, planned: PlannedRows, rows: Sequence[Row]) -> Block:
+    shape = plan.shapes[planned.shape]
+    edges = [("window_start", shape.time), ("window_end", shape.time)]
+    arrays = [pa.array([row[name] for row in rows], pa.int64()).view(arrow_type(kind)) for name, kind in edges]
+    arrays += [pa.array([row[name] for row in rows], arrow_type(kind)) for name, kind in shape.columns]
+    table = pa.Table.from_arrays(arrays, names=[name for name, _ in (*edges, *shape.columns)])
+    return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), table)

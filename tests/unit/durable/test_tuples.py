@@ -1,0 +1,181 @@
+"""The tuple store: files that die whole, are merged, are found missing, and need room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from support.micro_batches import CrashError, MicroBatches, answers_in, crash_at
+from support.row_rounds import QUERIES, STREAMS, TYPES
+from windloom.durable.storage import LocalStorage
+from windloom.durable.tuples.folder import MERGED_FILES
+from windloom.errors import WindloomError
+from windloom.model import Query
+from windloom.rounds.rows.kept import Coverage, KeptTuples, TupleFile
+
+Row = dict[str, Any]
+
+
+def row(tick: int, **values: Any) -> Row:
+    return {"tick": tick, "k": "a", "i": 2, **values}
+
+
+def life(folder: Path, *names: str, **options: Any) -> MicroBatches:
+    made = MicroBatches(folder, STREAMS, types=TYPES, **options)
+    made.change(chosen(*names))
+    return made
+
+
+def chosen(*names: str) -> Mapping[str, Query]:
+    return {name: QUERIES[name] for name in names}
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "checkpoint" / "tuples").rglob("*.parquet"))
+
+
+def named(one: MicroBatches) -> list[str]:
+    return sorted(file.name.rpartition("/")[2] for kept in one.state.kept.values() for file in kept.files)
+
+
+def test_files_go_when_no_open_window_needs_them(tmp_path: Path) -> None:
+    with life(tmp_path, "tumbling") as stream:
+        for number in range(6):
+            stream.round({"s": [row(10 * number), row(10 * number + 3)]})
+            assert files_in(tmp_path) == named(stream)
+        # The frontier is 4 behind the last tuple, 53: windows of 5 up to 45 are closed, and the last of them is kept.
+        assert [file.first for file in stream.state.kept["s"].files] == [40, 43, 50, 53]
+        stream.finish()
+        assert files_in(tmp_path) == []
+
+
+def test_only_what_a_row_query_reads_is_kept(tmp_path: Path) -> None:
+    with life(tmp_path, "tumbling") as stream:
+        stream.round({"s": [row(1, i=0), row(2, i=3)], "t": [row(1)]})
+        (file,) = stream.state.kept["s"].files
+        table = stream.tuples.read(file)
+        assert table.column_names == ["__tick", "__round", "c1", "c2"]
+        assert table["c2"].to_pylist() == [3]
+        assert list(stream.state.kept) == ["s"]
+
+
+def test_tuples_that_are_asked_to_be_kept_are_kept_whole(tmp_path: Path) -> None:
+    with life(tmp_path, "tumbling", tuples=1_000) as stream:
+        stream.round({"s": [row(1, i=0), row(2, i=3)], "t": [row(5)]})
+        stream.round({"s": [row(900)], "t": [row(900)]})
+        assert {name: sum(file.rows for file in kept.files) for name, kept in stream.state.kept.items()} == {
+            "s": 3,
+            "t": 2,
+            "u": 0,
+        }
+        stream.round({"s": [row(1_300)]})
+        assert [file.first for file in stream.state.kept["s"].files] == [900, 1_300]
+
+
+def test_small_files_of_one_stretch_become_one(tmp_path: Path) -> None:
+    with life(tmp_path, "tumbling", tuples=8_000) as stream:
+        for number in range(MERGED_FILES + 1):
+            stream.round({"s": [row(number, i=number)]})
+        files = stream.state.kept["s"].files
+        assert sorted(file.rows for file in files) == [1, MERGED_FILES]
+        merged = max(files, key=lambda file: file.rows)
+        assert (merged.first, merged.last, merged.first_round, merged.last_round) == (0, 7, 0, 7)
+        table = stream.tuples.read(merged)
+        assert table["__round"].to_pylist() == list(range(MERGED_FILES))
+        assert files_in(tmp_path) == named(stream)
+
+
+def test_what_an_interrupted_attempt_has_written_is_deleted(tmp_path: Path) -> None:
+    with pytest.raises(CrashError), crash_at("before log"), life(tmp_path, "tumbling") as stream:
+        stream.round({"s": [row(1)]})
+    assert len(files_in(tmp_path)) == 1
+    with life(tmp_path, "tumbling") as stream:
+        assert files_in(tmp_path) == []
+        stream.round({"s": [row(1), row(3)]})
+        stream.finish()
+    assert [found["i"] for own in answers_in(tmp_path).values() for found in own["tumbling"]] == [2, 2]
+
+
+def lose(folder: Path, place: int) -> str:
+    path = sorted((folder / "checkpoint" / "tuples").rglob("*.parquet"))[place]
+    path.unlink()
+    return path.name
+
+
+def test_windows_that_need_a_lost_file_are_not_reported_and_others_are(tmp_path: Path) -> None:
+    rounds = [[row(2), row(3)], [row(7)], [row(12)], [row(17)], [row(26)]]
+    with life(tmp_path, "sliding", tuples=1_000) as stream:
+        for rows in rounds[:3]:
+            stream.round({"s": rows})
+    lose(tmp_path, 1)
+    with life(tmp_path, "sliding", tuples=1_000) as stream:
+        stream.tuples.look_for_lost(stream.state.kept)
+        assert stream.tuples.lost
+        for rows in rounds[3:]:
+            stream.round({"s": rows})
+        stream.finish()
+        assert stream.state.kept["s"].coverages[0].since == 8
+    ends = sorted({found["window_end"] for own in answers_in(tmp_path).values() for found in own["sliding"]})
+    # Closed before the loss: 5. Windows that begin at 8 or later are complete.
+    assert ends == [5, 17, 21, 25, 29, 33]
+
+
+def test_a_file_that_is_lost_before_its_round_is_answered_again(tmp_path: Path) -> None:
+    with life(tmp_path, "sliding") as stream:
+        stream.round({"s": [row(2)]})
+        with pytest.raises(CrashError), crash_at("after log"):
+            stream.round({"s": [row(22)]})
+    lose(tmp_path, 0)
+    with life(tmp_path, "sliding") as stream:
+        stream.tuples.look_for_lost(stream.state.kept)
+        stream.round({"s": [row(22)]})
+        stream.finish()
+    ends = {found["window_end"] for own in answers_in(tmp_path).values() for found in own["sliding"]}
+    assert ends == {25, 29}
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    with life(tmp_path, "sliding", tuples=1_000) as stream:
+        stream.round({"s": [row(tick) for tick in range(40)]})
+        (file,) = stream.state.kept["s"].files
+        path = tmp_path / "checkpoint" / file.name
+        data = bytearray(path.read_bytes())
+        data[40:140] = bytes(byte ^ 255 for byte in data[40:140])
+        path.write_bytes(bytes(data))
+        with pytest.raises(WindloomError, match=f"the tuple file '{file.name}' is damaged"):
+            stream.tuples.read(file)
+        path.write_bytes(bytes(data[:100]))
+        stream.tuples.look_for_lost(stream.state.kept)
+        assert stream.tuples.lost == {"s": {file.name}}
+
+
+def test_a_round_without_room_for_what_is_kept_is_refused_with_the_bytes(tmp_path: Path) -> None:
+    second = 1_000_000
+    with life(tmp_path, "tumbling", tuples=3_600 * second) as stream:
+        stream.round({"s": [row(0), row(60 * second)]})
+        room = patch.object(LocalStorage, "free_bytes", return_value=10_000)
+        with room, pytest.raises(WindloomError) as caught:
+            stream.round({"s": [row(120 * second)]})
+        assert "for 1 hour" in caught.value.message
+        assert "9.8 KiB are free" in caught.value.detail
+        assert "nothing is lost" in caught.value.hint
+        stream.round({"s": [row(120 * second)]})  # there is room again
+        assert stream.loop.next_round == 2
+
+
+def test_coverage_is_known_by_columns_and_conditions() -> None:
+    kept = KeptTuples(
+        (TupleFile("f", 3, 9, 0, 0, 4, 100), TupleFile("g", 10, 19, 1, 1, 4, 100)),
+        (Coverage(("a",), ("a > 1",), 3), Coverage(("a", "b"), None, 10)),
+    )
+    assert kept.since(["a"], "a > 1") == 3
+    assert kept.since(["a"], None) == 10
+    assert kept.since(["b"], "b > 1") == 10
+    assert kept.since(["c"], None) is None
+    assert [file.name for file in kept.between(9, 10)] == ["f"]
+    assert [one.since for one in kept.without_before(10).coverages] == [10, 10]
+    assert kept.without_before(9) is kept

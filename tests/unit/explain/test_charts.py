@@ -1,0 +1,93 @@
+"""Charts as text, JSON and picture: all plans, where the stream is, and why these are the dimensions."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from windloom.explain import adapt_json, adapt_lines, chart_json, chart_svg, charts_text
+from windloom.explain.charts import grid_lines
+from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, RoundView
+
+RATE = AxisView(
+    "rate of trades", "events/s", (1.0, 10.0, 100.0, 1000.0), True, 50.0, 1, "four times as much is 3 times"
+)
+GROUPS = AxisView("groups of trades by <k>", "groups", (0.0, 5.0, 10.0), False, 7.0, 1, "it matters & how")
+CHART = ChartView(
+    "trades",
+    (RATE, GROUPS),
+    {"A": "trades woven; 1 tree", "B": "trades native; 2 trees; sum(x < 1) by two_stacks"},
+    {(column, row): "AB"[column > row] for column in range(3) for row in range(2)},
+    ((2.0, 3.0), (20.0, 3.0), (50.0, 7.0)),
+    (CandidateView("A", 0.5, 2**20, 1.0, 0.0), CandidateView("B", 0.6, 2**21, 1.2, 0.0)),
+    "A",
+)
+VIEW = AdaptView(
+    "latency",
+    (CHART,),
+    4,
+    1,
+    judged=20,
+    hits=19,
+    same=10,
+    regret=0.25,
+    learned={"intake": (0.05, 1.2), "step": (0.0, 1.0)},
+    rounds=16,
+    rest=0.02,
+    recent=(RoundView(7, None, 0.4), RoundView(8, 0.5, 0.4), RoundView(9, 0.44, 0.4)),
+)
+
+
+def test_a_grid_has_the_largest_values_on_top_and_marks_where_rounds_were() -> None:
+    assert list(grid_lines(CHART)) == [
+        "  5 –  A  [A]  B",
+        "  0 – ·A· ·B·  B",
+        "      1 … 100 … 1,000   [ ] the next round, ·· rounds before it",
+    ]
+
+
+def test_a_chart_tells_everything_as_text() -> None:
+    text = charts_text((CHART, CHART))
+    assert text.count("Chart of trades: 3 × 2 regions, regular parts") == 2
+    assert "across        rate of trades, 1 to 1,000 events/s, now 50: four times as much is 3 times" in text
+    assert "A (in force): trades woven; 1 tree" in text
+    assert "B, runner-up: 600 ms and 2 MiB per round; utility 1.200 = 1.200 for latency + 0.000 for memory" in text
+    assert "3 rounds: rate of trades 2 → 50, groups of trades by <k> 3 → 7" in text
+    assert all(len(line) <= 110 for line in text.splitlines())
+
+
+def test_how_a_stream_adapts_is_told() -> None:
+    text = "\n".join(adapt_lines(VIEW)).replace("\n                ", " ")
+    assert text.startswith("Adapting: plans for latency; 4 moves, 1 switch\n")
+    assert "95 % of 20 judged rounds had a plan as good as the best, 50 % the very best; 0.25 s lost in all" in text
+    assert "the last round 0.44 s predicted, 0.4 s taken; off by 25 % (median of 2 rounds)" in text
+    assert "from 16 rounds, of the model's seconds: intake 50 ms + × 1.2, step × 1" in text
+    nothing = AdaptView("memory", (), 0, 0, 0, 0, 0, 0.0, {}, 0, 0.0, (), "ValueError: why")
+    told = "\n".join(adapt_lines(nothing))
+    for words in ("no round has been judged yet", "no round has been predicted yet", "none yet", "ValueError: why"):
+        assert words in told
+
+
+def test_charts_are_data_too() -> None:
+    found = json.loads(json.dumps(adapt_json(VIEW)))
+    assert found["charts"] == [json.loads(json.dumps(chart_json(CHART)))]
+    assert [0, 0, "A"] in found["charts"][0]["regions"]
+    assert found["charts"][0]["axes"][0]["edges"] == [1.0, 10.0, 100.0, 1000.0]
+
+
+@pytest.mark.parametrize("charts", [(CHART,), (CHART, CHART), ()])
+def test_a_picture_is_drawn_of_all_charts(charts: tuple[ChartView, ...]) -> None:
+    tree = ElementTree.fromstring(chart_svg(charts))
+    said = " ".join(tree.itertext())
+    assert said.count("Best plans for trades") == len(charts)
+    if charts:
+        for words in ("groups of trades by <k>", "A, in force", "sum(x < 1) by two_stacks", "where the next round is"):
+            assert words in said
+
+
+def test_one_dimension_is_a_row() -> None:
+    one = ChartView("s", (RATE,), {"A": "a"}, {(i, 0): "A" for i in range(3)})
+    assert next(grid_lines(one)) == "    A  [A]  A"
+    ElementTree.fromstring(chart_svg((one,)))

@@ -1,0 +1,179 @@
+"""What rounds take, learned from rounds; forecasts; when a switch pays; work beside rounds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windloom.optimizer.adapt.correction import Correction, Line, MeasuredRound
+from windloom.optimizer.adapt.figures import Figure, Kind
+from windloom.optimizer.adapt.forecast import FAR, OLD, Forecast
+from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.round_cost import RoundCost
+from windloom.optimizer.adapt.switching import LONGEST_STAY, Prices, Stays, pays
+from windloom.optimizer.adapt.work import AtOnce, Beside, Urgency
+from windloom.plan.choices import Choices
+
+WOVEN, NATIVE = (Choices((), (("intake", "s", way),)) for way in ("woven", "native"))
+RATE = Figure(Kind.RATE, "s")
+
+
+# ---- correction -----------------------------------------------------------------------------------------------------
+
+
+def a_round(predicted: float, partials: float, way: str = "woven", rest: float = 0.02) -> MeasuredRound:
+    cost = RoundCost(predicted, predicted / 10, predicted / 2, held=100.0)
+    seconds = {"partials": partials, "step": predicted / 10, "answers": predicted / 2, "log": rest, "waiting": 5.0}
+    return MeasuredRound(cost, seconds, (("s", way),), 200.0)
+
+
+def test_nothing_is_corrected_before_any_round() -> None:
+    cost = RoundCost(1.0, 2.0, 3.0, 0.1, 5.0, 6.0)
+    assert Correction()(cost, WOVEN) == cost
+
+
+@given(st.floats(0.01, 10), st.floats(0.2, 5))
+def test_after_rounds_alike_what_they_took_is_predicted(predicted: float, factor: float) -> None:
+    took = predicted * factor
+    found = Correction([a_round(predicted, took)] * 16)
+    expected = found(RoundCost(predicted, predicted / 10, predicted / 2), WOVEN)
+    assert expected.intake == pytest.approx(took, rel=0.15, abs=0.02)
+    assert expected.step + expected.answers == pytest.approx(0.6 * predicted, rel=0.05, abs=0.005)
+    assert expected.rest == pytest.approx(0.02)
+
+
+def test_short_rounds_teach_a_constant_and_long_ones_a_factor() -> None:
+    short, long = Correction([a_round(0.001, 0.1)] * 16), Correction([a_round(10.0, 15.0)] * 16)
+    assert short.lines["intake"].constant == pytest.approx(0.1, rel=0.2)
+    assert long.lines["intake"].factor == pytest.approx(1.5, rel=0.1)
+    both = Correction([a_round(x, 0.2 + 2 * x) for x in (0.01, 0.1, 1.0, 3.0)] * 4)
+    assert both.lines["intake"].constant == pytest.approx(0.2, rel=0.1)
+    assert both.lines["intake"].factor == pytest.approx(2.0, rel=0.1)
+
+
+def test_a_way_to_take_tuples_in_that_was_tried_has_a_line_of_its_own() -> None:
+    found = Correction([a_round(1.0, 3.0, "native")] * 4 + [a_round(1.0, 1.0, "woven")] * 4)
+    cost = RoundCost(1.0)
+    assert found(cost, NATIVE).intake == pytest.approx(3.0, rel=0.1)
+    assert found(cost, WOVEN).intake == pytest.approx(1.0, rel=0.1)
+    one = Correction([a_round(1.0, 3.0, "native")] * 4)
+    assert one(cost, WOVEN).intake == one(cost, NATIVE).intake, "of one that was not, nothing else is known"
+
+
+def test_waiting_for_a_sink_is_not_what_a_round_takes() -> None:
+    assert a_round(1.0, 2.0).total == pytest.approx(2.62)
+    assert a_round(1.0, 2.0).rest == pytest.approx(0.02)
+
+
+def test_bytes_have_a_factor() -> None:
+    assert Correction([a_round(1.0, 1.0)] * 3)(RoundCost(held=50.0), WOVEN).held == pytest.approx(100.0)
+
+
+@given(st.lists(st.tuples(st.floats(0, 5), st.floats(0, 5)), max_size=20))
+def test_no_line_is_negative(pairs: list[tuple[float, float]]) -> None:
+    for line in Correction([a_round(*pair) for pair in pairs]).lines.values():
+        assert line.constant >= 0
+        assert line.factor >= 0
+        assert line(1.0) < 1e6
+    assert Line(1.0, 2.0)(3.0) == 7.0
+
+
+# ---- forecasts ------------------------------------------------------------------------------------------------------
+
+
+def test_near_its_point_a_forecast_changes_with_powers_of_figures() -> None:
+    one = Forecast(None, RoundCost(2.0, 1.0, 4.0), {RATE: 100.0}, {"intake": {RATE: 1.0}, "answers": {RATE: 0.5}})
+    moved = one.at({RATE: 400.0})
+    assert (moved.intake, moved.step, moved.answers) == (8.0, 1.0, 8.0)
+    assert one.at({}).intake == 2.0
+    assert one.at({RATE: 1e9}).intake == 16.0, "it is not extrapolated for ever"
+    assert one.is_near({RATE: 100 * FAR * 0.999})
+    assert not one.is_near({RATE: 100 * FAR * 1.001})
+    assert not one.is_near({}), "nothing is known"
+    assert not one.holds(None, {RATE: 100.0}, OLD)  # type: ignore[arg-type]
+
+
+# ---- switching ------------------------------------------------------------------------------------------------------
+
+
+def test_a_switch_pays_if_it_saves_more_than_it_costs_while_the_stream_stays() -> None:
+    slow, fast = RoundCost(1.0), RoundCost(0.9)
+    worth: Callable[..., bool] = lambda stay, price: pays(  # noqa: E731
+        slow, fast, Objective(), stay, Prices(recompiling=price), recompiles=True
+    )
+    assert worth(20.0, 1.0)
+    assert not worth(5.0, 1.0)
+    assert not pays(slow, RoundCost(0.98), Objective(), 1e9, Prices(0.0, 0.0), recompiles=True), "hardly better"
+    assert pays(slow, RoundCost(0.98), Objective(), 1e9, Prices(0.0, 0.0), recompiles=False)
+    assert not pays(fast, slow, Objective(), 1e9, Prices(0.0, 0.0), recompiles=False)
+
+
+def test_what_switches_cost_is_learned() -> None:
+    prices = Prices(1.0, 0.1).after(3.0, recompiles=True).after(-1.0, recompiles=False)
+    assert (prices.of(recompiles=True), prices.of(recompiles=False)) == (2.0, 0.05)
+
+
+def test_stays_are_as_long_as_they_were() -> None:
+    steady, erratic = Stays(), Stays()
+    for _ in range(1000):
+        steady, erratic = steady.after(moved=False), erratic.after(moved=True)
+    assert steady.expected == LONGEST_STAY
+    assert erratic.expected < 1.1
+
+
+# ---- work -----------------------------------------------------------------------------------------------------------
+
+
+def test_needed_tasks_come_first_and_optional_ones_when_they_may() -> None:
+    worker, order, gate, done = Beside(share=1.0), list[str](), threading.Event(), threading.Event()
+    worker.submit("gate", lambda: gate.wait(10) and None, Urgency.NEEDED)
+    worker.submit("ahead", lambda: order.append("ahead"), Urgency.AHEAD)
+    worker.submit("after", lambda: order.append("after"), Urgency.AFTERWARDS)
+    worker.submit("after", lambda: order.append("twice"), Urgency.AFTERWARDS)
+    worker.submit("needed", lambda: order.append("needed"), Urgency.NEEDED)
+    gate.set()
+    worker.submit("last", done.set, Urgency.NEEDED)
+    assert done.wait(10)
+    assert "ahead" not in order
+    worker.passed(1.0)
+    wait_until(lambda: len(order) == 3)
+    assert order == ["needed", "after", "ahead"]
+
+
+def test_after_a_failure_nothing_more_is_done_and_it_is_told() -> None:
+    worker = Beside()
+
+    def fail() -> None:
+        raise ZeroDivisionError("no")
+
+    worker.submit("bad", fail, Urgency.NEEDED)
+    wait_until(lambda: worker.failure is not None)
+    assert isinstance(worker.failure, ZeroDivisionError)
+    worker.submit("good", lambda: pytest.fail("it has stopped"), Urgency.NEEDED)
+
+
+def test_a_closed_worker_begins_nothing() -> None:
+    worker = Beside()
+    worker.close()
+    worker.submit("late", lambda: pytest.fail("it is closed"), Urgency.NEEDED)
+    assert worker.failure is None
+
+
+def test_at_once_is_at_once() -> None:
+    found: list[int] = []
+    AtOnce().submit("x", lambda: found.append(1), Urgency.AHEAD)
+    assert found == [1]
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Not by the clock: as long as the thread needs, and no longer than anybody would wait."""
+    waiting = threading.Event()
+    for _ in range(2000):
+        if holds():
+            return
+        waiting.wait(0.005)
+    raise AssertionError("nothing happened")
