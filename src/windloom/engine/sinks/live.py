@@ -46,7 +46,7 @@ class LiveSink:
                 del self._latest[name]
                 self._storage.delete(f"{name}.parquet")
                 continue
-            current = _latest(pa.concat_tables(both), tables[name])
+            current = _latest(_followed(both, tables[name].rows), tables[name])
             if name in fresh or current.num_rows < both[0].num_rows:
                 self._latest[name] = current
                 self._save(name, current)
@@ -65,12 +65,24 @@ class LiveSink:
         """The last state stays readable."""
 
 
+def _followed(tables: list[pa.Table], of_rows: frozenset[str]) -> pa.Table:
+    """What was there, and what a round brings; of row queries that report something in it, only the latter.
+
+    All rows of a window come in one round. If that comes again, after a crash, they must not be there twice.
+    """
+    if len(tables) == 2 and of_rows:
+        kept, fresh = tables
+        again = pa.array(of_rows.intersection(pc.unique(fresh["query"]).to_pylist()), pa.string())
+        tables = [kept.filter(pc.invert(pc.is_in(kept["query"], value_set=again))), fresh]
+    return pa.concat_tables(tables)
+
+
 def _latest(rows: pa.Table, info: TableInfo) -> pa.Table:
-    """One row for each query and group: that of the window that ends last."""
-    found = []
+    """One row for each query and group: that of the window that ends last; of a row query, all rows of that window."""
+    found = [_last_window(rows, query) for query in sorted(info.rows)]
     # A column may be a group of one query and an aggregate of another.
-    for groups in dict.fromkeys(info.queries.values()):
-        queries = [query for query, own in info.queries.items() if own == groups]
+    for groups in dict.fromkeys(own for query, own in info.queries.items() if query not in info.rows):
+        queries = [query for query, own in info.queries.items() if own == groups and query not in info.rows]
         own = rows.filter(pc.is_in(rows["query"], value_set=pa.array(queries, pa.string())))
         own = own.take(pc.sort_indices(own, sort_keys=[("window_end", "ascending")]))
         keys = ["query", *groups]
@@ -78,3 +90,8 @@ def _latest(rows: pa.Table, info: TableInfo) -> pa.Table:
         last = numbered.group_by(keys, use_threads=False).aggregate([("row", "max")])["row_max"]
         found.append(own.take(last))
     return pa.concat_tables(found)
+
+
+def _last_window(rows: pa.Table, query: str) -> pa.Table:
+    own = rows.filter(pc.equal(rows["query"], query))
+    return own.filter(pc.equal(own["window_end"], pc.max(own["window_end"]))) if own.num_rows else own

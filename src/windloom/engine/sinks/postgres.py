@@ -67,7 +67,8 @@ class PostgresSink(Sink):
                     return
                 self._describe(connection, answers.tables)
                 for table in self._copy(connection, answers):
-                    self._execute(connection, table.upsert())
+                    for statement in table.upsert():
+                        self._execute(connection, statement)
                 rounds = sql.Identifier(self._schema, ROUNDS)
                 done = sql.SQL("UPDATE {} SET round = {}, committed = now()").format(rounds, sql.Literal(round))
                 self._execute(connection, done)
@@ -132,7 +133,8 @@ class PostgresSink(Sink):
                 continue
             for table in dict.fromkeys(wanted.values()):
                 if table not in known.values():
-                    self._execute(connection, table.creation())
+                    for statement in table.creation():
+                        self._execute(connection, statement)
             views, others = self._relations(connection)
             for query, table in wanted.items():
                 view = view_name(query, others)

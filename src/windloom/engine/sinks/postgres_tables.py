@@ -2,7 +2,9 @@
 
 Queries with equal output columns and equal grouping columns share a table, whose rows carry the name of their query.
 Its key is that name, the window and the group: a window that is reported once more, since its query was replaced,
-replaces its row. A view per query shows the rows of the query alone.
+replaces its row. Rows of row queries have no key, since equal ones may be there several times: a window that is
+reported once more replaces all its rows. Rows of interval joins have no window, and are only added. A view per query
+shows the rows of the query alone.
 """
 
 from __future__ import annotations
@@ -47,23 +49,28 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class PostgresTable:
-    """A table: `columns` with their Spark types, of which `groups` and the window are the key."""
+    """A table: `columns` with their Spark types, of which `groups` and the window are the key; None for no key.
+
+    `has_windows`: all rows of a window come together.
+    """
 
     schema: str
     columns: tuple[tuple[str, str], ...]
-    groups: tuple[str, ...]
+    groups: tuple[str, ...] | None
+    has_windows: bool = True
 
     @property
     def name(self) -> str:
         """Readable, and different for different columns, types or groups."""
         readable = "_".join(name for name, _ in self.columns if name not in ("query", *_WINDOW))
         slug = re.sub(r"[^a-z0-9]+", "_", readable.lower()).strip("_")[:40] or "windows"
-        digest = hashlib.sha256(json.dumps([self.columns, self.groups]).encode()).hexdigest()[:8]
+        kind = [self.columns, self.groups] if self.has_windows else [self.columns, self.groups, "pairs"]
+        digest = hashlib.sha256(json.dumps(kind).encode()).hexdigest()[:8]
         return f"answers_{slug}_{digest}"
 
     @property
     def key(self) -> tuple[str, ...]:
-        return ("query", *_WINDOW, *self.groups)
+        return () if self.groups is None else ("query", *_WINDOW, *self.groups)
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -73,13 +80,18 @@ class PostgresTable:
     def _staging(self) -> sql.Identifier:
         return sql.Identifier(f"new_{self.name}"[:_NAME_BYTES])
 
-    def creation(self) -> sql.Composed:
+    def creation(self) -> Iterator[sql.Composed]:
         columns = sql.SQL(", ").join(
             sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(column_type(kind))) for name, kind in self.columns
         )
-        return sql.SQL("CREATE TABLE IF NOT EXISTS {} ({}, UNIQUE NULLS NOT DISTINCT ({}))").format(
-            self.identifier, columns, _names(self.key)
-        )
+        if self.groups is not None:
+            yield sql.SQL("CREATE TABLE IF NOT EXISTS {} ({}, UNIQUE NULLS NOT DISTINCT ({}))").format(
+                self.identifier, columns, _names(self.key)
+            )
+            return
+        yield sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(self.identifier, columns)
+        index = sql.Identifier(self.name.replace("answers", "windows", 1))
+        yield sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} (query, window_end)").format(index, self.identifier)
 
     def staging_creation(self) -> sql.Composed:
         """Of this connection alone, and empty after every transaction."""
@@ -90,11 +102,21 @@ class PostgresTable:
     def copy(self) -> sql.Composed:
         return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(self._staging, self._column_names)
 
-    def upsert(self) -> sql.Composed:
+    def upsert(self) -> Iterator[sql.Composed]:
+        if self.groups is None:  # what the transaction of a round adds is there once by itself
+            if self.has_windows:
+                yield sql.SQL(
+                    "DELETE FROM {} AS old USING (SELECT DISTINCT query, window_end FROM {}) AS new"
+                    " WHERE old.query = new.query AND old.window_end = new.window_end"
+                ).format(self.identifier, self._staging)
+            yield sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2}").format(
+                self.identifier, self._column_names, self._staging
+            )
+            return
         others = [name for name, _ in self.columns if name not in self.key]
         changes = [sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in others]
         action = sql.SQL("UPDATE SET {}").format(sql.SQL(", ").join(changes)) if changes else sql.SQL("NOTHING")
-        return sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2} ON CONFLICT ({3}) DO {4}").format(
+        yield sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2} ON CONFLICT ({3}) DO {4}").format(
             self.identifier, self._column_names, self._staging, _names(self.key), action
         )
 
@@ -121,7 +143,10 @@ class PostgresTable:
 def tables_of(schema: str, info: TableInfo) -> dict[str, PostgresTable]:
     """The table of each query: a column may be a group of one and an aggregate of another."""
     columns = tuple(info.columns.items())
-    return {query: PostgresTable(schema, columns, groups) for query, groups in info.queries.items()}
+    return {
+        query: PostgresTable(schema, columns, None if query in info.rows else groups, query not in info.pairs)
+        for query, groups in info.queries.items()
+    }
 
 
 def split_rows(rows: pa.Table, tables: Mapping[str, PostgresTable]) -> Iterator[tuple[PostgresTable, pa.Table]]:

@@ -17,10 +17,16 @@ from windloom.spark.api import SparkSession
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """A table of answers: its columns with their Spark types; its queries, each with its grouping columns."""
+    """A table of answers: its columns with their Spark types; its queries, each with its grouping columns.
+
+    `rows` are those of them that report rows, of which equal ones may be there several times. All rows of a window come
+    in one round, but for `pairs`: these are interval joins, whose rows have no window.
+    """
 
     columns: Mapping[str, str]
     queries: Mapping[str, tuple[str, ...]]
+    rows: frozenset[str] = frozenset()
+    pairs: frozenset[str] = frozenset()
 
 
 class RoundAnswers(Protocol):

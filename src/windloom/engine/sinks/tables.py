@@ -53,11 +53,13 @@ class AnswerTables:
         for planned in plan.queries:
             groups = tuple(one.name for one in planned.query.group_by)
             queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = groups
+        of_rows = {planned.name: planned.rows for planned in plan.rows if not planned.is_aggregated}
         found: dict[str, TableInfo] = {}
         for shape, own in queries.items():
             name = self.name(shape)
-            known = found[name].queries if name in found else {}
-            found[name] = TableInfo(self.columns(shape), {**known, **own})
+            every = {**(found[name].queries if name in found else {}), **own}
+            pairs = (query for query, rows in of_rows.items() if rows.within and query in every)
+            found[name] = TableInfo(self.columns(shape), every, frozenset(of_rows.keys() & every), frozenset(pairs))
         return found
 
     def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
