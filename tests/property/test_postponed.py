@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -23,6 +24,10 @@ from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_
 from support.native import taken_of_plan
 from support.postponing import RandomScheduling
 from support.rounds import Round, first_of, plan_of, renamed, run_rounds
+from support.row_rounds import QUERIES as ROW_QUERIES
+from support.row_rounds import STREAMS as ROW_STREAMS
+from support.row_rounds import TYPES as ROW_TYPES
+from support.row_rounds import RowRounds, row_rounds
 from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, LandmarkWindow, Query, SessionWindow, TimeWindow
 from windloom.model.time import TICK_MAX, TICK_MIN
@@ -244,3 +249,55 @@ def test_joins_that_are_postponed_see_the_tuples_that_had_come_when_their_window
             rows = [row for row in found if closed < row["window_end"] <= until]
             assert_equal_join_rows(query, case.arrived(number + 1), wanted, rows, case.landmarks(query, number))
             closed = until
+
+
+#: Queries of windows that share the stream of row queries, and may wait.
+PLAIN = registered(
+    {
+        "counted": "SELECT k, count(*) AS n FROM s [RANGE 8 us SLIDE 4 us] GROUP BY k",
+        "summed": "SELECT sum(i) AS total FROM t [RANGE 9 us SLIDE 3 us]",
+    },
+    ROW_STREAMS,
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    asked=row_rounds(),
+    names=st.lists(st.sampled_from(sorted(ROW_QUERIES)), min_size=1, max_size=3, unique=True),
+    seed=st.integers(0, 2**32 - 1),
+    crashes=st.lists(st.integers(0, 40), max_size=2),
+)
+def test_row_queries_never_wait_beside_queries_that_do(
+    asked: RowRounds, names: list[str], seed: int, crashes: list[int]
+) -> None:
+    queries = {**{name: ROW_QUERIES[name] for name in names}, **PLAIN.queries}
+    types = {**ROW_TYPES, **PLAIN.types()}
+
+    def run(folder: Path, scheduling: RandomScheduling | None) -> None:
+        with MicroBatches(folder, ROW_STREAMS, types=types, snapshot_rounds=2, scheduling=scheduling) as life:
+            for batch in asked.rounds[life.loop.next_round :]:
+                life.change(queries)
+                life.round(batch)
+            if life.loop.next_round == len(asked.rounds):
+                life.finish()
+
+    with tempfile.TemporaryDirectory() as name:
+        prompt, late = Path(name) / "prompt", Path(name) / "late"
+        run(prompt, None)
+        for life, crash in enumerate(crashes):
+            try:
+                with crash_after(crash):
+                    run(late, RandomScheduling(seed + life))
+            except CrashError:
+                pass
+        run(late, RandomScheduling(seed))
+        wanted, found = answers_in(prompt), answers_in(late)
+    for query in names:
+        assert _by_round(found, query) == _by_round(wanted, query)
+    for query in PLAIN.queries:
+        assert sum(_by_round(found, query).values(), Counter()) == sum(_by_round(wanted, query).values(), Counter())
+
+
+def _by_round(answers: Mapping[int, Mapping[str, list[Row]]], query: str) -> dict[int, Counter[str]]:
+    return {number: Counter(map(repr, own[query])) for number, own in answers.items() if own.get(query)}

@@ -17,7 +17,6 @@ from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
 from windloom.plan.statistics import Ongoing
 
-
 _OPTIONS = {
     "strategy": "auto",
     "slicing": "pairs",
