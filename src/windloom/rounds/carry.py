@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from windloom.aggregates import neutral
 from windloom.model.query import Query
+from windloom.model.time import TICK_MIN
 from windloom.model.urgency import Urgency
 from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedJoin
@@ -50,8 +51,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         is_wanted = before is None or (not is_owing and _is_short(one, running, kept, state, positions))
         if past is not None and life.weaves_again and is_wanted:
             found = past(one)
-            # Cells that are there may reach further back, for the queries that they were made for.
-            if found is not None and (before is None or found[1].kept_from <= kept.kept_from):
+            if found is not None and (before is None or _reaches(found[1], kept, before)):
                 held, kept = found
         if held is not None:
             cells[one.number] = held
@@ -160,6 +160,16 @@ def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
             continue
         if _is_short(one, running, carry_set(state, before, one)[1], state, positions) and past(one) is not None:
             yield before.number
+
+
+def _reaches(past: History, kept: History, before: PartialSet) -> bool:
+    """Whether cells that are made again hold all that running queries need of those that are there.
+
+    These may reach further back, for the queries that they were made for; landmarks fold what lies behind.
+    """
+    if life_of(before.window).folds(before):
+        return past.kept_from == TICK_MIN
+    return past.kept_from <= kept.kept_from
 
 
 def _is_short(one: PartialSet, running: Mapping[str, Query], kept: History, state: State, positions: Positions) -> bool:

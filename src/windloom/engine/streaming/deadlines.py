@@ -20,8 +20,8 @@ def least_seconds(scheduling: Scheduling, options: StreamOptions) -> tuple[float
     if scheduling.learned.length:
         event, took = scheduling.round_seconds(), scheduling.learned.length
         return event + took, f"rounds bring {event:.3g} s of event time and take {took:.3g} s"
-    if "processingTime" in options.trigger:
-        seconds = options.ongoing.round_seconds
+    seconds = options.trigger_seconds
+    if seconds:
         return seconds, f"a round starts every {duration_words(seconds)}"
     return None
 

@@ -111,11 +111,14 @@ class StreamOptions:
     @property
     def ongoing(self) -> Ongoing:
         """What is known of rounds before any has run."""
-        history = self.keep_ticks / TICKS_PER_SECOND
-        if "processingTime" not in self.trigger:
-            return Ongoing(history_seconds=history)
-        seconds = _ticks("processingTime", str(self.trigger["processingTime"])) / TICKS_PER_SECOND
-        return Ongoing(seconds, GIVEN, history) if seconds > 0 else Ongoing(history_seconds=history)
+        history, seconds = self.keep_ticks / TICKS_PER_SECOND, self.trigger_seconds
+        return Ongoing(seconds, GIVEN, history) if seconds else Ongoing(history_seconds=history)
+
+    @property
+    def trigger_seconds(self) -> float:
+        """How many seconds apart rounds start at least; 0 if they start when there is data."""
+        given = self.trigger.get("processingTime")
+        return 0.0 if given is None else _ticks("processingTime", str(given)) / TICKS_PER_SECOND
 
 
 def _budget(budget: str | timedelta | None, schedule: str | None) -> tuple[float | None, str]:
