@@ -160,9 +160,10 @@ def round_line(done: RoundProgress) -> str:
     rows = [f"{done.late_windows:,} of {_counted(done.answered_windows, 'window')} late"] if done.late_windows else []
     rows += [f"{_counted(sum(done.postponed.values()), 'window')} left to later rounds"] if done.postponed else []
     stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in done.seconds.items())
+    new = [f" relation {name}: version {told['version']};" for name, told in done.relations.items() if told["changed"]]
     return (
         f"round {done.round}: {done.events:,} events{_bracketed(odd)} → {done.partials:,} partials"
-        f" → {done.results:,} rows{_bracketed(rows)}; {_times(done)};"
+        f" → {done.results:,} rows{_bracketed(rows)}; {_times(done)};{''.join(new)}"
         f" {done.total_seconds:.2f} s ({stages}){_predicted(done)};"
         f" state {size_text(done.state_bytes)}, {_counted(done.trees, 'tree')}, plan {done.plan_version}"
     )

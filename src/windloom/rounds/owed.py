@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from windloom.plan.physical import PartialSet, Plan, PlannedJoin, PlannedQuery
+from windloom.plan.physical import PartialSet, Plan, Planned, PlannedJoin, PlannedQuery
 from windloom.rounds.cells import Cells, keep_cells, merge_all
 from windloom.rounds.state import History, LaterRound, Owed, State
 from windloom.rounds.windows.life import Turn
@@ -27,6 +27,18 @@ from windloom.rounds.windows.registry import life_of
 
 #: `(after, until]` for the ends of windows, by name of the query.
 Intervals = dict[str, tuple[int, int]]
+
+
+def can_wait(planned: Planned) -> bool:
+    """Whether the answers of a query may be left to later rounds.
+
+    Row queries, windows of rows and joins with relations whose versions count are answered in the round that closes
+    their windows: from the tuples, or with the version, that are there then.
+    """
+    query = planned.query
+    if query.rows is not None or not life_of(query.window).can_wait:
+        return False
+    return query.join is None or not any(side.is_relation for side in query.join.sides)
 
 
 def readers_of(plan: Plan, number: int) -> Iterator[PlannedQuery | PlannedJoin]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from windloom.model.query import Query
+from windloom.model.relation import Version
 from windloom.model.time import TICK_MIN
 from windloom.plan.physical import PartialSet
 from windloom.rounds.cells import Cells
@@ -103,7 +104,8 @@ class State:
     those that end after a tick; `owed` has the cells that only they need. All else is the same as if nothing had been
     postponed. `reported`: the last round in which a row query reported windows, of those that have reported any.
     `kept`: which files hold the tuples of streams that keep them. `summaries`: partials of rows that have entered and
-    not left, by name of the query that aggregates them.
+    not left, by name of the query that aggregates them. `versions`: of each relation the one that was seen last; the
+    cells of retroactive ones are among `cells`.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
@@ -120,6 +122,7 @@ class State:
     reported: Mapping[str, int] = field(default_factory=dict)
     kept: Mapping[str, KeptTuples] = field(default_factory=dict)
     summaries: Mapping[str, Cells] = field(default_factory=dict)
+    versions: Mapping[str, Version] = field(default_factory=dict)
 
     def closed_of(self, one: PartialSet) -> int:
         """Every window of its queries that ends at or before this tick is closed, except for `fresh` queries."""

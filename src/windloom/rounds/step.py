@@ -14,7 +14,7 @@ from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.links import LinkRound
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds.answers import Answers
-from windloom.rounds.cells import Cells, merge_cells
+from windloom.rounds.cells import Cells
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.joins.keyed import count_links
 from windloom.rounds.lateness import Lateness, count_late
@@ -22,6 +22,7 @@ from windloom.rounds.owed import (
     Intervals,
     Lineage,
     Pass,
+    can_wait,
     left_owing,
     lineage_of,
     members_behind,
@@ -64,20 +65,20 @@ def step(
     """
     positions = state.positions if round_input.rows is None else round_input.rows
     state = without_lost(state, round_input, plan)
-    moved = moved_state(state, round_input, plan)
-    until = {inputs: moved.closed_over(inputs) for inputs in all_inputs(plan)}
-    landmarks = landmarks_of(plan, state.since, moved.first, moved.seen, until)
+    advanced_state = moved(state, round_input, plan)
+    until = {inputs: advanced_state.closed_over(inputs) for inputs in all_inputs(plan)}
+    landmarks = landmarks_of(plan, state.since, advanced_state.first, advanced_state.seen, until)
     answered = _answered(state, plan, until, round_input.postponed)
     turn = Turn(state, until, positions, landmarks, history_ticks)
     sets = _Sets(plan, state, round_input, turn, replace(turn, behind=members_behind(plan, answered)), answered)
     for one in plan.sets:
         sets.take(one)
     intervals = _intervals(state, plan, until, answered)
-    rows = rows_turn(state, round_input, plan, moved, until, intervals)
+    rows = rows_turn(state, round_input, plan, advanced_state, until, intervals)
     answers = replace(sets.answers(intervals), rows=rows.answered)
     since = _since(state, plan, until, answered)
     after_round = replace(
-        moved,
+        advanced_state,
         cells=sets.kept,
         since=since,
         fresh=frozenset(),
@@ -90,8 +91,9 @@ def step(
         summaries=rows.summaries,
     )
     late = count_late(plan, round_input.taken.behind, state, landmarks)
-    groups = {number: one.groups if len(one) else 0 for number, one in sets.cells.items()}
-    cells = {number: len(one) for number, one in sets.cells.items()}
+    counted = {number: one for number, one in sets.cells.items() if not plan.sets[number].is_relation}
+    groups = {number: one.groups if len(one) else 0 for number, one in counted.items()}
+    cells = {number: len(one) for number, one in counted.items()}
     links = count_links(plan, sets.cells)
     return after_round, answers, StepCounts(sets.tuples, sets.partials, late, groups, cells, links)
 
@@ -119,8 +121,9 @@ class _Sets:
         before, past = state.cells.get(number), state.history_of(number)
         fresh, current = self._given.taken.cells.get(number), before
         if fresh is not None:
-            self.tuples[number], self.partials[number] = int(fresh.tuples.sum()), len(fresh)
-            current = fresh if before is None else merge_cells(before, fresh)
+            if not one.is_relation:
+                self.tuples[number], self.partials[number] = int(fresh.tuples.sum()), len(fresh)
+            current = fresh if before is None else life_of(one.window).merged(before, fresh)
             current = life_of(one.window).joined(one, current, state.closed_of(one))
         if current is not None:
             left = life_of(one.window).close(one, current, past, self._now)
@@ -157,8 +160,8 @@ class _Sets:
         return Answers(self._plan, cells, one.intervals, self._now.landmarks, since=self._state.since)
 
 
-def moved_state(state: State, round_input: RoundInput, plan: Plan) -> State:
-    """The state with the frontier of every stream moved, and everything else unchanged."""
+def moved(state: State, round_input: RoundInput, plan: Plan) -> State:
+    """The state with the frontier of every stream moved, and the versions of the round; everything else unchanged."""
     frontiers = advanced(state.frontiers, round_input.frontiers)
     return replace(
         state,
@@ -166,27 +169,25 @@ def moved_state(state: State, round_input: RoundInput, plan: Plan) -> State:
         ahead=ahead_of_idle(frontiers, all_inputs(plan), round_input.idle, state.ahead),
         seen=advanced(state.seen, round_input.seen),
         first=first_ticks(state.first, round_input.first, state.frontiers),
+        versions={**state.versions, **round_input.versions},
     )
 
 
 def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[AskedRows]:
     """The row queries that a round reports windows of, and which: known once its frontiers are."""
     state = without_lost(state, round_input, plan)
-    moved = moved_state(state, round_input, plan)
-    until = {inputs: moved.closed_over(inputs) for inputs in all_inputs(plan)}
+    advanced_state = moved(state, round_input, plan)
+    until = {inputs: advanced_state.closed_over(inputs) for inputs in all_inputs(plan)}
     return asked_rows(plan, _intervals(state, plan, until, {}), state)
 
 
 def _answered(state: State, plan: Plan, until: Mapping[Inputs, int], postponed: Mapping[str, int]) -> dict[str, int]:
-    """Up to where queries are answered after the round, of those for which this is not up to where they are closed.
-
-    Row queries are answered in the round that closes their windows, from the tuples that are there then.
-    """
+    """Up to where queries are answered after the round, of those for which this is not up to where they are closed."""
     found = {}
     for planned in plan.queries if postponed else ():
         query = planned.query
-        closed, can_wait = until[query.inputs], query.rows is None and life_of(query.window).can_wait
-        if planned.name in postponed and closed < TICK_MAX and can_wait:
+        closed = until[query.inputs]
+        if planned.name in postponed and closed < TICK_MAX and can_wait(planned):
             before = TICK_MIN if planned.name in state.fresh else state.answered_by(query)
             tick = max(postponed[planned.name], before)
             if tick < closed:

@@ -268,7 +268,8 @@ class RoundLoop:
                 if shown.plan is not None:
                     parts = held.enter_context(self.placement.kept(shown.state, shown.plan))
             past = partial(self._past_until, shown.round)
-            yield Snapshot(shown, parts, past, self._late_from, self._tables, self.history)
+            current = self.placement.relations.taken_now
+            yield Snapshot(shown, parts, past, self._late_from, self._tables, self.history, current)
 
     def _show(self, committed: Committed, late: Mapping[str, int]) -> None:
         """From now on, questions see a round; what only earlier ones needed is forgotten."""
@@ -381,14 +382,27 @@ class RoundLoop:
             late_queries={name: _told(one) for name, one in sorted(counts.late.queries.items())},
             frontiers=frontiers,
             lags=lags,
-            tuples={name: one.tuples for name, one in outcome.observed.streams.items()},
+            tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
             cells=_cells(round.plan, outcome.observed),
             placement=self.placement.description,
             postponed=answering.postponed,
             late_answers=answering.late,
             answered_windows=answering.windows,
             late_windows=answering.late_windows,
+            relations=_versions(round, state),
         )
+
+
+def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
+    """The versions of relations that a round has seen, or an earlier one, if it did not look."""
+    found = {}
+    for one in round.plan.relations:
+        version, before = after.versions.get(one.name), round.state.versions.get(one.name)
+        if version is not None:
+            changed = before is None or before.number != version.number
+            told = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
+            found[one.name] = {**told, "changed": changed}
+    return found
 
 
 def _told(late: Late) -> dict[str, int]:
@@ -399,7 +413,7 @@ def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
     held = dict.fromkeys((stream.name for stream in plan.streams), 0)
     for one in plan.sets:
         if one.identity in observed.sets:
-            held[one.stream] += observed.sets[one.identity].held
+            held[one.base] += observed.sets[one.identity].held
     return held
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,9 +25,11 @@ from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.plan.physical import Plan
+from windloom.plan.relations import PlannedRelation
 from windloom.rounds import Block, State, ask
-from windloom.rounds.ask import united
+from windloom.rounds.ask import relation_cells, united
 from windloom.rounds.backfill import Past
+from windloom.rounds.cells import Cells
 from windloom.rounds.windows.registry import life_of
 
 
@@ -55,11 +58,16 @@ class Found:
     is_from_tuples: bool = False
 
 
+def no_relations(plan: Plan, planned: PlannedRelation) -> dict[int, Cells]:
+    return {}
+
+
 class Snapshot:
     """`parts` are the state of the committed round with its cells, in the parts it is kept in.
 
     `past` makes cells of logged tuples, up to that round. `late_from` gives the least tick of tuples of a query's
-    streams that came late between two rounds; None if there was none. `history` answers from kept tuples.
+    streams that came late between two rounds; None if there was none. `history` answers from kept tuples, and
+    `current` gives the cells of relations for a plan that no round runs with.
     """
 
     def __init__(
@@ -70,9 +78,10 @@ class Snapshot:
         late_from: Callable[[Query, int, int], int | None],
         tables: AnswerTables,
         history: TupleHistory | None = None,
+        current: Callable[[Plan, PlannedRelation], dict[int, Cells]] = no_relations,
     ) -> None:
         self.committed, self._parts, self._past = committed, parts, past
-        self._late_from, self._tables, self._history = late_from, tables, history
+        self._late_from, self._tables, self._history, self._current = late_from, tables, history, current
 
     def answer(self, query: Query, alone: Plan) -> Found:
         """The answer to a question, from cells, or from tuples where these reach further back; `alone` is its plan."""
@@ -96,11 +105,19 @@ class Snapshot:
     def _from_tuples(self, query: Query, alone: Plan, than: int | None = None) -> Found | None:
         """None if what it reads is not kept, or, with `than`, does not reach further back than that tick."""
         state = self.committed.state
-        made = None if self._history is None else self._history.answer(alone, state, than)
+        made = None
+        if self._history is not None:
+            made = self._history.answer(alone, state, than, self._versions(alone))
         if made is None:
             return None
         blocks, since = made
         return self._found(query, alone, blocks, state, since, is_from_tuples=True)
+
+    def _versions(self, alone: Plan) -> dict[int, Cells]:
+        """The cells of relations that a question reads."""
+        plan = self.committed.plan
+        assert plan is not None
+        return relation_cells(self.committed.state, plan, alone, partial(self._current, alone))
 
     def _from_cells(self, query: Query, alone: Plan, after: int | None = None) -> Found:
         """With `after`, only of windows that end later."""
@@ -111,8 +128,9 @@ class Snapshot:
         blocks: list[Block] = []
         since: int | None = None
         state = self.committed.state
+        versions = self._versions(alone)
         for state in asked:  # all of them say the same of the past
-            answers, since = ask(state, plan, alone, self._past, after)
+            answers, since = ask(state, plan, alone, self._past, versions, after)
             blocks += answers.blocks()
         return self._found(query, alone, blocks, state, since)
 
@@ -133,7 +151,7 @@ class Snapshot:
 
     def repair(self, query: Query, alone: Plan, before: Found) -> Found:
         """What `answer` gives, from the answer to an earlier round: only what is new is computed."""
-        if before.is_from_tuples:
+        if before.is_from_tuples or alone.relations:  # all windows of an answer see one version
             return self.answer(query, alone)
         late = self._late_from(query, before.round, self.committed.round)
         until = before.closed if late is None else min(before.closed, late)

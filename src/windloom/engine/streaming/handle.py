@@ -167,7 +167,8 @@ class Handle(AnswerViews):
     @property
     def plan(self) -> Plan:
         """The plan that the next round will run, with what is known now."""
-        return with_statistics(self._queries.plan_of(self._newest), self._queries.known())
+        known = replace(self._queries.known(), versions=self._loop.state.versions)
+        return with_statistics(self._queries.plan_of(self._newest), known)
 
     def explain(self, *, query: str | None = None, queries: bool = False) -> str:
         """The plan that the next round will run, and where."""

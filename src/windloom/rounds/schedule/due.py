@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from windloom.kernels.folds.slice_matrix import SliceMatrix
 from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
 from windloom.plan.physical import Plan, PlannedJoin, PlannedQuery
+from windloom.rounds.owed import can_wait
 from windloom.rounds.round_input import RoundInput
 from windloom.rounds.schedule.tasks import Task
 from windloom.rounds.state import State
-from windloom.rounds.step import moved_state
+from windloom.rounds.step import moved
 from windloom.rounds.windows.registry import life_of
 
 
@@ -58,25 +59,25 @@ class Due:
 
 
 def units_of(plan: Plan) -> list[Unit]:
-    """Everything that may wait; windows of rows may not."""
+    """Everything that may wait."""
     found = [
         Unit(tree.answered, ((one.number, tree.number),)) for one in plan.sets for tree in one.trees if tree.answered
     ]
     families: dict[object, list[PlannedJoin]] = {}
-    for join in plan.joins:
+    for join in filter(can_wait, plan.joins):
         families.setdefault(join.pairing if join.fold == SliceMatrix.name else join.sides, []).append(join)
     for joins in families.values():
         trees = dict.fromkeys((place.set, place.tree) for join in joins for place in join.sides)
         found.append(Unit(tuple(joins), tuple(trees)))
-    return [unit for unit in found if life_of(unit.members[0].query.window).can_wait]
+    return [unit for unit in found if can_wait(unit.members[0])]
 
 
 def due_windows(plan: Plan, state: State, given: RoundInput, units: Sequence[Unit]) -> Iterator[tuple[int, Due]]:
     """By number of the unit, the queries that have windows to report in a round that brings `given`."""
-    moved = moved_state(state, given, plan)
+    after = moved(state, given, plan)
     for number, unit in enumerate(units):
         for planned in unit.members:
-            found = _due(planned, state, moved)
+            found = _due(planned, state, after)
             if found is not None:
                 yield number, found
 

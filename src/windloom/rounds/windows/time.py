@@ -45,7 +45,7 @@ class TimeLife(Life):
     def first_exact(
         self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
-        return first_exact(one, planned, history, state.seen.get(one.stream))
+        return first_exact(one, planned, history, state.seen.get(one.base))
 
 
 def _needed_from(one: PartialSet, turn: Turn) -> int:
