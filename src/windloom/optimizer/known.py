@@ -97,7 +97,9 @@ def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
     """What is known of the tuples of a strand, and of the values of the columns by which it may be joined."""
     estimates = known.estimates
     seen = estimates.streams.get(stream.name)
-    rate, origin = _figure(stream.events_per_second, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
+    given = None if known.ongoing is not None and seen is not None else stream.events_per_second
+    rate, origin = _figure(given, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
+    length, _ = _round(known, None if seen is None else seen.round)
     share, condition = 1.0, strand.condition
     if condition is not None:
         shown = None if seen is None else seen.conditions.get(condition.sql)
@@ -108,7 +110,7 @@ def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
         if identity.stream == stream.name and identity.grouping and set(identity.grouping) <= set(strand.columns)
     ]
     values = max(counted, default=DEFAULT_GROUPS)
-    return StrandRate(max(rate, LEAST), max(share, LEAST), values, origin, knows_values=bool(counted))
+    return StrandRate(max(rate, LEAST), max(share, LEAST), values, origin, bool(counted), length)
 
 
 def with_statistics(plan: Plan, known: Known) -> Plan:

@@ -89,12 +89,14 @@ def make_plan(
     known: Known,
     trees: Sequence[Collection[str]] | None = None,
     given: Choices | None = None,
+    *,
+    imagined: bool = False,
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
     `streams` has relations too. `known` are the figures that costs are predicted with: the same queries and figures
     always give the same plan. `trees` (names of queries) replace the choice of trees, and `given` replaces all choices:
-    a recorded plan is built again as it was.
+    a recorded plan is built again as it was. With `imagined` figures no query is refused because of them.
     """
     queries = list(queries)
     shapes: dict[Shape, int] = {}
@@ -123,7 +125,11 @@ def make_plan(
     ]
     joins = with_folds(linked, sets, options.fold, known.in_force(), given) if linked else ()
     early = forced_sets(options.joins, joins)
-    rows = tuple(plan_rows(query, streams, types, shapes, known) for query in queries if query.rows is not None)
+    rows = tuple(
+        plan_rows(query, streams, types, shapes, known, given, imagined=imagined)
+        for query in queries
+        if query.rows is not None
+    )
     stores = () if options.tuples is None else stores_of(queries, streams, options.tuples)
     used = {name for query in queries for name in query.streams} | {one.stream for one in stores}
     read = tuple(stream for name, stream in streams.items() if name in used)

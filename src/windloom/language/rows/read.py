@@ -58,6 +58,9 @@ def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
     for group in groups:
         reader.use(group.term.columns)
     for aggregate in answer.aggregates:
+        if aggregate.function == "frequent":
+            hint = "use top(k, x), which needs none"
+            raise statement.error("frequent() over a join needs lists of every slide", statement.tree, hint)
         for expression in aggregate.expressions:
             reader.use(expression.columns)
     return Query(

@@ -54,7 +54,7 @@ class Basin:
     def plan(self, estimates: Estimates, given: Choices | None = None) -> Plan:
         """The best plan for what is estimated, or the plan of some choices."""
         sources, known = {**self.streams, **self.relations}, self.known.with_estimates(estimates)
-        return make_plan(sources, self.queries, self.types, self.options, known, given=given)
+        return make_plan(sources, self.queries, self.types, self.options, known, given=given, imagined=True)
 
     def cost(self, plan: Plan) -> RoundCost:
         """What a plan is predicted to take, with the statistics it carries."""
@@ -63,7 +63,8 @@ class Basin:
     def own(self, choices: Choices) -> Choices:
         """Of the choices of a whole plan, those that are about this basin."""
         names = {query.name for query in with_sides(self.queries)}
-        about = {*self.streams, *self.enriched, *(query.name for query in self.queries if query.join is not None)}
+        several = (query.name for query in self.queries if query.join is not None or query.rows is not None)
+        about = {*self.streams, *self.enriched, *several}
         return Choices(
             tuple(tree for tree in choices.trees if tree.queries[0] in names),
             tuple(one for one in choices.options if one[1] in about),
