@@ -241,7 +241,9 @@ class MicroBatches:
             placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, self.tuples, held)
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
-                placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets, held)
+                placed = ExecutorPlacement(
+                    self.jobs, self.checkpoint, files, shards, watermarks, outlets, relations=held
+                )
             queries = self._queries = RecordedQueries({**streams, **(relations or {})}, types, intake, joins, tuples)
             adapting = None
             memory = Memory()

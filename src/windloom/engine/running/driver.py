@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain
 from typing import Protocol
@@ -93,17 +93,27 @@ class DriverPlacement:
         timer = Timer(round.give_way)
 
         def rows() -> Iterator[Block]:
-            return iter(self._jobs.row_blocks(round.plan, asked, intake.frames, kept))
+            return self._row_blocks(round, asked, intake, kept)
 
         def blocks() -> Iterable[Block]:
             made = answers.blocks(threads=os.cpu_count() or 1, timed=timer)
             return chain(made, timer(asked[0].planned.name, rows)) if asked else made
 
+        lost = sorted(name for brought in given.kept.values() for name in brought.lost)
         late = late_from(round.plan, given)
-        return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks, took=timer.seconds, late_from=late)
+        return Outcome(
+            state, state.nbytes, counts, observed, log.untimed, blocks, lost=lost, took=timer.seconds, late_from=late
+        )
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
         return ()
+
+    def _row_blocks(self, round: Round, asked: Sequence[AskedRows], intake: Intake, kept: Kept) -> Iterator[Block]:
+        with self._naming_damage(kept):
+            yield from self._jobs.row_blocks(round.plan, asked, intake.frames, kept)
+
+    def _naming_damage(self, kept: Kept) -> AbstractContextManager[None]:
+        return nullcontext() if self._tuples is None else self._tuples.naming_damage(kept)
 
     def _amended(self, log: RoundLog | None) -> RoundLog | None:
         """The log of a round that was interrupted, and of which tuple files have been lost since."""
@@ -155,7 +165,8 @@ class DriverPlacement:
         """Partials of the rows that enter in a round, by query that aggregates them."""
         asked = [one for one in asked_before(round.state, given, round.plan) if one.planned.is_summarised]
         kept = kept_with(round.state.kept, given.kept, round.plan)
-        return self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}
+        with self._naming_damage(kept):
+            return self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}
 
     def _taken_in(
         self, round: Round, frames: Mapping[str, DataFrame], batch: DataFrame | None
@@ -163,6 +174,7 @@ class DriverPlacement:
         """What the round takes in, and the files of tuples that it keeps, which are complete when this returns."""
         if self._tuples is None or not round.plan.stores:
             return self._jobs.take_in(round.plan, frames, batch, round.state), {}
+        self._tuples.look_for_lost(round.state.kept)
         writer = self._tuples.writer(round.number, round.plan)
         try:
             found = self._jobs.take_in(round.plan, frames, batch, round.state, writer)

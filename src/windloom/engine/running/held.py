@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from windloom.engine.running.executors import gathered_round
@@ -12,8 +12,10 @@ from windloom.engine.running.watermark import Watermarks
 from windloom.plan.physical import Plan
 from windloom.rounds import State
 from windloom.rounds.observe import observe
-from windloom.spark.answers.executors import hold_answers
+from windloom.spark.answers.executors import WideAnswers, hold_answers
 from windloom.spark.answers.shard_job import SparkShardJobs
+from windloom.spark.api import DataFrame
+from windloom.spark.rows.wide import with_rows
 
 
 class HeldPlacement:
@@ -34,10 +36,18 @@ class HeldPlacement:
             assert taken is not None, "a batch run has tuples"
             with watch("shards"):
                 wide = hold_answers(shard_round, taken.frame, self._shards)
+                wide = self._with_rows(wide, round.plan, intake.frames)
         self._scope.callback(wide.unpersist)
         counts = wide.totals.counts
         left = State(versions=shard_round.input.versions)
         return Outcome(left, 0, counts, observe(round.plan, round.state, shard_round.input, counts), wide=wide)
+
+    def _with_rows(self, wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) -> WideAnswers:
+        try:
+            return with_rows(wide, plan, frames)
+        except BaseException:
+            wide.unpersist()
+            raise
 
     def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
         return ()

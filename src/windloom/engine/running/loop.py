@@ -390,6 +390,7 @@ class RoundLoop:
             answered_windows=answering.windows,
             late_windows=answering.late_windows,
             relations=_versions(round, state),
+            lost=list(outcome.lost),
         )
 
 

@@ -86,6 +86,7 @@ class Outcome:
     blocks: Callable[[], Iterable[Block]] = tuple
     wide: WideAnswers | None = None
     pieces: Sequence[Piece] = ()
+    lost: Sequence[str] = ()
     took: Mapping[str, float] = field(default_factory=dict)
     answered_before: float = 0.0
     late_from: Mapping[str, int] = field(default_factory=dict)  # by stream, the least tick of tuples that came late
@@ -112,8 +113,14 @@ class Stopwatch:
 
 
 def refuse_unsharded(queries: Iterable[Query]) -> None:
-    """Refuse windows that shards, each with the tuples of its own groups, cannot answer."""
+    """Refuse what shards, each with the cells of its own groups, cannot answer."""
     for query in queries:
+        if query.rows is not None:
+            raise WindloomError(
+                f"query '{query.name}' is answered from kept tuples, which streams on executors do not keep",
+                "it reports rows, or aggregates rows of a join that partials cannot answer",
+                "use placement='driver': the rows are made by a Spark job there too",
+            )
         obstacle = query.window.shard_obstacle
         if obstacle is not None:
             raise WindloomError(

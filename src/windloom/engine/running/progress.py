@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +25,7 @@ class RoundProgress:
     of a query that does not read that stream may be closed further. `state_bytes` is the size of the kept cells.
     `tuples` are those that each stream brought, whether a query wants them or not; `cells` those that windows over it
     were answered from, earlier ones included.
+    `lost` are files of kept tuples that were found missing or damaged: row queries leave out windows that need them.
     `sinks` has the seconds that each sink took, those that the round `waited` for it if it was down, and figures of its
     own. `relations` has, of each relation that some query reads, the `version` that was last seen, the `round` that
     took it, its `rows` and `bytes` as far as they are known, and whether it `changed` in this round.
@@ -61,6 +62,7 @@ class RoundProgress:
     tuples: Mapping[str, int] = field(default_factory=dict)  # by stream
     cells: Mapping[str, int] = field(default_factory=dict)  # by stream
     placement: str = "driver"
+    lost: Sequence[str] = ()
     sinks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by name
     relations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name
     predicted: float | None = None

@@ -45,7 +45,8 @@ class TupleHistory:
         if since is None:
             return None
         alone = replace(plan, sets=(replace(one, number=0),))
-        return self.jobs.cells(alone, state.kept, {one.stream: since}).get(0), history_from(since)
+        with self.folder.naming_damage(state.kept):
+            return self.jobs.cells(alone, state.kept, {one.stream: since}).get(0), history_from(since)
 
     def answer(
         self, alone: Plan, state: State, than: int | None = None, versions: Mapping[int, Cells] | None = None
@@ -75,7 +76,8 @@ class TupleHistory:
             return None
         if than is not None and reach is not None and reach >= than:
             return None
-        answers, reach = asked_of(self.jobs.cells(alone, state.kept, since))
+        with self.folder.naming_damage(state.kept):
+            answers, reach = asked_of(self.jobs.cells(alone, state.kept, since))
         return list(answers.blocks()), reach
 
     def _rows(self, alone: Plan, state: State) -> tuple[list[Block], int | None] | None:
@@ -84,7 +86,8 @@ class TupleHistory:
         if found is None:
             return None
         asked, since = found
-        return ([] if asked is None else list(self.jobs.blocks(alone, asked, state.kept))), since
+        with self.folder.naming_damage(state.kept):
+            return ([] if asked is None else list(self.jobs.blocks(alone, asked, state.kept))), since
 
 
 def not_kept(name: str) -> WindloomError:

@@ -88,6 +88,9 @@ def shard_cells(
         for part in _parts(plan, scan):
             taken = _taken_frame(part, stream, frame, shards)
             found.append(taken.mapInArrow(_task(plan, part, before.get(stream.name, ON_TIME), shards), _DDL))
+    if not found:  # row queries alone, which are answered from tuples
+        spark = next(iter(frames.values())).sparkSession
+        return spark.createDataFrame([], _DDL), 0
     return union_all(found), len(found)
 
 
