@@ -49,6 +49,7 @@ def workloads() -> dict[str, Callable[[int], Outcome]]:
     # Imported here: the parent only starts processes, and --help needs no Spark.
     from bench.adapt import ADAPT_WORKLOADS
     from bench.cold import COLD_WORKLOADS
+    from bench.rows import ROW_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
     from bench.service import SERVICE_WORKLOADS
     from bench.streams import STREAM_WORKLOADS
@@ -63,6 +64,7 @@ def workloads() -> dict[str, Callable[[int], Outcome]]:
         **UNLIKE_WORKLOADS,
         **COLD_WORKLOADS,
         **SERVICE_WORKLOADS,
+        **ROW_WORKLOADS,
     }
 
 
