@@ -31,6 +31,10 @@ class QueryError(WindloomError):
     """A query or catalog text that cannot be accepted; the detail shows line, column and caret."""
 
 
+class WrongJoinError(QueryError):
+    """A join that means nothing sensible, however it would be computed: its keys differ in type, or it has none."""
+
+
 class SinkDownError(WindloomError):
     """What a sink writes to is away for now: the round waits, and is given to the sink again."""
 

@@ -91,6 +91,25 @@ def test_a_batch_run_gives_the_rows_of_the_definition_and_of_spark(spark: SparkS
         assert found.ok, f"{loom.queries[name].text}\n{found}"
 
 
+def test_strands_may_be_joined_in_any_order(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(8)
+    rows = {name: random_rows(rng, 12, 20, 20) for name in STREAMS}
+    names = ("near_all", "circle", "circle_count")
+    loom = Loom(spark)
+    for name, own in rows.items():
+        loom.stream(name, frame_of(spark, own), time="tick", unit="us")
+    for order in ((2, 0, 1), (1, 2, 0)):
+        monkeypatch.setattr("windloom.optimizer.rows.plan.join_order", lambda *_, order=order: order)
+        # Every order is a query of its own: plans of the same queries are made once.
+        for name in names:
+            loom.query(f"{name}_{order[0]}", {**TEXTS, **AGGREGATED}[name])
+        results = loom.run()
+        for planned in loom.plan().rows:
+            assert planned.orders == (order,)
+            wanted = answer_rows(planned.query, rows)
+            assert in_order(with_ticks(results.arrow(planned.name))) == in_order(wanted), planned.query.text
+
+
 def test_a_batch_run_on_executors_gives_the_rows_of_the_definition(spark: SparkSession) -> None:
     rng = random.Random(6)
     rows = {name: random_rows(rng, 14, 20, 25) for name in ("s", "t")}

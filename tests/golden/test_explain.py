@@ -21,9 +21,11 @@ from golden.plans import (
     json_of,
     many_queries,
     plan_of,
+    plan_of_relations,
     text_of,
 )
 from windloom.explain import sharing_json, sharing_text
+from windloom.model import Version
 from windloom.optimizer import report_sharing
 from windloom.plan import Plan
 
@@ -50,7 +52,11 @@ def _sharing(plan: Plan) -> str:
 _LOW_RATE = {"trades": 0.02}
 _TWO_JOINS = JOINS[: JOINS.index("CREATE QUERY unseen")]
 
+_VERSIONS = {"person": Version(3, 12, 4_711, 98_304), "listing": Version(1, 0, None, 2_048)}
+
 _CASES: dict[str, Callable[[], str]] = {
+    "relations.txt": lambda: text_of(plan_of_relations(_VERSIONS)),
+    "relations_unread.txt": lambda: text_of(plan_of_relations(), query="by_sector"),
     "few_sharing.txt": lambda: _sharing(plan_of(FEW)),
     "odd_sharing.txt": lambda: _sharing(plan_of(FEW, rates=_LOW_RATE, strategy="weave_share", technique="recalculate")),
     "many_sharing.txt": lambda: _sharing(plan_of(many_queries(40))),

@@ -15,6 +15,10 @@ from hypothesis import strategies as st
 from support.durable import STREAMS, Batch, make_batches, reported
 from support.join_looms import registered
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, crash_after, pieces_of
+from support.row_rounds import QUERIES as ROW_QUERIES
+from support.row_rounds import STREAMS as ROW_STREAMS
+from support.row_rounds import TYPES as ROW_TYPES
+from support.row_rounds import RowRounds, row_rounds
 from support.switching import any_choices
 from windloom.durable.encoding import encode
 from windloom.engine.running.progress import RoundProgress
@@ -128,3 +132,29 @@ def test_a_switch_in_every_round_changes_nothing_of_joins(
                 joined_rounds(Path(name), seed, placement, choices + life)
         joined_rounds(Path(name), seed, placement, choices)
         assert reported(Path(name)) == fixed_joins(seed, placement)
+
+
+#: Of three strands, of which only some may be joined in another order; of several selections; under aggregates.
+ROWS = ("near_all", "circle", "circle_count", "several", "entering_left", "unequal_count")
+
+
+def row_lives(folder: Path, asked: RowRounds, choices: int | None) -> None:
+    with MicroBatches(folder, ROW_STREAMS, types=ROW_TYPES, snapshot_rounds=2) as life:
+        life.change({name: ROW_QUERIES[name] for name in ROWS})
+        for number in range(life.loop.next_round, len(asked.rounds)):
+            switch(life, choices, number)
+            life.round(asked.rounds[number])
+        if life.loop.next_round == len(asked.rounds):
+            life.finish()
+
+
+@settings(max_examples=10, deadline=None)
+@given(asked=row_rounds(), choices=st.integers(0, 1000), crashes=st.lists(st.integers(0, 40), max_size=2))
+def test_a_switch_in_every_round_changes_nothing_of_rows(asked: RowRounds, choices: int, crashes: list[int]) -> None:
+    with tempfile.TemporaryDirectory() as fixed_name, tempfile.TemporaryDirectory() as name:
+        row_lives(Path(fixed_name), asked, None)
+        for life, crash in enumerate(crashes):
+            with suppress(CrashError), crash_after(crash):
+                row_lives(Path(name), asked, choices + life)
+        row_lives(Path(name), asked, choices)
+        assert reported(Path(name)) == reported(Path(fixed_name))

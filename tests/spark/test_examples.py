@@ -53,6 +53,18 @@ def _last_value(source: str, variables: dict[str, Any]) -> Any:
     return None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), variables)
 
 
+def test_the_example_of_joins_equals_spark_and_shows_its_plan(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runpy.run_path(str(EXAMPLES / "joins.py"))
+    said = capsys.readouterr().out
+    assert said.count("rows equal Spark's own window()") == 2
+    page = (ROOT / "docs" / "joins.md").read_text(encoding="utf-8")
+    shown = re.search(r"```text\n(Join orders (?s:.*?))```", page)
+    assert shown is not None
+    assert shown[1] in said
+
+
 def test_the_example_of_an_aggregate_of_ones_own_equals_its_definition(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.cli.options import ADAPT_OPTIONS, load_loom, paths_of, read_objective, showing_progress
+from windloom.cli.options import ADAPT_OPTIONS, add_relations, load_loom, paths_of, read_objective, showing_progress
 from windloom.cli.rounds import RoundView, view_of
 from windloom.cli.sinks import sink_choices, sink_options
 from windloom.cli.tables import arrow_lines
@@ -96,6 +96,7 @@ class FollowOptions:
     """Options that were checked before Spark starts; `start` are arguments of `loom.start`."""
 
     streams: tuple[str, ...]
+    relations: tuple[str, ...]
     history: tuple[str, ...]
     out: str | None
     checkpoint: str | None
@@ -106,6 +107,7 @@ class FollowOptions:
     def of(
         cls,
         streams: tuple[str, ...],
+        relations: tuple[str, ...],
         out: str | None,
         placement: str | None,
         *,
@@ -139,7 +141,7 @@ class FollowOptions:
             parse_instant("--handover", handover)
         sink = sink_choices(sinks, sink_settings, out, checkpoint)
         start = {**chosen, "sink": sink, "checkpoint": checkpoint, "handover": handover}
-        return cls(streams, history, out, checkpoint, files, start)
+        return cls(streams, relations, history, out, checkpoint, files, start)
 
 
 def _trigger(text: str | None) -> dict[str, object] | None:
@@ -167,6 +169,7 @@ def follow_streams(
         before = paths_of(loom, catalog, options.history, "--history")
         found = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
         sources = {name: find_source(loom.streams[name], path) for name, path in before.items()}
+        add_relations(loom, catalog, options.relations)
         spark = loom.spark
     # Only now: Spark's own handler, set when the session started, would cancel the jobs of the current round.
     with stop_signals() as asked:

@@ -156,9 +156,10 @@ def round_line(done: RoundProgress) -> str:
     odd += [f"{done.late_dropped:,} dropped as late"] if done.late_dropped else []
     odd += [f"{done.untimed:,} without a time"] if done.untimed else []
     stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in done.seconds.items())
+    new = [f" relation {name}: version {told['version']};" for name, told in done.relations.items() if told["changed"]]
     return (
         f"round {done.round}: {done.events:,} events{_bracketed(odd)} → {done.partials:,} partials"
-        f" → {done.results:,} rows; {_times(done)};"
+        f" → {done.results:,} rows; {_times(done)};{''.join(new)}"
         f" {done.total_seconds:.2f} s ({stages}){_predicted(done)};"
         f" state {size_text(done.state_bytes)}, {_counted(done.trees, 'tree')}, plan {done.plan_version}"
     )

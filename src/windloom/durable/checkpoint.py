@@ -24,13 +24,14 @@ from uuid import uuid4
 
 from windloom.durable.faults import fault
 from windloom.durable.framing import DamagedError
-from windloom.durable.identity import differences, identity_of
+from windloom.durable.identity import differences, identity_of, relation_differences, relations_of
 from windloom.durable.logs import RoundLog
 from windloom.durable.records import PlanRecord, read_record, write_record
 from windloom.durable.snapshots import Snapshot
 from windloom.durable.statistics import read_observed
 from windloom.durable.storage import Storage, this_process
 from windloom.errors import WindloomError
+from windloom.model.relation import Relation
 from windloom.model.stream import Stream
 from windloom.plan.observed import RoundObserved
 from windloom.rounds.state import State
@@ -65,11 +66,16 @@ class Checkpoint:
         self.damaged: dict[str, None] = {}  # names of commits that could not be read, and were left out
 
     @classmethod
-    def open(cls, storage: Storage, streams: Mapping[str, Stream]) -> Checkpoint:
-        """Creates it, or verifies that it belongs to these streams; nobody else can open it until `close`."""
+    def open(
+        cls, storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation] | None = None
+    ) -> Checkpoint:
+        """Creates it, or verifies that it belongs to these streams; nobody else can open it until `close`.
+
+        Relations that it has not known are added to it.
+        """
         storage.lock(this_process())
         try:
-            return cls(storage, _verify(storage, streams))
+            return cls(storage, _verify(storage, streams, relations or {}))
         except BaseException:
             storage.unlock()
             raise
@@ -322,22 +328,25 @@ def _missing(name: str) -> WindloomError:
     return WindloomError(f"the checkpoint's file '{name}' is missing", "something else refers to it", _RESTORE)
 
 
-def _verify(storage: Storage, streams: Mapping[str, Stream]) -> str:
+def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation]) -> str:
     """The checkpoint's id."""
-    wanted = identity_of(streams)
+    wanted, tables = identity_of(streams), relations_of(relations)
     data = storage.read(IDENTITY)
     if data is None:
         if any(storage.list(folder) for folder in _ENDINGS):
             raise _missing(IDENTITY)
         id = uuid4().hex
-        storage.write(IDENTITY, write_record("checkpoint", {"id": id, "streams": wanted}))
+        storage.write(IDENTITY, write_record("checkpoint", {"id": id, "streams": wanted, "relations": tables}))
         return id
     held = read_record("checkpoint", IDENTITY, data, _RESTORE)
-    found = list(differences(held["streams"], wanted))
+    found = [*differences(held["streams"], wanted), *relation_differences(held["relations"], tables)]
     if found:
         raise WindloomError(
             "the checkpoint belongs to another catalog",
             "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else ""),
-            "give this catalog a checkpoint of its own, or declare the streams as they were",
+            "give this catalog a checkpoint of its own, or declare the streams and relations as they were",
         )
+    known = {**held["relations"], **tables}
+    if known != held["relations"]:
+        storage.write(IDENTITY, write_record("checkpoint", {**held, "relations": known}))
     return str(held["id"])

@@ -15,6 +15,7 @@ from windloom.durable.cells import read_cells, read_summaries, write_cells, writ
 from windloom.durable.framing import frame_bytes, read_frame
 from windloom.durable.kept import kept_from_json, kept_to_json
 from windloom.durable.positions import read_positions, write_positions
+from windloom.model.relation import Version
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.rounds.cells import Cells
 from windloom.rounds.state import Cut, History, State
@@ -74,6 +75,7 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "reported": dict(state.reported),
         "kept": {name: kept_to_json(one) for name, one in state.kept.items()},
         "summaries": summaries,
+        "versions": write_versions(state.versions),
         "history": {str(number): _told(one) for number, one in sorted(state.history.items())},
     }
     return body, {"cells": cells, **blobs, **of_rows}
@@ -93,7 +95,17 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
         about["reported"],
         {name: kept_from_json(one) for name, one in about["kept"].items()},
         read_summaries(about["summaries"], blobs),
+        read_versions(about["versions"]),
     )
+
+
+def write_versions(versions: Mapping[str, Version]) -> dict[str, list[int | None]]:
+    """Versions of relations as JSON."""
+    return {name: [one.number, one.round, one.rows, one.nbytes] for name, one in sorted(versions.items())}
+
+
+def read_versions(about: Mapping[str, Any]) -> dict[str, Version]:
+    return {name: Version(*figures) for name, figures in about.items()}
 
 
 def _told(one: History) -> dict[str, Any]:

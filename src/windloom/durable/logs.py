@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windloom.durable.arrow_blobs import table_blob, table_of
 from windloom.durable.cells import read_cells, read_summaries, write_cells, write_summaries
-from windloom.durable.encoding import restored_state
+from windloom.durable.encoding import read_versions, restored_state, write_versions
 from windloom.durable.framing import frame_bytes, read_frame
 from windloom.durable.kept import brought_from_json, brought_to_json
 from windloom.durable.positions import read_positions, write_positions
@@ -104,6 +104,7 @@ class RoundLog:
             "events": dict(given.events),
             "kept": {name: brought_to_json(one) for name, one in given.kept.items()},
             "summaries": summaries,
+            "versions": write_versions(given.versions),
             "scanned": {str(number): asdict(one) for number, one in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
         }
@@ -137,4 +138,5 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
         about["round"],
         {name: brought_from_json(one) for name, one in about["kept"].items()},
         read_summaries(about["summaries"], blobs),
+        read_versions(about["versions"]),
     )

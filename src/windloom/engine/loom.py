@@ -30,6 +30,7 @@ from windloom.errors import WindloomError
 from windloom.explain import damaged_text, explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
+from windloom.model.relation import Relation, Version
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
 from windloom.optimizer.adapt.basin import basins_of
@@ -75,6 +76,7 @@ class Loom:
         # A run has seen all there is, so earlier ones do not count. Sets that it did not have keep what they showed.
         self._estimates = Estimates()
         self._ongoing: Ongoing | None = None
+        self._versions: dict[str, Version] = {}  # of relations, as the last run has read them
         self._rounds: list[RoundObserved] = []  # of the stream that was learned from
         self._tables: dict[str, WideTable] = {}
 
@@ -107,6 +109,22 @@ class Loom:
         stream = self._registry.add_stream(name, df, time, delay, unit, rate)
         self._changed()
         return stream
+
+    def relation(
+        self, name: str, given: DataFrame | Callable[[], DataFrame], *, retroactive: bool | None = None
+    ) -> Relation:
+        """Register a table that queries join with streams: a DataFrame, or a function that gives the current one.
+
+        A DataFrame is read once, and stays as it is. A function is called in every round that needs the relation, and
+        may give another DataFrame with the same columns each time; while it gives the same one, nothing is read again.
+
+        Windows see the version of the round in which they close. With `retroactive=False`, every tuple is joined with
+        the version of the round in which it comes in, and later versions do not change it. What a loaded catalog says
+        applies unless it is given here.
+        """
+        relation = self._registry.add_relation(name, given, retroactive)
+        self._changed()
+        return relation
 
     def query(self, name: str, text: str) -> Query:
         """Register a query. If the text is wrong, raises a WindloomError that shows line, column and fix."""
@@ -168,6 +186,10 @@ class Loom:
         return self._registry.streams
 
     @property
+    def relations(self) -> Mapping[str, Relation]:
+        return self._registry.relations
+
+    @property
     def queries(self) -> Mapping[str, Query]:
         return self._registry.queries
 
@@ -183,15 +205,19 @@ class Loom:
         """The plan for all registered queries; found once for the same queries and options."""
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         if options not in self._plans:
-            if not self.queries:
-                raise WindloomError(
-                    "there is no query to plan",
-                    f"{len(self.streams)} streams are registered, and no query reads them",
-                    "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
-                )
+            self._check_queries()
             types = self._registry.types()
-            self._plans[options] = make_plan(self.streams, self.queries.values(), types, options, self._known())
+            sources = self._registry.sources
+            self._plans[options] = make_plan(sources, self.queries.values(), types, options, self._known())
         return self._plans[options]
+
+    def _check_queries(self) -> None:
+        if not self.queries:
+            raise WindloomError(
+                "there is no query to plan",
+                f"{len(self.streams)} streams are registered, and no query reads them",
+                "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
+            )
 
     def explain(
         self,
@@ -262,15 +288,18 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> str:
         """Which plan would be best where: the charts by which a running stream chooses its plans.
 
         They are drawn around what is known: given, observed by runs, or by the stream whose checkpoint was learned from
         (`loom.learn`), whose last rounds are a path in them. `format` is "text", "json" or "svg" (a picture).
         """
-        options = PlanOptions(strategy, slicing, technique, intake)
+        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
+        self._check_queries()
         known = Known(ongoing=self._ongoing or Ongoing())
-        basins = basins_of(self.streams, self.queries.values(), self._registry.types(), options, known)
+        basins = basins_of(self._registry.sources, self.queries.values(), self._registry.types(), options, known)
         charts = draw_charts(
             basins,
             self._estimates,
@@ -313,6 +342,7 @@ class Loom:
             self.spark,
             plan,
             frames,
+            self._registry.current_versions(),
             placement=placement,
             shards=shards,
             out=None if out is None else Path(out),
@@ -450,7 +480,8 @@ class Loom:
         query = self._registry.bind(name, text)
         before = self.plan(strategy, slicing, technique, intake, joins, fold) if self.queries else None
         types = self._registry.types()
-        after = make_plan(self.streams, [*self.queries.values(), query], types, options, self._known())
+        sources = self._registry.sources
+        after = make_plan(sources, [*self.queries.values(), query], types, options, self._known())
         return compare_plans(before, after, query, self._known().in_force())
 
     def verify(self, name: str, results: Results | None = None) -> Verification:
@@ -461,20 +492,21 @@ class Loom:
         if name not in self.queries:
             raise unknown_query(name, list(self.queries))
         results = results or self._last or self.run()
-        frames = self._registry.frames(results.plan)
-        return verify_query(self.queries[name], self.streams, frames, results.arrow(name))
+        frames = {**self._registry.frames(results.plan), **results.relations}
+        return verify_query(self.queries[name], self._registry.sources, frames, results.arrow(name))
 
     def _known(self) -> Known:
-        return Known(estimates=self._estimates, ongoing=self._ongoing)
+        return Known(estimates=self._estimates, ongoing=self._ongoing, versions=self._versions)
 
     def _report(self, plan: Plan) -> SharingReport:
         return report_sharing(plan, self._known().in_force())
 
     def _learn(self, results: Results) -> None:
-        """Keeps the rates and groups that the run observed; later predictions use them."""
+        """Keeps the rates and groups that the run observed, and of which size relations were, for later plans."""
         estimates = estimates_of(results.observed).before(self._estimates)
-        if estimates != self._estimates:
-            self._estimates = estimates
+        versions = {**self._versions, **results.versions}
+        if (estimates, versions) != (self._estimates, self._versions):
+            self._estimates, self._versions = estimates, versions
             self._plans.clear()
 
     def _changed(self) -> None:

@@ -8,7 +8,19 @@ from typing import Any
 from windloom.explain.labels import tree_name
 from windloom.explain.lines import one_line, shorten
 from windloom.model.figures import count
-from windloom.plan.graph import AnswerNode, FoldNode, Node, PlanGraph, ScanNode, SetNode, StreamNode, TreeNode, graph_of
+from windloom.plan.graph import (
+    AnswerNode,
+    EnrichedNode,
+    FoldNode,
+    Node,
+    PlanGraph,
+    RelationNode,
+    ScanNode,
+    SetNode,
+    StreamNode,
+    TreeNode,
+    graph_of,
+)
 from windloom.plan.physical import Plan
 
 _ARROW = " → "
@@ -57,6 +69,10 @@ def _name(plan: Plan, node: Node) -> str:
     match node:
         case StreamNode(stream=stream):
             return shorten(one_line(stream.name), _NAME_WIDTH)
+        case RelationNode(planned=planned):
+            return shorten(f"relation {one_line(planned.name)}", _NAME_WIDTH)
+        case EnrichedNode(stream=stream):
+            return shorten(one_line(" + ".join([stream.base, *stream.relations])), _NAME_WIDTH)
         case ScanNode(scan=scan):
             return f"scan {scan.number}" if scan.feeds else f"scan {scan.number}, which counts late tuples"
         case SetNode(partial_set=partial_set):
@@ -83,6 +99,10 @@ def _place(node: Node) -> dict[str, Any]:
     match node:
         case StreamNode(stream=stream):
             return {"stream": stream.name}
+        case RelationNode(planned=planned):
+            return {"relation": planned.name}
+        case EnrichedNode(stream=stream):
+            return {"enriched": stream.name}
         case ScanNode(scan=scan):
             return {"scan": scan.number}
         case SetNode(partial_set=partial_set):

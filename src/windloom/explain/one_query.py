@@ -84,7 +84,7 @@ def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[str]:
     mean = "" if slices.is_integer() else ", on average"
     spanned = f"{about(tree.edges)}{number(slices)} slices of its tree{mean}"
     yield from fact("a window", window.slices_text(spanned))
-    stream = planned.query.stream
+    stream = planned.query.streams[0]
     delay = plan.stream(stream).delay_ticks
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
     watermark = f"the watermark of {one_line(stream)} ({latest})"
@@ -115,7 +115,7 @@ def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, sh
         yield from fact(label, f"{other.place} ({count(other.queries, 'query', 'queries')}): {other.reason}")
         label = ""
     untold = sum(1 for _ in plan.queries) - len(tree.queries) - told
-    if untold:
+    if untold > 0:
         yield from fact("", f"… and {count(untold, 'query', 'queries')} of further trees and sets")
 
 

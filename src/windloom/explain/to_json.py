@@ -4,12 +4,18 @@
     strategy, slicing, technique, intake, join_plan, fold
                      the choices the plan was made with
     cost             {unit, total, exact; predicted: constants, job; of the papers: read, combine}
-    counts           {queries, streams, scans, sets, trees}
-    nodes[]          {id, kind: "stream" | "scan" | "set" | "tree" | "fold" | "answer", inputs[] of ids, and the stream,
-                      scan, set, tree, join, query or shape that it is}; every node stands behind its inputs
+    counts           {queries, streams, relations, scans, sets, trees}
+    nodes[]          {id, kind: "stream" | "relation" | "enriched" | "scan" | "set" | "tree" | "fold" | "answer",
+                      inputs[] of ids, and the stream, relation, enriched stream, scan, set, tree, join, query or shape
+                      that it is}; every node stands behind its inputs
     streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "observed" | "assumed", origin,
                       windows_per_tuple}
       origin           {source, rounds, trend}; trend: the share by which the figure changes per round, if that is sure
+    relations[]      {name, retroactive, columns {name: type}, version | null, sets[] that hold it, projects[] columns
+                      of it, read_by[] queries}
+      version          {number, round, rows | null, bytes | null}
+    enriched[]       {name, stream, joined[] {relation, label, kind: "inner" | "left" | "semi" | "anti", on}}: streams
+                      whose tuples are joined with relations as they come in; scans and sets call them by these names
     scans[]          {number, stream, intake: "woven" | "native", why, where, predicates[], feeds[] {set, bit | null}},
                       woven: columns[]; native: group_by[], components[], edges_per_second
     sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
@@ -26,8 +32,8 @@
         cost             {total, exact; predicted: own, combine, answers; of the papers: edges_per_second,
                           operations_per_edge, weaveability}
         queries[]        {name, text, answer, having, shape,
-                          window {kind: "range" | "landmark" | "rows" | "session", range_ticks, slide_ticks,
-                                  offset_ticks, text},
+                          window {kind: "range" | "landmark" | "rows" | "session" | "version" of a relation,
+                                  range_ticks, slide_ticks, offset_ticks, text},
                           shares {slices_with, partials_with, same_window, components {name: {in_tree, in_set}}}}
     joins[]          {name, text, window, sides[], links[] {parent, child, kind, text}, plan: "LAP" | "EAP…", fold,
                       matrix_with[] of joins, order[] of links, cost {fold} | null, executors, answer, having, shape}
@@ -53,6 +59,7 @@ from windloom.explain.graph_lines import graph_json
 from windloom.explain.joins import joins_json
 from windloom.explain.labels import output_text, property_names, spelled_out, tree_name, windows_over
 from windloom.explain.partners import Sharing, asked, sharing
+from windloom.explain.relations import enriched_json, relations_json
 from windloom.explain.scans import scans_json
 from windloom.explain.slices import mean_slice_ticks, measure_of, slice_id_text
 from windloom.explain.statistics import origin_json, statistics_json
@@ -85,12 +92,15 @@ def explain_json(plan: Plan, costs: CostView) -> Json:
         "counts": {
             "queries": sum(1 for _ in plan.queries),
             "streams": len(plan.streams),
+            "relations": len(plan.relations),
             "scans": len(plan.scans),
             "sets": len(plan.sets),
             "trees": sum(1 for _ in plan.trees),
         },
         "nodes": graph_json(plan),
         "streams": [_stream(plan, stream) for stream in plan.streams],
+        "relations": relations_json(plan),
+        "enriched": enriched_json(plan),
         "scans": scans_json(plan),
         "sets": [_set(plan, partial_set, costs, shared) for partial_set in plan.sets],
         "joins": joins_json(plan, costs),

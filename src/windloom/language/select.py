@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import Token
 
-from windloom.errors import QueryError
+from windloom.errors import QueryError, WrongJoinError
 from windloom.language.group_by import read_group_by, read_groups
 from windloom.language.joins.read import read_join
 from windloom.language.outputs import read_answer
 from windloom.language.predicates import analyse
+from windloom.language.relations.attach import attach_relations
 from windloom.language.rows.heads import Select, read_written
 from windloom.language.rows.read import asks_rows, read_aggregated_rows, read_rows
 from windloom.language.rows.windows import has_distances
@@ -58,6 +59,7 @@ def read_query(
         if isinstance(written, Select) and written.is_plain:
             statement = taken_apart(written.tokens)
             if not asks_rows(statement):
+                statement = attach_relations(statement)
                 return (_read_join if statement.is_join else _read)(name, statement, text)
         return read_rows(name, written, taken_apart, source, text)
     except RecursionError:
@@ -86,12 +88,15 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
     """A query over several sources: folded from partials of each where that is possible, else over rows.
 
     This is the one place that decides: what cannot be taken apart into sides (a circle of conditions, a condition on
-    three streams, no key, an aggregate that no fold answers) is joined tuple by tuple.
+    three streams, no key, an aggregate that no fold answers) is joined tuple by tuple. What that cannot do either is
+    refused for the reason why it cannot be folded.
     """
     if has_distances(statement):  # how far two tuples lie apart cannot be told from partials
         return read_aggregated_rows(name, statement, text)
     try:
         return _read_fold(name, statement, text)
+    except WrongJoinError:
+        raise
     except QueryError as refused:
         try:
             return read_aggregated_rows(name, statement, text)

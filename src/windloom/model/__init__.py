@@ -5,18 +5,21 @@ from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join, JoinKind, Link, Side
 from windloom.model.predicate import Predicate, common, conjunction, covers, disjoint, implies
 from windloom.model.query import Grouping, Output, Query
+from windloom.model.relation import EnrichedStream, Enrichment, Relation, Version
 from windloom.model.rows import Reports, Rows, Selection, SetKind, SetOperation, Strand
 from windloom.model.signatures import most_signatures
 from windloom.model.source import WindowedStream
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
-from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, Window
+from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, VersionWindow, Window
 
 __all__ = [
     "Aggregate",
     "Component",
     "DataType",
+    "EnrichedStream",
+    "Enrichment",
     "Expression",
     "ExpressionKey",
     "Function",
@@ -29,6 +32,7 @@ __all__ = [
     "Output",
     "Predicate",
     "Query",
+    "Relation",
     "Reports",
     "Rows",
     "RowsWindow",
@@ -42,6 +46,8 @@ __all__ = [
     "TimeWindow",
     "TypeKind",
     "UserDefined",
+    "Version",
+    "VersionWindow",
     "Window",
     "WindowedStream",
     "common",

@@ -10,11 +10,12 @@ from windloom.model.aggregate import Aggregate, Component
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join
 from windloom.model.predicate import Predicate
+from windloom.model.relation import EnrichedStream
 from windloom.model.rows import Rows
 from windloom.model.source import WindowedStream
 from windloom.model.windows import Window
 
-#: Every class of source has `window`, `streams`, `relation` and `windows_over`.
+#: Every class of source has `window`, `streams`, `relations`, `relation` and `windows_over`.
 Source = WindowedStream | Join | Rows
 
 
@@ -72,6 +73,11 @@ class Query:
         return self.source.streams
 
     @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations it reads, retroactive or not."""
+        return self.source.relations
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """The streams that decide when its windows close."""
         return self.closes_with or self.source.streams
@@ -93,9 +99,19 @@ class Query:
 
     @property
     def stream(self) -> str:
-        """The stream of a query that reads only one, which every query of a partial set does."""
+        """The stream of a query that reads only one, which every query of a partial set does.
+
+        It may be enriched with relations, or be a relation itself.
+        """
         assert isinstance(self.source, WindowedStream), "a join has several streams, and so may rows"
         return self.source.stream
+
+    @property
+    def enriched(self) -> tuple[EnrichedStream, ...]:
+        """The streams among what it reads that are enriched with relations."""
+        sources = [self.source] if isinstance(self.source, WindowedStream) else []
+        sources += [] if self.join is None else [side.source for side in self.join.sides]
+        return tuple(dict.fromkeys(one.enriched for one in sources if one.enriched is not None))
 
     def key_of(self, expression: Expression) -> ExpressionKey:
         """The key of the type of one of its expressions."""

@@ -137,7 +137,7 @@ def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None])
 
 def carry_set(state: State, before: PartialSet | None, one: PartialSet) -> tuple[Cells | None, History]:
     """The cells of `before` as cells of `one`, with its components and edges, and what they hold of the past."""
-    seen = state.seen.get(one.stream)
+    seen = state.seen.get(one.base)
     held_from = life_of(one.window).held_from(one.window, seen)
     if held_from is None:
         seen = None
@@ -152,8 +152,8 @@ def carry_set(state: State, before: PartialSet | None, one: PartialSet) -> tuple
 def _aligned(
     cells: Cells | None, before: PartialSet, one: PartialSet, places: dict[PlannedComponent, int]
 ) -> Cells | None:
-    if cells is None:
-        return None
+    if cells is None or (one.is_relation and any(component not in places for component in one.components)):
+        return None  # a version of which more is needed is taken again
     if before.components != one.components:
         lifted = tuple(
             cells.lifted[places[component]] if component in places else neutral(component, len(cells))

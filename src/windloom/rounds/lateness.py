@@ -48,10 +48,12 @@ def before_round(plan: Plan, state: State) -> dict[str, Before]:
     """By stream: what decides which tuples of a round are late."""
     found: dict[str, Before] = {}
     for one in plan.sets:
+        if one.is_relation:
+            continue
         known = found.get(one.stream, Before())
         since = tuple(sorted({*known.since, *life_of(one.window).told_apart(one, state)}))
         closed = max(known.closed, *map(state.closed_over, inputs_of(one)))
-        found[one.stream] = Before(closed, state.closed_over((one.stream,)), since)
+        found[one.stream] = Before(closed, state.closed_over((one.base,)), since)
     for planned in plan.rows:
         for stream in planned.rows.streams:
             known = found.get(stream, Before(frontier=state.closed_over((stream,))))
@@ -92,7 +94,9 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
                 queries[name] = found
         found = _summed(held, missed, is_open)
         if found != Late():
-            streams[scan.stream] = streams.get(scan.stream, Late()) + found
+            # What was joined with relations has scans of its own, which see the same tuples: the most counts.
+            base = plan.base_of(scan.stream)
+            streams[base] = max(streams.get(base, Late()), found, key=lambda one: one.partly + one.dropped)
     return Lateness(streams, queries)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from windloom.model.relation import Version
 from windloom.rounds.cells import Cells
 from windloom.rounds.positions import Positions
 from windloom.rounds.rows.kept import BroughtTuples
@@ -22,7 +23,9 @@ class RoundInput:
     are cut; None: as they were. `idle` names the streams that the clock counted as idle: they do not hold back queries
     that read other streams too. `events` counts the tuples that each stream brought, where that is known. `round` is
     the number of the round. `kept` are files of tuples that the round adds to those that are kept, by stream, and
-    `summaries` the partials of rows that enter in it, by name of the query that aggregates them.
+    `summaries` the partials of rows that enter in it, by name of the query that aggregates them. `versions` are those
+    of relations that the round has and the last one had not; what joins read of them is among the cells that were
+    taken.
     """
 
     taken: Taken = field(default_factory=Taken)
@@ -35,6 +38,7 @@ class RoundInput:
     round: int = field(default=0, compare=False)
     kept: Mapping[str, BroughtTuples] = field(default_factory=dict)
     summaries: Mapping[str, Cells] = field(default_factory=dict)
+    versions: Mapping[str, Version] = field(default_factory=dict)
 
     def taking(self, taken: Taken, events: Mapping[str, int] | None = None) -> RoundInput:
         """The same with what was taken in, and how many tuples came."""

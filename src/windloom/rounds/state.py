@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from windloom.model.relation import Version
 from windloom.model.time import TICK_MIN
 from windloom.plan.physical import PartialSet
 from windloom.rounds.cells import Cells
@@ -54,6 +55,7 @@ class State:
     of tuples that came before its frontier had passed it. `reported`: the last round in which a row query reported
     windows, of those that have reported any. `kept`: which files hold the tuples of streams that keep them.
     `summaries`: partials of rows that have entered and not left, by name of the query that aggregates them.
+    `versions`: of each relation the one that was seen last; the cells of retroactive ones are among `cells`.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
@@ -68,6 +70,7 @@ class State:
     reported: Mapping[str, int] = field(default_factory=dict)
     kept: Mapping[str, KeptTuples] = field(default_factory=dict)
     summaries: Mapping[str, Cells] = field(default_factory=dict)
+    versions: Mapping[str, Version] = field(default_factory=dict)
 
     def closed_of(self, one: PartialSet) -> int:
         """Every window of its queries that ends at or before this tick has been reported, except by `fresh` queries."""

@@ -14,7 +14,7 @@ from windloom.plan.links import LinkRound
 from windloom.plan.physical import Plan
 from windloom.rounds.answers import Answers
 from windloom.rounds.carry import rows_since
-from windloom.rounds.cells import Cells, merge_all, merge_cells
+from windloom.rounds.cells import Cells, merge_all
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.joins.keyed import count_links
 from windloom.rounds.lateness import Lateness, count_late
@@ -54,10 +54,10 @@ def step(
     """
     positions = state.positions if round_input.rows is None else round_input.rows
     state = without_lost(state, round_input, plan)
-    moved = _moved(state, round_input, plan)
+    advanced_state = moved(state, round_input, plan)
     after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
-    until = {inputs: moved.closed_over(inputs) for inputs in after}
-    landmarks = landmarks_of(plan, state.since, moved.first, moved.seen, until)
+    until = {inputs: advanced_state.closed_over(inputs) for inputs in after}
+    landmarks = landmarks_of(plan, state.since, advanced_state.first, advanced_state.seen, until)
     turn = Turn(state, until, positions, landmarks, history_ticks)
     spans: dict[int, Span] = {}
     cells: dict[int, Cells] = {}
@@ -69,8 +69,9 @@ def step(
         current, past = state.cells.get(one.number), state.history_of(one.number)
         fresh = round_input.taken.cells.get(one.number)
         if fresh is not None:
-            tuples[one.number], taken[one.number] = int(fresh.tuples.sum()), len(fresh)
-            current = fresh if current is None else merge_cells(current, fresh)
+            if not one.is_relation:
+                tuples[one.number], taken[one.number] = int(fresh.tuples.sum()), len(fresh)
+            current = fresh if current is None else life_of(one.window).merged(current, fresh)
             current = life_of(one.window).joined(one, current, state.closed_of(one))
         if current is not None:
             left = life_of(one.window).close(one, current, past, turn)
@@ -86,28 +87,29 @@ def step(
     answers = replace(answers, rows=tuple((one, summaries.get(one.planned.name)) for one in asked))
     reported = {one.planned.name: round_input.round for one in asked}
     after_round = replace(
-        moved,
+        advanced_state,
         cells=kept,
         since=since,
         fresh=frozenset(),
         history=history,
         positions=positions,
         reported={**state.reported, **reported},
-        kept=_left(state, round_input, plan, moved, until),
+        kept=_left(state, round_input, plan, advanced_state, until),
         summaries=_still_standing(summaries, plan, until),
     )
     late = count_late(plan, round_input.taken.behind, state, landmarks)
-    groups = {number: one.groups if len(one) else 0 for number, one in cells.items()}
-    held = {number: len(one) for number, one in cells.items()}
+    counted = {number: one for number, one in cells.items() if not plan.sets[number].is_relation}
+    groups = {number: one.groups if len(one) else 0 for number, one in counted.items()}
+    held = {number: len(one) for number, one in counted.items()}
     return after_round, answers, StepCounts(tuples, taken, late, groups, held, count_links(plan, cells))
 
 
 def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[AskedRows]:
     """The row queries that a round reports windows of, and which: known once its frontiers are."""
     state = without_lost(state, round_input, plan)
-    moved = _moved(state, round_input, plan)
+    advanced_state = moved(state, round_input, plan)
     after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
-    until = {inputs: moved.closed_over(inputs) for inputs in after}
+    until = {inputs: advanced_state.closed_over(inputs) for inputs in after}
     answers = Answers(plan, {}, after, until, _own_after(state, plan))
     return list(asked_rows(plan, answers.interval, after, state.reported))
 
@@ -149,17 +151,17 @@ def _still_standing(summaries: Mapping[str, Cells], plan: Plan, until: Mapping[I
 
 
 def _left(
-    state: State, round_input: RoundInput, plan: Plan, moved: State, until: Mapping[Inputs, int]
+    state: State, round_input: RoundInput, plan: Plan, after: State, until: Mapping[Inputs, int]
 ) -> Mapping[str, KeptTuples]:
     """The files of tuples that are needed after the round."""
     if not plan.stores:
         return {}
-    needs = needs_after(plan, until, moved.seen, moved.frontiers)
+    needs = needs_after(plan, until, after.seen, after.frontiers)
     return needs.left_of(kept_with(state.kept, round_input.kept, plan))
 
 
-def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
-    """The state with the frontier of every stream moved, and everything else unchanged."""
+def moved(state: State, round_input: RoundInput, plan: Plan) -> State:
+    """The state with the frontier of every stream moved, and the versions of the round; everything else unchanged."""
     frontiers = advanced(state.frontiers, round_input.frontiers)
     return replace(
         state,
@@ -167,6 +169,7 @@ def _moved(state: State, round_input: RoundInput, plan: Plan) -> State:
         ahead=ahead_of_idle(frontiers, all_inputs(plan), round_input.idle, state.ahead),
         seen=advanced(state.seen, round_input.seen),
         first=first_ticks(state.first, round_input.first, state.frontiers),
+        versions={**state.versions, **round_input.versions},
     )
 
 

@@ -44,6 +44,9 @@ class Metrics:
         self.queries = Gauge("windloom_queries", "Queries of the last round.", registry=registry)
         self.trees = Gauge("windloom_trees", "Trees of the last round.", registry=registry)
         self.plan_version = Gauge("windloom_plan_version", "Version of the last round's plan.", registry=registry)
+        self.relation_version = Gauge(
+            "windloom_relation_version", "Version of a relation that was last seen.", ["relation"], registry=registry
+        )
         self.moves = Gauge("windloom_moves", "Moves to other regions of charts so far.", registry=registry)
         self.switches = Gauge("windloom_switches", "Switches of plans so far.", registry=registry)
         self.fidelity = Gauge("windloom_fidelity", "Share of judged rounds with the best plan.", registry=registry)
@@ -101,6 +104,8 @@ class Metrics:
         self.queries.set(done.queries)
         self.trees.set(done.trees)
         self.plan_version.set(done.plan_version)
+        for relation, told in done.relations.items():
+            self.relation_version.labels(relation).set(told["version"])
         self.moves.set(done.moves)
         self.switches.set(done.switches)
         self.regret.set(done.regret)

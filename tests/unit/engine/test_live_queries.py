@@ -17,6 +17,16 @@ from windloom.plan.estimates import Estimates, Mean, SetEstimate, StreamEstimate
 from windloom.plan.identity import SetIdentity
 from windloom.plan.statistics import Ongoing
 
+_OPTIONS = {
+    "strategy": "auto",
+    "slicing": "pairs",
+    "technique": "auto",
+    "intake": "auto",
+    "joins": "auto",
+    "fold": "auto",
+    "tuples": "0",
+}
+
 
 def no_session() -> NoReturn:
     raise AssertionError("Spark is not needed for this")
@@ -27,7 +37,7 @@ def test_nothing_stays_of_queries_that_are_gone(tmp_path: Path) -> None:
     registry = Registry(no_session)
     registry.load(tmp_path / "c.cql")
     live = LiveQueries(registry, Known)
-    options = {"strategy": "shared", "slicing": "pairs", "technique": "auto", "intake": "auto"}
+    options = _OPTIONS | {"strategy": "shared"}
     record = live.first({"stays": registry.queries["stays"].text}, options)
     counts = []
     for version in range(1, 40):
@@ -47,7 +57,7 @@ def test_plans_are_made_for_the_objective(tmp_path: Path) -> None:
     (tmp_path / "c.cql").write_text(catalog(q="SELECT symbol, sum(price) AS p … GROUP BY symbol"), encoding="utf-8")
     registry = Registry(no_session)
     registry.load(tmp_path / "c.cql")
-    options = {"strategy": "auto", "slicing": "pairs", "technique": "auto", "intake": "auto"}
+    options = _OPTIONS
     identity = SetIdentity.of_query(registry.queries["q"])
     seen = Estimates(
         {"trades": StreamEstimate(Mean(30_000.0, 3), Mean(20.0, 3))},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -29,9 +29,10 @@ from windloom.rounds.taken import Taken
 class ShardRound:
     """What every shard of a round is told: the same plan, frontiers and facts about the past.
 
-    `input` lacks the cells, of which every shard has its own. `left` is the state that the last round left, without
-    its cells: what is kept of which set, and which windows are closed, holds for all shards together and is the
-    driver's to say. It is in terms of `previous`, if that is another plan.
+    `input` lacks the cells of streams, of which every shard has its own. `left` is the state that the last round left,
+    without these cells: what is kept of which set, and which windows are closed, holds for all shards together and is
+    the driver's to say. It is in terms of `previous`, if that is another plan. Versions of relations are the driver's
+    too: every shard is sent all cells of them.
     """
 
     number: int
@@ -57,7 +58,7 @@ class ShardPlaces:
         """What the last round left of a shard, in terms of its plan."""
         plan = round.plan if round.previous is None else round.previous
         if not self.states:
-            return round.left
+            return restored_state(round.left, plan)
         held = shard_state(self.files, self.states[shard], round.left, plan)
         moved = moved_sets(plan, round.plan)
         return self._resharded(held, moved, round.left, plan, shard) if moved else held
@@ -95,7 +96,8 @@ def step_shard(
 ) -> tuple[State, Answers, StepCounts, dict[int, int]]:
     """The step of one shard; the last of what it returns says what it does not keep any more, by number of the set."""
     state = held if round.previous is None else carry(held, round.previous, round.plan)
-    given = round.input.taking(Taken(cells))
+    versions = restored_state(State(round.input.taken.cells), round.plan).cells
+    given = round.input.taking(Taken({**versions, **cells}))
     after, answers, counts = step(state, given, round.plan, history_ticks=round.history_ticks)
     kept_from = {
         number: past.kept_from
@@ -125,19 +127,21 @@ def run_shard(
         places.files.write(folds_name, [encode(State(folds))])
     if shard == 0 and is_first_attempt:
         fault("after pieces", round.number + 1)
-    places.files.write(state_name, _cells_only(after))
+    own = _own_cells(after, round.plan)
+    places.files.write(state_name, [encode(own)])
     left = None if first is None else answers_name
-    return ShardNote(shard, state_name, after.nbytes, left, counts, kept_from, pieces, folds_name if folds else None)
+    return ShardNote(shard, state_name, own.nbytes, left, counts, kept_from, pieces, folds_name if folds else None)
 
 
 def shard_state(files: ShardFiles, name: str, facts: State, plan: Plan) -> State:
     """The cells of a file, in terms of a plan, with the facts that hold for all shards."""
     data = files.read(name)
     try:
-        return restored_state(replace(facts, cells=decode(data).cells), plan)
+        return restored_state(replace(facts, cells={**facts.cells, **decode(data).cells}), plan)
     except WindloomError as error:
         raise WindloomError(f"the shard file '{name}': {error.message}", error.detail, error.hint) from None
 
 
-def _cells_only(state: State) -> Iterator[bytes]:
-    yield encode(State(state.cells))
+def _own_cells(state: State, plan: Plan) -> State:
+    """The cells of a state that no other shard has."""
+    return State({number: cells for number, cells in state.cells.items() if not plan.sets[number].is_relation})

@@ -13,7 +13,9 @@ from windloom.durable import RoundLog
 from windloom.durable.journal import Journal
 from windloom.durable.tuples import TupleFolder
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
+from windloom.engine.running.relations import Relations
 from windloom.engine.running.watermark import Watermarks
+from windloom.model.relation import Version
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, RoundInput, State, step
 from windloom.rounds.cells import Cells
@@ -57,10 +59,16 @@ class DriverPlacement:
     counts_rows = True
 
     def __init__(
-        self, jobs: DriverJobs, journal: Journal, watermarks: Watermarks, tuples: TupleFolder | None = None
+        self,
+        jobs: DriverJobs,
+        journal: Journal,
+        watermarks: Watermarks,
+        tuples: TupleFolder | None = None,
+        relations: Relations | None = None,
     ) -> None:
         """`tuples` is where tuples are kept; None for a batch run, which keeps none."""
         self._jobs, self._journal, self._watermarks, self._tuples = jobs, journal, watermarks, tuples
+        self.relations = relations or Relations({})
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
         log = self._amended(self._journal.read_log(round.number))
@@ -120,13 +128,18 @@ class DriverPlacement:
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         """The log of a round, but for windows of rows."""
-        found, brought = TakenIn(), dict[str, BroughtTuples]()
+        found, brought, versions = TakenIn(), dict[str, BroughtTuples](), dict[str, Version]()
         if intake.brings_tuples:
             with watch("partials"):
-                found, brought = self._taken_in(round, intake)
+                frames, versions = self.relations.enriched(round, intake.frames)
+                try:
+                    found, brought = self._taken_in(round, frames, intake.batch)
+                finally:
+                    self.relations.release()
         decide = self._watermarks.ended if intake.ends else self._watermarks.after
         given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
         given = replace(given, round=round.number, kept=brought)
+        given = self.relations.with_versions(round, given, watch, versions)
         if any(one.is_summarised for one in round.plan.rows):
             with watch("rows"):
                 given = replace(given, summaries=self._summaries(given, round, intake))
@@ -139,14 +152,16 @@ class DriverPlacement:
         with self._naming_damage(kept):
             return self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}
 
-    def _taken_in(self, round: Round, intake: Intake) -> tuple[TakenIn, dict[str, BroughtTuples]]:
+    def _taken_in(
+        self, round: Round, frames: Mapping[str, DataFrame], batch: DataFrame | None
+    ) -> tuple[TakenIn, dict[str, BroughtTuples]]:
         """What the round takes in, and the files of tuples that it keeps, which are complete when this returns."""
         if self._tuples is None or not round.plan.stores:
-            return self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state), {}
+            return self._jobs.take_in(round.plan, frames, batch, round.state), {}
         self._tuples.look_for_lost(round.state.kept)
         writer = self._tuples.writer(round.number, round.plan)
         try:
-            found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state, writer)
+            found = self._jobs.take_in(round.plan, frames, batch, round.state, writer)
             written = writer.finish()
             return found, self._tuples.brought(written, round.state.kept, round.plan, round.number)
         except BaseException:

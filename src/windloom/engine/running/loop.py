@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from windloom.durable import PlanRecord, Recovered, RoundLog
 from windloom.durable.journal import Journal
@@ -258,11 +259,24 @@ class RoundLoop:
             late_queries={name: _told(one) for name, one in sorted(counts.late.queries.items())},
             frontiers=frontiers,
             lags=lags,
-            tuples={name: one.tuples for name, one in outcome.observed.streams.items()},
+            tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
             cells=_cells(round.plan, outcome.observed),
             placement=self.placement.description,
+            relations=_versions(round, state),
             lost=list(outcome.lost),
         )
+
+
+def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
+    """The versions of relations that a round has seen, or an earlier one, if it did not look."""
+    found = {}
+    for one in round.plan.relations:
+        version, before = after.versions.get(one.name), round.state.versions.get(one.name)
+        if version is not None:
+            changed = before is None or before.number != version.number
+            told = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
+            found[one.name] = {**told, "changed": changed}
+    return found
 
 
 def _told(late: Late) -> dict[str, int]:
@@ -273,7 +287,7 @@ def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
     held = dict.fromkeys((stream.name for stream in plan.streams), 0)
     for one in plan.sets:
         if one.identity in observed.sets:
-            held[one.stream] += observed.sets[one.identity].held
+            held[one.base] += observed.sets[one.identity].held
     return held
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from windloom.durable import PlanRecord
 from windloom.durable.shards.pieces import Piece
@@ -18,6 +18,9 @@ from windloom.rounds import Block, State
 from windloom.rounds.step import StepCounts
 from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import DataFrame
+
+if TYPE_CHECKING:
+    from windloom.engine.running.relations import Relations
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,9 @@ class Placement(Protocol):
 
     #: Whether it answers windows of rows.
     counts_rows: bool
+
+    #: What gives the versions of relations.
+    relations: Relations
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome: ...
 

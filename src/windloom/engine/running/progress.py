@@ -27,7 +27,8 @@ class RoundProgress:
     were answered from, earlier ones included.
     `lost` are files of kept tuples that were found missing or damaged: row queries leave out windows that need them.
     `sinks` has the seconds that each sink took, those that the round `waited` for it if it was down, and figures of its
-    own.
+    own. `relations` has, of each relation that some query reads, the `version` that was last seen, the `round` that
+    took it, its `rows` and `bytes` as far as they are known, and whether it `changed` in this round.
 
     Where plans follow the data, `predicted` are the seconds that the round was expected to take before it began.
     Counted since the stream began, `moves` are how often estimates came to another region of their chart, `switches`
@@ -59,6 +60,7 @@ class RoundProgress:
     placement: str = "driver"
     lost: Sequence[str] = ()
     sinks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by name
+    relations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name
     predicted: float | None = None
     moves: int = 0
     switches: int = 0

@@ -48,22 +48,27 @@ class TupleHistory:
         with self.folder.naming_damage(state.kept):
             return self.jobs.cells(alone, state.kept, {one.stream: since}).get(0), history_from(since)
 
-    def answer(self, alone: Plan, state: State, than: int | None = None) -> tuple[list[Block], int | None] | None:
+    def answer(
+        self, alone: Plan, state: State, than: int | None = None, versions: Mapping[int, Cells] | None = None
+    ) -> tuple[list[Block], int | None] | None:
         """The blocks of the only query of a plan, and the start of its first complete window.
 
         None if tuples that it reads are not kept, or, with `than`, if they do not reach further back than that tick.
+        `versions` are the cells of relations. Of streams that are joined with relations as they come in, the tuples
+        that are kept are not those that were joined.
         """
         if alone.rows:
             return self._rows(alone, state)
-        since = sets_since(alone.sets, state.kept)
+        sets = [one for one in alone.sets if not one.is_relation]
+        since = sets_since(sets, state.kept)
         if since is None:
             return None
         bare = replace(state, cells={}, history={})
         empty = replace(alone, sets=(), joins=())
-        history = {one.number: history_from(since[one.stream]) for one in alone.sets}
+        history = {one.number: history_from(since[one.stream]) for one in sets}
 
         def asked_of(cells: Mapping[int, Cells]) -> tuple[Answers, int | None]:
-            return ask(bare, empty, alone, lambda one: (cells.get(one.number), history[one.number]))
+            return ask(bare, empty, alone, lambda one: (cells.get(one.number), history[one.number]), versions)
 
         try:
             _, reach = asked_of({})

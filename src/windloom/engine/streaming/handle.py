@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ from windloom.optimizer.known import with_statistics
 from windloom.plan.adapting import AdaptView, RoundView
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import Block, State
-from windloom.rounds.ask import ask, united
+from windloom.rounds.ask import Versions, ask, relation_cells, united
 from windloom.rounds.cells import Cells
 from windloom.rounds.state import History
 from windloom.spark.api import DataFrame, StreamingQuery
@@ -169,7 +170,8 @@ class Handle(AnswerViews):
     @property
     def plan(self) -> Plan:
         """The plan that the next round will run, with what is known now."""
-        return with_statistics(self._queries.plan_of(self._newest), self._queries.known())
+        known = replace(self._queries.known(), versions=self._loop.state.versions)
+        return with_statistics(self._queries.plan_of(self._newest), known)
 
     def explain(self, *, query: str | None = None, queries: bool = False) -> str:
         """The plan that the next round will run, and where."""
@@ -250,20 +252,24 @@ class Handle(AnswerViews):
                 raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
             # A side of a join may be divided among parts; other questions are answered part by part.
             asked = [united(parts, plan, alone)] if query.join is not None else parts
-            blocks, since, closed = self._asked(asked, plan, alone)
+            versions = partial(loop.placement.relations.taken_now, alone)
+            blocks, since, closed = self._asked(asked, plan, alone, versions)
         pieces = [table for _, table in self._tables.pieces(alone, blocks)]
         shape = alone.shapes[0]
         table = pa.concat_tables(pieces) if pieces else self._tables.empty(shape)
         return Answer(table.drop_columns("query"), instant(closed), None if since is None else instant(since))
 
-    def _asked(self, states: Iterable[State], plan: Plan, alone: Plan) -> tuple[Iterable[Block], int | None, int]:
+    def _asked(
+        self, states: Iterable[State], plan: Plan, alone: Plan, current: Versions
+    ) -> tuple[Iterable[Block], int | None, int]:
         """From cells, or from tuples where these reach further back; all states say the same of the past."""
-        answers, since, refused, state = [], None, None, State()
+        answers, since, refused, state, versions = [], None, None, State(), dict[int, Cells]()
         for state in states:
             if alone.rows:
                 break
+            versions = relation_cells(state, plan, alone, current)
             try:
-                found, since = ask(state, plan, alone, self._past)
+                found, since = ask(state, plan, alone, self._past, versions)
             except WindloomError as error:
                 refused = error
                 break
@@ -271,7 +277,7 @@ class Handle(AnswerViews):
         (asked,) = alone.queries
         closed, history = state.closed_over(asked.query.inputs), self._loop.history
         if history is not None and (alone.rows or refused is not None or since is not None):
-            remade = history.answer(alone, state, None if refused is not None else since)
+            remade = history.answer(alone, state, None if refused is not None else since, versions)
             if remade is not None:
                 return *remade, closed
         if alone.rows:

@@ -27,6 +27,7 @@ from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
+from windloom.engine.running.relations import Relations
 from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.registry import SinkChoice, choose_sinks
@@ -50,6 +51,7 @@ from windloom.spark.frames import empty_frame
 from windloom.spark.intake.driver_jobs import SparkDriverJobs
 from windloom.spark.intake.ingest import ingest_of
 from windloom.spark.intake.native import tick_sql
+from windloom.spark.relations.jobs import SparkRelationJobs
 from windloom.spark.rows.history import SparkHistory
 from windloom.spark.rows.session import JobSessions
 from windloom.spark.rows.stored import StoredTuples
@@ -81,7 +83,7 @@ def start_stream(
     with ExitStack() as undo, as_windloom_errors("the streams"):
         place = _checkpoint_place(spark, checkpoint, options, undo)
         storage = storage_at(spark, place)
-        opened = Checkpoint.open(storage, {name: registry.streams[name] for name in frames})
+        opened = Checkpoint.open(storage, {name: registry.streams[name] for name in frames}, registry.relations)
         undo.callback(opened.close)
         default_shards = 2 * spark.sparkContext.defaultParallelism
         shards = settle_shards(storage, opened, options.placement, options.shards, default_shards)
@@ -215,12 +217,13 @@ def _make_placement(
     stored: StoredTuples,
 ) -> Placement:
     watermarks = Watermarks(registry.streams, time.monotonic, options.idle_seconds)
+    relations = Relations(registry.current_versions(), SparkRelationJobs())
     skip_untimed = options.untimed == "skip"
     if shards is None:
         jobs = SparkDriverJobs(spark, registry.streams, skip_untimed, stored)
-        return DriverPlacement(jobs, checkpoint, watermarks, stored.folder)
+        return DriverPlacement(jobs, checkpoint, watermarks, stored.folder, relations)
     shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
-    return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets)
+    return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, relations)
 
 
 def _record_plan(

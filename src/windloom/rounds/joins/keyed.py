@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,20 @@ def count_links(plan: Plan, cells: Mapping[int, Cells]) -> dict[tuple[int, int],
             if both not in counted:
                 counted[both] = linked(parent, child)
             found[place, number] = counted[both]
+    return found
+
+
+def with_relations(
+    plan: Plan, added: Mapping[tuple[int, int], LinkRound], whole: Mapping[tuple[int, int], LinkRound]
+) -> dict[tuple[int, int], LinkRound]:
+    """What all shards have counted together. Each has all of a relation, which is `whole` where it counts once."""
+    found = dict(added)
+    for (place, number), link in added.items():
+        join = plan.joins[place].join
+        if join.sides[join.links[number].parent].is_relation:
+            found[place, number] = whole[place, number]
+        elif join.sides[join.links[number].child].is_relation:
+            found[place, number] = replace(link, child=whole[place, number].child)
     return found
 
 

@@ -18,7 +18,7 @@ from windloom.model.windows import Window
 from windloom.plan.physical import Asking, Member, PartialSet
 from windloom.plan.scans import WovenSet
 from windloom.rounds.behind import Behind, Mask
-from windloom.rounds.cells import Cells
+from windloom.rounds.cells import Cells, merge_cells
 from windloom.rounds.frontiers import Inputs, inputs_of
 from windloom.rounds.positions import Positions
 from windloom.rounds.state import History, State
@@ -114,6 +114,10 @@ class Life(ABC):
     def grid(self, tuples: Tuples, fed: WovenSet, one: PartialSet) -> Grid:
         """The cells of a set, over tuples."""
         return tuples.grid(fed.groups, one.edges)
+
+    def merged(self, cells: Cells, fresh: Cells) -> Cells:
+        """The cells of a set after a round has brought fresh ones."""
+        return merge_cells(cells, fresh)
 
     def joined(self, one: PartialSet, cells: Cells, closed: int) -> Cells:
         """Cells that fresh ones are among, where the set was closed at a tick before they came."""

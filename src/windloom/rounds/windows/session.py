@@ -99,7 +99,7 @@ class SessionLife(Life):
         self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
         """Sessions that begin where everything is kept are complete; earlier ones may not be."""
-        seen, lowest = state.seen.get(one.stream), kept_from(one, planned, history)
+        seen, lowest = state.seen.get(one.base), kept_from(one, planned, history)
         return None if seen is None or lowest == TICK_MIN else min(lowest, seen + one.window.range_ticks + 1)
 
     def last_start(self, window: Window, closed: int) -> int:

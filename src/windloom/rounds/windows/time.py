@@ -43,7 +43,7 @@ class TimeLife(Life):
     def first_exact(
         self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
-        return first_exact(one, planned, history, state.seen.get(one.stream))
+        return first_exact(one, planned, history, state.seen.get(one.base))
 
 
 def time_lost(window: Window, reported: Reported, ticks: NDArray[np.int64]) -> tuple[Mask, Mask]:
