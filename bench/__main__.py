@@ -7,8 +7,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from inspect import signature
 from pathlib import Path
 
+from bench.clocks import CLOCKS, rounds_by
 from bench.measure import Outcome, write_outcomes
 
 RESULTS = Path("build/bench/batch.json")
@@ -20,6 +22,10 @@ def main() -> int:
         "names", nargs="*", metavar="NAME", help="workloads, or the first word of several; all by default"
     )
     parser.add_argument("--repeats", type=int, default=5, help="pairs of timings per ratio")
+    parser.add_argument("--events", type=int, help="tuples, for workloads that can have more or fewer")
+    parser.add_argument(
+        "--clock", choices=CLOCKS, default="wall", help="of the rounds of streams; on a loaded machine: processor"
+    )
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     known = workloads()
@@ -29,13 +35,16 @@ def main() -> int:
         parser.error(f"unknown workload {unknown[0]!r}; known: {', '.join(known)}")
     names = list(dict.fromkeys(name for found in chosen.values() for name in found)) or list(known)
     if arguments.in_process:
-        outcome = known[names[0]](arguments.repeats)
+        with rounds_by(arguments.clock):
+            outcome = run(known[names[0]], arguments.repeats, arguments.events)
         print(json.dumps(outcome.__dict__))
         return 0
     outcomes = []
     for name in names:
         print(f"… {name}", file=sys.stderr, flush=True)
-        command = [sys.executable, "-m", "bench", name, "--in-process", "--repeats", str(arguments.repeats)]
+        options = ["--repeats", str(arguments.repeats), "--clock", arguments.clock]
+        options += [] if arguments.events is None else ["--events", str(arguments.events)]
+        command = [sys.executable, "-m", "bench", name, "--in-process", *options]
         finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         outcomes.append(Outcome(**json.loads(finished.stdout.strip().splitlines()[-1])))
         print(outcomes[-1].line(), flush=True)
@@ -44,12 +53,22 @@ def main() -> int:
     return 0 if all(one.holds for one in outcomes) else 1
 
 
-def workloads() -> dict[str, Callable[[int], Outcome]]:
+def run(workload: Callable[..., Outcome], repeats: int, events: int | None) -> Outcome:
+    """Runs a workload; those that do not say `events` have the size that they always have."""
+    sized = events is not None and "events" in signature(workload).parameters
+    return workload(repeats, events=events) if sized else workload(repeats)
+
+
+def workloads() -> dict[str, Callable[..., Outcome]]:
     """Every workload by name."""
     # Imported here: the parent only starts processes, and --help needs no Spark.
     from bench.adapt import ADAPT_WORKLOADS
     from bench.cold import COLD_WORKLOADS
+    from bench.joins import JOIN_WORKLOADS
+    from bench.overload import OVERLOAD_WORKLOADS
     from bench.present import PRESENT_WORKLOADS
+    from bench.relations import RELATION_WORKLOADS
+    from bench.rows import ROW_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
     from bench.service import SERVICE_WORKLOADS
     from bench.streams import STREAM_WORKLOADS
@@ -59,12 +78,16 @@ def workloads() -> dict[str, Callable[[int], Outcome]]:
     return {
         **BATCH_WORKLOADS,
         **ADAPT_WORKLOADS,
+        **RELATION_WORKLOADS,
         **SCAN_WORKLOADS,
         **PRESENT_WORKLOADS,
         **STREAM_WORKLOADS,
         **UNLIKE_WORKLOADS,
         **COLD_WORKLOADS,
         **SERVICE_WORKLOADS,
+        **OVERLOAD_WORKLOADS,
+        **JOIN_WORKLOADS,
+        **ROW_WORKLOADS,
     }
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter, thread_time
+from time import thread_time
 from typing import Any
 from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 
+from bench import clocks
 from bench.adapt_phases import phases_against_best, phases_against_first
 from bench.adapt_traces import fidelity_of_joins, fidelity_of_streams
 from bench.bids import PER_FILE, UnlikeQuery, stored_bids, unlike_queries
@@ -55,11 +56,11 @@ class Spent:
 
     def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any, **named: Any) -> Any:
-            begun = perf_counter()
+            begun = clocks.of_thread()
             try:
                 return function(*arguments, **named)
             finally:
-                self.here += perf_counter() - begun
+                self.here += clocks.of_thread() - begun
 
         return run
 

@@ -31,8 +31,16 @@ class QueryError(WindloomError):
     """A query or catalog text that cannot be accepted; the detail shows line, column and caret."""
 
 
+class WrongJoinError(QueryError):
+    """A join that means nothing sensible, however it would be computed: its keys differ in type, or it has none."""
+
+
 class SinkDownError(WindloomError):
     """What a sink writes to is away for now: the round waits, and is given to the sink again."""
+
+
+class WindloomWarning(UserWarning):
+    """Something that is accepted, and will not do what it seems to ask for."""
 
 
 def closest(wanted: str, known: list[str]) -> list[str]:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
+from support.join_looms import registered
 from support.micro_batches import MicroBatches, answers_in
 from support.row_rounds import AGGREGATED, QUERIES, STREAMS, TEXTS, TYPES, RowRounds
 from windloom import Loom
 from windloom.durable.tuples import TupleFolder
+from windloom.model import DataType, Query, Stream
 from windloom.spark.intake.driver_jobs import SparkDriverJobs
 from windloom.spark.intake.take import TakenIn
 from windloom.spark.rows.session import JobSessions
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Row = dict[str, Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: One of every way to make rows and to report them.
 IN_ROUNDS = (
     "sliding", "entering", "leaving", "with_gaps", "new_values", "joined", "pairs", "gone_pairs", "near_all", "circle",
@@ -84,6 +91,42 @@ def test_a_batch_run_gives_the_rows_of_the_definition_and_of_spark(spark: SparkS
         assert found.ok, f"{loom.queries[name].text}\n{found}"
 
 
+def test_strands_may_be_joined_in_any_order(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(8)
+    rows = {name: random_rows(rng, 12, 20, 20) for name in STREAMS}
+    names = ("near_all", "circle", "circle_count")
+    loom = Loom(spark)
+    for name, own in rows.items():
+        loom.stream(name, frame_of(spark, own), time="tick", unit="us")
+    for order in ((2, 0, 1), (1, 2, 0)):
+        monkeypatch.setattr("windloom.optimizer.rows.plan.join_order", lambda *_, order=order: order)
+        # Every order is a query of its own: plans of the same queries are made once.
+        for name in names:
+            loom.query(f"{name}_{order[0]}", {**TEXTS, **AGGREGATED}[name])
+        results = loom.run()
+        for planned in loom.plan().rows:
+            assert planned.orders == (order,)
+            wanted = answer_rows(planned.query, rows)
+            assert in_order(with_ticks(results.arrow(planned.name))) == in_order(wanted), planned.query.text
+
+
+def test_a_batch_run_on_executors_gives_the_rows_of_the_definition(spark: SparkSession) -> None:
+    rng = random.Random(6)
+    rows = {name: random_rows(rng, 14, 20, 25) for name in ("s", "t")}
+    loom = Loom(spark)
+    for name, own in rows.items():
+        loom.stream(name, frame_of(spark, own), time="tick", unit="us")
+    for name in ("near", "except_all", "unequal_count"):
+        loom.query(name, {**TEXTS, **AGGREGATED}[name])
+    results = loom.run(placement="executors", shards=2)
+    counts = 0
+    for name, query in loom.queries.items():
+        found = with_ticks(results.arrow(name))
+        assert in_order(found) == in_order(answer_rows(query, rows)), query.text
+        counts += len(found)
+    assert results.stats.results == counts > 0
+
+
 def test_rounds_report_what_the_definition_says(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(11)
     rounds = [{name: random_rows(rng, 7, 12 * number, 16) for name in STREAMS} for number in range(3)]
@@ -122,7 +165,7 @@ RECORDED: dict[str, tuple[dict[str, tuple[str, str]], dict[str, str]]] = {
             "asked_then_met": "SELECT d.src, d.query AS name, d.rtt FROM dns d JOIN ssl s WITHIN 2 seconds"
             " ON d.src = s.src AND d.query = s.server_name",
             "never_met": "SELECT src FROM dns [TUMBLE 2 minutes] EXCEPT SELECT src FROM ssl [TUMBLE 2 minutes]",
-            "slow": "SELECT ISTREAM src, query AS name FROM dns [RANGE 5 minutes SLIDE 1 minute] WHERE rtt > 1",
+            "slow": "SELECT ISTREAM src, query AS name FROM dns [RANGE 5 minutes SLIDE 1 minute] WHERE rtt > 0.1",
         },
     ),
     "lbl": (
@@ -182,3 +225,113 @@ def test_rows_of_recorded_streams_are_those_of_spark(spark: SparkSession, shared
         found = loom.verify(query, results)
         assert found.ok, f"{loom.queries[query].text}\n{found}"
         assert found.rows > 0
+
+
+#: The same queries as plain SQL, over tuples with `c_<query>`: up to where windows of a query were closed when the
+#: tuple came. A tuple counts in windows that were open then, and a pair if some window of both was.
+_ENDS = "explode(sequence(t - pmod(t, {s}) + {s}, t - pmod(t, {s}) + {r}, {s})) AS e"
+PLAIN = {
+    "asked_then_met": "SELECT least(d.t, s.t), greatest(d.t, s.t), d.src, d.query, d.rtt FROM dns d JOIN ssl s"
+    " ON d.src = s.src AND d.query = s.server_name AND abs(d.t - s.t) < 2000000"
+    " AND greatest(d.t, s.t, d.c_asked_then_met, s.c_asked_then_met) < least(d.t, s.t) + 2000000",
+    "never_met": "SELECT e - 120000000L, e, src FROM (SELECT src, c_never_met AS c, {120,120} FROM dns) WHERE e > c"
+    " EXCEPT SELECT e - 120000000L, e, src FROM (SELECT src, c_never_met AS c, {120,120} FROM ssl) WHERE e > c",
+    "slow": "SELECT min(e) - 300000000L, min(e) AS e, first(src), first(query) FROM"
+    " (SELECT n, src, query, c_slow AS c, {300,60} FROM dns WHERE rtt > 0.1) WHERE e > c GROUP BY n",
+    "both_ways": "SELECT min(t.e) - 60000000L, min(t.e) AS e, first(t.src), first(t.dst), first(flags) FROM"
+    " (SELECT *, {60,20} FROM tcp) t JOIN (SELECT *, {20,20} FROM udp) u ON t.e = u.e AND t.src = u.dst"
+    " AND t.dst = u.src WHERE t.e > greatest(t.c_both_ways, u.c_both_ways) GROUP BY t.n, u.n",
+    "silent": "SELECT t.e - 300000000L, t.e, t.src FROM (SELECT *, {300,300} FROM tcp) t LEFT ANTI JOIN"
+    " (SELECT src, e FROM (SELECT *, {300,300} FROM udp) WHERE e > c_silent) u ON t.src = u.src AND t.e = u.e"
+    " WHERE t.e > t.c_silent",
+    "won": "SELECT least(a.t, b.t), greatest(a.t, b.t), a.id, b.price FROM auction a JOIN bid b ON a.id = b.auction"
+    " AND b.price > a.reserve AND abs(a.t - b.t) < 500000"
+    " AND greatest(a.t, b.t, a.c_won, b.c_won) < least(a.t, b.t) + 500000",
+    "sums": "SELECT a.e - 2000000L, a.e, count(*), max(b.price) FROM (SELECT *, {2,1} FROM auction) a JOIN"
+    " (SELECT *, {2,1} FROM bid) b ON a.e = b.e AND b.price > a.reserve AND a.id <= b.auction AND a.id + 1 >= b.auction"
+    " WHERE a.e > greatest(a.c_sums, b.c_sums) GROUP BY a.e",
+}
+ROUNDS, SLICE = 4, 1_500
+#: Seconds by which streams may be in disorder; some tuples come later than that.
+DELAYS = {"zeek": 3, "lbl": 20, "auctions": 1}
+
+
+def plain_sql(text: str) -> str:
+    """`{r,s}` stands for the ends of the windows of range r and slide s seconds that a tuple lies in."""
+
+    def ends(found: re.Match[str]) -> str:
+        r, s = (f"{int(one)}000000L" for one in found.groups())
+        return _ENDS.format(r=r, s=s)
+
+    return re.sub(r"\{(\d+),(\d+)\}", ends, text)
+
+
+def arrivals(rng: random.Random, rows: pa.Table, delay: int) -> list[pa.Table]:
+    """A stream cut at random, in disorder within its delay; a few tuples come later."""
+    ticks = rows["t"].to_pylist()
+    come = [t + rng.randrange(delay) + (8 * delay if rng.random() < 0.02 else 0) for t in ticks]
+    rows = rows.take(pa.array(sorted(range(len(come)), key=come.__getitem__)))
+    cuts = [0, *sorted(rng.sample(range(1, len(rows)), ROUNDS - 1)), len(rows)]
+    return [rows.slice(begin, end - begin) for begin, end in pairwise(cuts)]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_streams_cut_at_random_with_late_tuples_give_the_rows_of_plain_sql(
+    spark: SparkSession, shared_data: Path, tmp_path: Path, name: str
+) -> None:
+    rng = random.Random(name)
+    delay = DELAYS[name] * 1_000_000
+    texts = RECORDED[name][1]
+    streams, batches = dict[str, Stream](), dict[str, list[pa.Table]]()
+    tick = "at * 1000" if name == "auctions" else "unix_micros(at)"
+    for stream, frame in recorded_frames(spark, shared_data, name, SLICE).items():
+        columns = {column: DataType.parse(kind) for column, kind in frame.dtypes}
+        streams[stream] = Stream(stream, columns, "at", delay, time_unit="ms" if name == "auctions" else None)
+        batches[stream] = arrivals(rng, frame.selectExpr("*", f"{tick} AS t").toArrow(), delay)
+    registry = registered(texts, streams)
+
+    def jobs(folder: TupleFolder) -> SparkDriverJobs:
+        return FrameJobs(spark, streams, False, StoredTuples(folder, streams, JobSessions(spark)))
+
+    with MicroBatches(tmp_path, streams, types=registry.types(), jobs=jobs) as life:
+        life.change(registry.queries)
+        for number in range(ROUNDS):
+            came = {stream: spark.createDataFrame(own[number].drop_columns("t")) for stream, own in batches.items()}
+            done = life.round(came)
+        life.finish()
+        late = sum(one.late_partly + one.late_dropped for one in life.done)
+    assert done.round == ROUNDS - 1
+    assert late > 0
+    register_tuples(spark, registry.queries, batches, delay)
+    found: dict[str, list[str]] = {}
+    for own in answers_in(tmp_path).values():
+        for query, rows in own.items():
+            found.setdefault(query, []).extend(repr(tuple(ticked(value) for value in row.values())) for row in rows)
+    for query in texts:
+        wanted = [repr(tuple(row)) for row in spark.sql(plain_sql(PLAIN[query])).collect()]
+        assert wanted, query
+        assert Counter(found.get(query, [])) == Counter(wanted), query
+
+
+def register_tuples(
+    spark: SparkSession, queries: Mapping[str, Query], batches: Mapping[str, list[pa.Table]], delay: int
+) -> None:
+    """Views with all tuples of a stream: a number `n`, the tick `t`, and `c_<query>` for every query that reads it."""
+    frontiers = {stream: [-1 << 60] for stream in batches}
+    for stream, own in batches.items():
+        for one in own:
+            frontiers[stream].append(max(frontiers[stream][-1], max(one["t"].to_pylist()) - delay))
+    for stream, own in batches.items():
+        tables = []
+        for number, one in enumerate(own):
+            for query in queries.values():
+                closed = min(frontiers[other][number] for other in query.streams)
+                one = one.append_column(f"c_{query.name}", pa.array([closed] * len(one)))
+            tables.append(one)
+        table = pa.concat_tables(tables)
+        frame = spark.createDataFrame(table.append_column("n", pa.array(range(len(table)))))
+        frame.createOrReplaceTempView(stream)
+
+
+def ticked(value: Any) -> Any:
+    return (value - _EPOCH) // timedelta(microseconds=1) if isinstance(value, datetime) else value

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from support.join_looms import planned, registered
+from windloom.engine.catalog import Registry
 from windloom.engine.costs import cost_view
 from windloom.explain import explain_json, explain_svg, explain_text
 from windloom.explain.cost_views import CostView
 from windloom.language import parse_catalog
-from windloom.model import DataType, Query, Stream
+from windloom.model import DataType, Query, Relation, Stream, Version
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan
@@ -67,6 +69,35 @@ CREATE QUERY lulls AS SELECT symbol, sum(volume) AS v FROM trades [SESSION GAP 3
 CREATE QUERY avg_1h AS SELECT symbol, avg(price) AS p FROM trades [RANGE 1 hour SLIDE 1 minute] GROUP BY symbol;
 """
 
+#: Relations of both kinds, alone and together.
+RELATIONS = """
+CREATE RELATION person (id STRING, city STRING, age INT);
+CREATE NONRETROACTIVE RELATION listing (symbol STRING, sector STRING, lot BIGINT);
+CREATE QUERY by_city AS
+  SELECT p.city, sum(o.amount) AS spent FROM orders [RANGE 1 hour SLIDE 5 minutes] o
+  JOIN person p ON o.customer = p.id WHERE p.age > 17 GROUP BY p.city;
+CREATE QUERY unknown AS
+  SELECT o.customer, count(*) AS n FROM orders [RANGE 1 hour SLIDE 5 minutes] o
+  LEFT ANTI JOIN person p ON o.customer = p.id GROUP BY o.customer;
+CREATE QUERY by_sector AS
+  SELECT l.sector, sum(t.volume * l.lot) AS shares FROM trades [RANGE 1 hour SLIDE 5 minutes] t
+  LEFT JOIN listing l ON t.symbol = l.symbol GROUP BY l.sector;
+"""
+
+
+def plan_of_relations(versions: Mapping[str, Version] | None = None) -> Plan:
+    """A plan of these, whose types come from our own rules."""
+
+    def no_session() -> Any:
+        raise AssertionError("a session was asked for")
+
+    read, registry = parse_catalog(STREAMS + RELATIONS), Registry(no_session)
+    registry.streams |= {one.stream.name: one.stream for one in read.streams}
+    registry.relations |= {one.stream.name: one.stream for one in read.relations if isinstance(one.stream, Relation)}
+    registry.queries |= {query.name: query for query in read.parse()}
+    known = Known(versions=versions or {})
+    return make_plan(registry.sources, registry.queries.values(), registry.types(), PlanOptions(), known)
+
 
 #: Joins beside a plain query: two of one pairing, one that is folded row by row, one of three streams.
 JOINS = """
@@ -90,6 +121,18 @@ CREATE QUERY all_three AS
   JOIN trades [RANGE 15 minutes] t ON t.symbol = o.customer GROUP BY o.customer;
 CREATE QUERY by_customer AS
   SELECT customer, sum(amount) AS r FROM orders [RANGE 1 day SLIDE 5 minutes] GROUP BY customer;
+"""
+
+
+ROW_QUERIES = """
+CREATE STREAM visits (ts TIMESTAMP, customer STRING, page STRING, seconds INT) TIME ts DELAY 1 minute;
+CREATE QUERY large AS SELECT ISTREAM customer, amount FROM orders [TUMBLE 1 minute] WHERE amount > 100;
+CREATE QUERY near AS
+  SELECT o.customer, o.amount, v.page FROM orders o JOIN visits v WITHIN 30 minutes ON o.customer = v.customer;
+CREATE QUERY silent AS
+  SELECT customer FROM orders [RANGE 1 hour SLIDE 5 minutes] EXCEPT SELECT customer FROM visits [RANGE 1 hour];
+CREATE QUERY per_customer AS
+  SELECT customer, count(*) AS n FROM orders [RANGE 1 hour SLIDE 5 minutes] GROUP BY customer;
 """
 
 

@@ -53,6 +53,18 @@ def _last_value(source: str, variables: dict[str, Any]) -> Any:
     return None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), variables)
 
 
+def test_the_example_of_joins_equals_spark_and_shows_its_plan(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runpy.run_path(str(EXAMPLES / "joins.py"))
+    said = capsys.readouterr().out
+    assert said.count("rows equal Spark's own window()") == 2
+    page = (ROOT / "docs" / "joins.md").read_text(encoding="utf-8")
+    shown = re.search(r"```text\n(Join orders (?s:.*?))```", page)
+    assert shown is not None
+    assert shown[1] in said
+
+
 def test_the_example_of_an_aggregate_of_ones_own_equals_its_definition(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -92,7 +104,7 @@ def test_the_example_catalog_equals_spark(spark: SparkSession) -> None:
 @cache
 def transcripts() -> tuple[tuple[str, str], ...]:
     """(arguments, output) of every `$ windloom explain …` in the docs."""
-    pages = (ROOT / "docs" / name for name in ("explain.md", "cost.md"))
+    pages = (ROOT / "docs" / name for name in ("explain.md", "cost.md", "adapting.md"))
     return tuple(found for page in pages for found in _EXPLAIN.findall(page.read_text(encoding="utf-8")))
 
 
@@ -109,11 +121,15 @@ def test_transcripts_in_the_docs_are_what_explain_says(spark: SparkSession) -> N
     for arguments, shown in transcripts():
         catalog, *options = shlex.split(arguments)
         sharing = "--sharing" in options
-        options = [option for option in options if option != "--sharing"]
+        charts = "--chart" in options
+        options = [option for option in options if option not in ("--sharing", "--chart")]
         loom = Loom(spark)
         loom.load(ROOT / catalog)
         named = {option.removeprefix("--"): value for option, value in zip(options[::2], options[1::2], strict=True)}
-        said = loom.explain(sharing=sharing, **named)
+        if charts:
+            said = loom.chart(**{name: int(value) for name, value in named.items()})
+        else:
+            said = loom.explain(sharing=sharing, **named)
         for piece in re.split(r"^…\n", shown, flags=re.MULTILINE):  # an ellipsis leaves something out
             assert piece in said, f"windloom explain {arguments} says:\n{said}"
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from support.frames import table_of
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -36,3 +38,11 @@ def follow(spark: SparkSession, folder: Path, files: int = 1) -> DataFrame:
     """The trades of a directory as a streaming frame, `files` files a micro-batch."""
     folder.mkdir(parents=True, exist_ok=True)
     return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).parquet(str(folder))
+
+
+def put_round(folder: Path, number: int, rows: Sequence[dict[str, Any]], schema: str) -> None:
+    """One file of rows, which is one round of a stream that reads one file per micro-batch."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{number:03d}.parquet"
+    pq.write_table(table_of([tuple(row.values()) for row in rows], schema), path)
+    os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads files in order of their times

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import permutations
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from support.join_texts import Asked, Hung, Read, Residual
-from windloom.model import Aggregate, DataType, Expression, ExpressionKey, JoinKind, Stream
+from windloom.model import Aggregate, DataType, Expression, ExpressionKey, JoinKind, Relation, Stream
 from windloom.testing.scalars import names_in
 
 Row = dict[str, Any]
@@ -38,6 +38,12 @@ COLUMNS = {
     }.items()
 }
 STREAMS = {name: Stream(name, COLUMNS, "tick", time_unit="us") for name in ("s", "t", "u")}
+#: Streams and relations in one: a relation has the columns of a stream but for the time.
+RELATIONS = {
+    name: Relation(name, {column: kind for column, kind in COLUMNS.items() if column != "tick"}) for name in ("r", "v")
+}
+#: The same, not retroactive.
+ATTACHED = {name: replace(RELATIONS["r"], name=name, is_retroactive=False) for name in ("p", "q")}
 TYPES = {ExpressionKey(stream, name): kind for stream in STREAMS for name, kind in COLUMNS.items()}
 
 _VALUES: dict[str, list[Any]] = {
@@ -65,6 +71,12 @@ def random_row(choose: Choose, tick: int) -> Row:
     return {"tick": tick, **{name: choose(values) for name, values in _VALUES.items()}}
 
 
+def random_version(choose: Choose, most: int = 8) -> list[Row]:
+    """The rows of a relation: keys repeat, some are NULL, and there may be none."""
+    count = choose([0, 1, *range(2, most + 1)])
+    return [{name: choose(values) for name, values in _VALUES.items()} for _ in range(count)]
+
+
 def random_rows(rng: random.Random, count: int, first: int = -12, last: int = 30) -> list[Row]:
     """In the order in which they come, some of them late."""
     ticks = sorted((rng.randint(first, last) for _ in range(count)), key=lambda tick: tick + rng.choice([0, 0, 0, 9]))
@@ -78,18 +90,32 @@ def rows(most: int = 12) -> st.SearchStrategy[dict[str, list[Row]]]:
     return st.fixed_dictionaries(dict.fromkeys(STREAMS, one))
 
 
+def versions(most: int = 8) -> st.SearchStrategy[dict[str, list[Row]]]:
+    """Rows of all relations."""
+    one = st.lists(st.fixed_dictionaries({name: st.sampled_from(own) for name, own in _VALUES.items()}), max_size=most)
+    return st.fixed_dictionaries(dict.fromkeys([*RELATIONS, *ATTACHED], one))
+
+
 @st.composite
-def joins(draw: st.DrawFn, most: int = 4, landmarks: bool = True, exact: bool = False) -> Asked:
-    return Drawing(lambda options: draw(st.sampled_from(options)), landmarks, exact).asked(most)
+def joins(
+    draw: st.DrawFn, most: int = 4, landmarks: bool = True, exact: bool = False, relations: Sequence[str] = ()
+) -> Asked:
+    return Drawing(lambda options: draw(st.sampled_from(options)), landmarks, exact, relations).asked(most)
 
 
 @dataclass
 class Drawing:
-    """Draws joins. With `exact`, aggregates are only those that every SQL engine defines alike."""
+    """Draws joins. With `exact`, aggregates are only those that every SQL engine defines alike.
+
+    With `relations`, what is joined to the first stream may be one of these relations, and one of them is.
+    """
 
     choose: Choose
     landmarks: bool = True
     exact: bool = False
+    relations: Sequence[str] = ()
+    _versions: set[str] = field(default_factory=set)  # aliases of relations
+    _attached: set[str] = field(default_factory=set)  # of those that are not retroactive
 
     def _once_in(self, count: int) -> bool:
         return bool(self.choose(range(count)) == count - 1)
@@ -98,13 +124,19 @@ class Drawing:
         slide = self.choose([1, 2, 3, 4, 5, 8])
         first = self._read("a", slide)
         visible, nullable, hung = ["a"], list[str](), list[Hung]()
+        self._versions.clear()
+        self._attached.clear()
         for alias in "bcd"[: self.choose([1, 1, 1, *range(1, most)])]:
-            parent = self.choose(visible)
+            child = self._read(alias, slide) if self.relations else None
+            # Tuples are joined with a relation that is not retroactive, and the rows of another relation are not.
+            held = self._versions - self._attached
+            is_attached = child is not None and child.stream in ATTACHED
+            parent = self.choose([one for one in visible if not is_attached or one not in held])
             kind = self.choose([JoinKind.INNER, JoinKind.INNER, *JoinKind])
             # What hangs on a side that may be absent must be absent with it, or it is no tree of its own.
             is_absent = parent in nullable
             kind = JoinKind.LEFT if is_absent else kind
-            hung.append(self._hung(kind, parent, self._read(alias, slide), is_absent))
+            hung.append(self._hung(kind, parent, child or self._read(alias, slide), is_absent))
             visible += [alias] if kind in (JoinKind.INNER, JoinKind.LEFT) else []
             nullable += [alias] if kind is JoinKind.LEFT else []
         sure = [alias for alias in visible if alias not in nullable]
@@ -123,6 +155,11 @@ class Drawing:
         )
 
     def _read(self, alias: str, slide: int) -> Read:
+        if self.relations and (alias == "b" or (alias != "a" and self._once_in(2))):
+            self._versions.add(alias)
+            relation = self.choose(self.relations)
+            self._attached |= {alias} if relation in ATTACHED else set()
+            return Read(relation, alias, None, is_relation=True)
         stream = self.choose(list(STREAMS))
         if self.landmarks and self._once_in(8):
             return Read(stream, alias, None)
@@ -189,7 +226,8 @@ class Drawing:
     def _pick(self, visible: list[str]) -> Aggregate:
         alias = self.choose(visible)
         argument, by = (qualified(f"{alias}.{self.choose(['k', 'i', 'x', 'd'])}") for _ in range(2))
-        function = self.choose(["min_by", "max_by", "first", "last"])
+        by_time = [] if alias in self._versions else ["first", "last"]  # refused: a relation has no time
+        function = self.choose(["min_by", "max_by", *by_time])
         where = self._filter(visible, [alias])
         return Aggregate(function, argument, by if function.endswith("_by") else None, where)
 

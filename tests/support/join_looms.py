@@ -8,11 +8,12 @@ from itertools import permutations
 from typing import Any
 
 from support.compare import rows_of
-from support.join_catalogs import STREAMS
+from support.join_catalogs import ATTACHED, RELATIONS, STREAMS
 from support.native import taken_of_plan
+from support.relations import RowVersions
 from windloom.engine.catalog import Registry
 from windloom.errors import WindloomError
-from windloom.model import Join, Query, Stream
+from windloom.model import Join, Query, Relation, Stream
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.joins.folds import matrix_obstacle
@@ -23,21 +24,26 @@ Row = dict[str, Any]
 Rows = Mapping[str, list[Row]]
 
 
-def registered(texts: Mapping[str, str], streams: Mapping[str, Stream] = STREAMS) -> Registry:
-    """A registry of these queries over declared streams, which must never ask for a session."""
+def registered(
+    texts: Mapping[str, str],
+    streams: Mapping[str, Stream] = STREAMS,
+    relations: Mapping[str, Relation] | None = None,
+) -> Registry:
+    """A registry of these queries over declared streams and relations, which must never ask for a session."""
 
     def no_session() -> Any:
         raise AssertionError("a session was asked for")
 
     registry = Registry(no_session)
     registry.streams.update(streams)
+    registry.relations.update({**RELATIONS, **ATTACHED} if relations is None else relations)
     for name, text in texts.items():
         registry.add_query(name, text)
     return registry
 
 
 def planned(registry: Registry, options: PlanOptions | None = None) -> Plan:
-    return make_plan(registry.streams, registry.queries.values(), registry.types(), options or PlanOptions(), Known())
+    return make_plan(registry.sources, registry.queries.values(), registry.types(), options or PlanOptions(), Known())
 
 
 def possible(intake: str, registry: Registry) -> str:
@@ -84,10 +90,14 @@ def with_folds(plan: Plan, fold: str, order: int) -> Plan:
 
 
 def answered(plan: Plan, rows: Rows, queries: Mapping[str, Query]) -> dict[str, list[Row]]:
-    """The answers of one round with everything, as the step writes them: without HAVING."""
-    ticks = {name: [row["tick"] for row in own] for name, own in rows.items() if own}
+    """The answers of one round with everything, as the step writes them: without HAVING. Relations are among rows."""
+    ticks = {name: [row["tick"] for row in own] for name, own in rows.items() if own and name in STREAMS}
+    taken = taken_of_plan(plan, RowVersions().enriched(plan, rows, rows))
+    for one in plan.relations:
+        if one.sets:
+            taken = replace(taken, cells={**taken.cells, **RowVersions().take(plan, one, rows[one.name]).cells})
     brought = RoundInput(
-        taken_of_plan(plan, rows),
+        taken,
         dict.fromkeys(STREAMS, TICK_MAX),
         seen={name: max(own) for name, own in ticks.items()},
         first={name: min(own) for name, own in ticks.items()},

@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from support.join_catalogs import STREAMS, Drawing, random_row
+from support.join_catalogs import ATTACHED, STREAMS, Drawing, random_row, random_version
 from support.join_texts import Asked
 from windloom.model import LandmarkWindow, Query, Stream
 from windloom.model.time import TICK_MAX, TICK_MIN
-from windloom.testing.joins import Landmarks, answer_join
+from windloom.testing.joins import ARRIVED, Landmarks, answer_join
 
 Row = dict[str, Any]
 Rows = Mapping[str, Sequence[Row]]
@@ -20,19 +20,32 @@ Rows = Mapping[str, Sequence[Row]]
 
 @dataclass(frozen=True)
 class JoinRounds:
-    """Streams with delays, joins over them, and what each round brings. The end of all streams follows."""
+    """Streams with delays, joins over them, and what each round brings. The end of all streams follows.
+
+    `versions` are those of relations in each round, that of the end included.
+    """
 
     streams: Mapping[str, Stream]
     asked: Mapping[str, Asked]
     rounds: Sequence[Rows]
+    versions: Sequence[Rows] = ()
 
     @property
     def everything(self) -> dict[str, list[Row]]:
         return self.arrived(len(self.rounds))
 
     def arrived(self, rounds: int) -> dict[str, list[Row]]:
-        """All tuples of the first rounds, by stream."""
-        return {name: [row for one in self.rounds[:rounds] for row in one.get(name, ())] for name in self.streams}
+        """All tuples of the first rounds, by stream, each with the relations that it was joined with when it came."""
+        brought = list(enumerate(self.rounds[:rounds]))
+        return {
+            name: [self._came(row, number) for number, one in brought for row in one.get(name, ())]
+            for name in self.streams
+        }
+
+    def _came(self, row: Row, number: int) -> Row:
+        versions = self.versions[number] if self.versions else {}
+        attached = {name: rows for name, rows in versions.items() if name in ATTACHED}
+        return {**row, ARRIVED: attached} if attached else row
 
     def frontier(self, name: str, rounds: int) -> int:
         """How far a stream has come after so many rounds; the end comes after all of them."""
@@ -49,19 +62,25 @@ class JoinRounds:
         """By round: the windows that it closes, of all tuples that have arrived by then. The last round is the end."""
         found, done = {}, TICK_MIN
         for number in range(len(self.rounds) + 1):
-            until, arrived = self.closed(query, number + 1), self.arrived(number + 1)
-            rows = answer_join(query, arrived, landmarks=self.landmarks(query, number))
+            until = self.closed(query, number + 1)
+            rows = answer_join(query, self.seen(number), landmarks=self.landmarks(query, number))
             found[number] = [row for row in rows if done < row["window_end"] <= until]
             done = until
         return found
+
+    def seen(self, number: int) -> dict[str, Sequence[Row]]:
+        """What the windows that close in a round see: tuples that have arrived, and the round's versions."""
+        return {**self.arrived(number + 1), **(self.versions[number] if self.versions else {})}
 
     def landmarks(self, query: Query, number: int) -> Landmarks:
         """Where the landmark windows of a round begin and end."""
         assert query.join is not None
         starts = {}
         for side in query.join.sides:
+            if not isinstance(side.window, LandmarkWindow):
+                continue
             first = self._first(side.source.stream, number)
-            if isinstance(side.window, LandmarkWindow) and first is not None:
+            if first is not None:
                 starts[side.source.stream] = side.window.last_start(first)
         until = self.closed(query, number + 1)
         return Landmarks(starts, None if until == TICK_MAX else until)
@@ -85,14 +104,20 @@ class JoinRounds:
 
 
 @st.composite
-def join_rounds(draw: st.DrawFn, most: int = 3, disorder: bool = True, landmarks: bool = True) -> JoinRounds:
-    """Three streams whose times run apart, some of them silent for a while. Without disorder no tuple is late."""
+def join_rounds(
+    draw: st.DrawFn, most: int = 3, disorder: bool = True, landmarks: bool = True, relations: Sequence[str] = ()
+) -> JoinRounds:
+    """Three streams whose times run apart, some of them silent for a while. Without disorder no tuple is late.
+
+    Relations change in some of the rounds.
+    """
 
     def choose(options: Sequence[Any]) -> Any:
         return draw(st.sampled_from(options))
 
     streams = {name: replace(one, delay_ticks=choose([0, 0, 3, 10])) for name, one in STREAMS.items()}
-    asked = {f"j{i}": Drawing(choose, landmarks).asked(most) for i in range(choose([1, 1, 2]))}
+    drawing = Drawing(choose, landmarks, relations=relations)
+    asked = {f"j{i}": drawing.asked(most) for i in range(choose([1, 1, 2]))}
     now, rounds = {name: choose(range(-10, 10)) for name in streams}, []
     for _ in range(choose([1, 2, 3, 4, 5])):
         found: dict[str, list[Row]] = {}
@@ -102,4 +127,8 @@ def join_rounds(draw: st.DrawFn, most: int = 3, disorder: bool = True, landmarks
                 found.setdefault(name, []).append(random_row(choose, now[name] + step))
                 now[name] = max(now[name], now[name] + step)
         rounds.append(found)
-    return JoinRounds(streams, asked, rounds)
+    versions: list[Rows] = []
+    for number in range(len(rounds) + 1 if relations else 0):
+        new = {name: random_version(choose) for name in relations if not number or choose([True, False])}
+        versions.append({**(versions[-1] if versions else {}), **new})
+    return JoinRounds(streams, asked, rounds, versions)

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from windloom.model import Aggregate, Expression, Grouping, LandmarkWindow, Output, Query, TimeWindow, Window
+from windloom.model import (
+    Aggregate,
+    Expression,
+    Grouping,
+    LandmarkWindow,
+    Output,
+    Query,
+    TimeWindow,
+    VersionWindow,
+    Window,
+)
 from windloom.model.join import Join, JoinKind, KeyPair, Link, Side
 from windloom.model.source import WindowedStream
 
@@ -23,11 +33,15 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Read:
-    """One source: a stream, an alias, and the length of its windows in units; None if they are landmark windows."""
+    """One source: a stream, an alias, and the length of its windows in units; None if they are landmark windows.
+
+    A relation has no windows, whatever the length.
+    """
 
     stream: str
     alias: str
     length: int | None
+    is_relation: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +94,7 @@ class Asked:
 
     @property
     def is_landmark(self) -> bool:
-        return any(one.length is None for one in self.reads)
+        return any(one.length is None and not one.is_relation for one in self.reads)
 
     @property
     def end_residue(self) -> int:
@@ -89,6 +103,8 @@ class Asked:
 
     def window(self, read: Read, unit: int = 1) -> Window:
         """The windows of a source, which end where those of the first one do."""
+        if read.is_relation:
+            return VersionWindow()
         if read.length is None:
             return LandmarkWindow(self.slide * unit, self.end_residue * unit)
         return TimeWindow(read.length * unit, self.slide * unit, (self.end_residue - read.length) * unit)
@@ -116,6 +132,8 @@ class Asked:
         return self._select("".join(sources), conditions)
 
     def _bracket(self, read: Read, unit: str) -> str:
+        if read.is_relation:
+            return ""
         window = self.window(read)
         offset = f" OFFSET {window.offset_ticks} {unit}" if window.offset_ticks else ""
         if read.length is None:
@@ -143,8 +161,8 @@ class Asked:
         """FROM and WHERE of SQL, if each source is a table that has every tuple once for each end, `__e`."""
         text = f"FROM {source(self.first)} AS {self.first.alias}"
         for one in self.hung:
-            ends = f"{self.first.alias}.__e = {one.child.alias}.__e"
-            text += f" {WORDS[one.kind]} {source(one.child)} AS {one.child.alias} ON {ends} AND {one.on()}"
+            ends = "" if one.child.is_relation else f"{self.first.alias}.__e = {one.child.alias}.__e AND "
+            text += f" {WORDS[one.kind]} {source(one.child)} AS {one.child.alias} ON {ends}{one.on()}"
         conditions = [text.format(c=alias) for alias, text in self.where]
         return text + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
 

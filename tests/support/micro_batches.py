@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Self
 from unittest.mock import patch
 
@@ -23,6 +24,7 @@ import pyarrow.parquet as pq
 from support.catalogs import STREAMS, TYPES
 from support.native import taken_of_plan, tuples_table
 from support.positions import take_rows
+from support.relations import RowVersions, Versions
 from support.row_answers import row_blocks, row_summaries
 from windloom.durable import Checkpoint, LocalStorage, PlanRecord, recover
 from windloom.durable.adapted import read_adapted
@@ -39,12 +41,14 @@ from windloom.engine.running.executors import ExecutorPlacement, Outlets
 from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement
 from windloom.engine.running.progress import RoundProgress
+from windloom.engine.running.relations import Relations
+from windloom.engine.running.scheduling import Scheduling
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.parquet import ParquetSink
 from windloom.engine.sinks.registry import SinkOpener
 from windloom.engine.sinks.sink import Sink, SinkPlace
 from windloom.engine.sinks.tables import AnswerTables
-from windloom.model import DataType, ExpressionKey, Query, Stream
+from windloom.model import DataType, ExpressionKey, Query, Relation, Stream
 from windloom.optimizer import Known, PlanOptions, make_plan
 from windloom.optimizer.adapt.adapter import Adapter
 from windloom.optimizer.adapt.basin import Basin, basins_of
@@ -106,6 +110,7 @@ class RowJobs:
         }
         for number, table in tuples.items() if keeper is not None else ():
             keeper.take(plan.scans[number], table)
+        frames = {name: rows for name, rows in frames.items() if plan.base_of(name) == name}
         events = {name: len(rows) for name, rows in frames.items()}
         return TakenIn(taken, _ticks(max, frames), _ticks(min, frames), {}, tuples, events)
 
@@ -209,8 +214,12 @@ class MicroBatches:
         types: Types = TYPES,
         adapt: ChartOptions | None = None,
         objective: Objective | None = None,
+        scheduling: Scheduling | None = None,
+        round_clock: ManualClock | None = None,
         tuples: int = 0,
         jobs: Callable[[TupleFolder], Any] = RowJobs,
+        relations: Mapping[str, Relation] | None = None,
+        versions: Versions | None = None,
     ) -> None:
         """`jobs` are what is done with tuples: in plain Python, or by Spark for frames of Spark."""
         storage = LocalStorage(folder / "checkpoint")
@@ -227,11 +236,15 @@ class MicroBatches:
         try:
             for name, opener in (openers or {}).items():
                 every[name] = opener(SinkPlace(None, str(storage.root), self.checkpoint.id))
-            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, self.tuples)
+            self.versions, self.relations = versions or Versions([{}]), RowVersions()
+            held = Relations(self.versions.sources(), self.relations)
+            placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, self.tuples, held)
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
-                placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets)
-            queries = self._queries = RecordedQueries(streams, types, intake, joins, tuples)
+                placed = ExecutorPlacement(
+                    self.jobs, self.checkpoint, files, shards, watermarks, outlets, relations=held
+                )
+            queries = self._queries = RecordedQueries({**streams, **(relations or {})}, types, intake, joins, tuples)
             adapting = None
             memory = Memory()
             if adapt is not None:
@@ -256,6 +269,8 @@ class MicroBatches:
                 memory=memory,
                 adapting=adapting,
                 listeners=Listeners(done=self.done.append, waiting=self.waits.append),
+                scheduling=scheduling,
+                clock=round_clock or perf_counter,
             )
         except BaseException:
             self.checkpoint.close()
@@ -296,12 +311,18 @@ class MicroBatches:
 
     def round(self, frames: Frames) -> RoundProgress:
         """A micro-batch of rows by stream."""
+        self.versions.round = self.loop.next_round
         self.loop.run_batch(frames, self.checkpoint.last_batch + 1, _Split())
         return self.done[-1]
 
     def finish(self) -> RoundProgress:
+        self.versions.round = self.loop.next_round
         self.loop.finish()
         return self.done[-1]
+
+    def catch_up(self, *, everything: bool = False) -> bool:
+        """A round that only answers; False if nothing was postponed."""
+        return self.loop.catch_up(everything=everything)
 
 
 def answers_in(folder: Path) -> dict[int, dict[str, list[Row]]]:

@@ -83,12 +83,12 @@ def value_of(expression: Expression, row: Row) -> Any:
 
 
 def _columns(plan: Plan, stream: str) -> Mapping[str, DataType]:
-    return next(one.columns for one in plan.streams if one.name == stream)
+    return plan.stream(stream).columns
 
 
 def _projected_kinds(plan: Plan, scan: WovenScan) -> dict[str, DataType]:
     """The types of projected columns by their SQL; what is not told is a condition."""
-    found = dict(_columns(plan, scan.stream))
+    found = {Expression.of_column(name).sql: kind for name, kind in _columns(plan, scan.stream).items()}
     for fed in scan.feeds:
         one = plan.sets[fed.number]
         found |= {expression.sql: kind for expression, kind in zip(one.group_by, one.group_types, strict=True)}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from support.frames import frame_of
-from support.join_catalogs import COLUMNS
+from support.join_catalogs import COLUMNS, STREAMS
 from support.join_texts import Asked, Read
 from windloom.model import Aggregate
 
@@ -21,9 +21,15 @@ WITHOUT_EQUAL = ("top",)
 _PICKS = {"min_by": "min", "first": "min", "max_by": "max", "last": "max"}
 
 
+VERSION_SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items() if name != "tick")
+
+
 def frames_of(spark: SparkSession, rows: Mapping[str, Sequence[Row]]) -> dict[str, DataFrame]:
-    """A frame and a view for each stream."""
-    frames = {name: frame_of(spark, [tuple(row.values()) for row in own], SCHEMA) for name, own in rows.items()}
+    """A frame and a view for each stream and relation."""
+    frames = {
+        name: frame_of(spark, [tuple(row.values()) for row in own], SCHEMA if name in STREAMS else VERSION_SCHEMA)
+        for name, own in rows.items()
+    }
     for name, frame in frames.items():
         frame.createOrReplaceTempView(name)
     return frames
@@ -31,7 +37,7 @@ def frames_of(spark: SparkSession, rows: Mapping[str, Sequence[Row]]) -> dict[st
 
 def spark_rows(spark: SparkSession, asked: Asked, rows: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
     """`window_end`, groups and outputs of the join, by Spark's SQL over the views of `frames_of`."""
-    ticks = {name: [row["tick"] for row in own] for name, own in rows.items()}
+    ticks = {name: [row["tick"] for row in own] for name, own in rows.items() if name in STREAMS}
     return list(spark.sql(spark_join_sql(asked, ticks)).toArrow().to_pylist())
 
 
@@ -47,7 +53,9 @@ def spark_join_sql(asked: Asked, ticks: Mapping[str, Sequence[int]]) -> str:
 
 
 def _source(asked: Asked, read: Read, ticks: Mapping[str, Sequence[int]]) -> str:
-    last = max((tick for one in asked.reads for tick in ticks[one.stream]), default=0)
+    if read.is_relation:
+        return read.stream
+    last = max((tick for one in asked.reads if not one.is_relation for tick in ticks[one.stream]), default=0)
     last_end = last - (last - asked.end_residue) % asked.slide + asked.slide
     if read.length is None:
         own = f"tick - pmod(tick - {asked.end_residue}, {asked.slide}) + {asked.slide}"

@@ -28,6 +28,14 @@ QUERIES = {
     " JOIN trades [RANGE 40 s] b ON a.symbol = b.symbol WHERE b.price > 50 GROUP BY a.symbol",
     "gone": "SELECT symbol, sum(volume) AS v FROM trades [TUMBLE 20 seconds] GROUP BY symbol",
 }
+#: From kept tuples, which streams on executors do not keep; equal rows are there several times.
+ROW_QUERIES = {
+    "rows": "SELECT symbol, volume % 2 AS odd FROM trades [RANGE 40 s SLIDE 20 s] WHERE price > 60",
+    "near": "SELECT a.symbol, a.volume AS v, b.volume AS w FROM trades a JOIN trades b WITHIN 10 seconds"
+    " ON a.symbol = b.symbol AND a.volume < b.volume",
+    "above": "SELECT a.symbol, count(*) AS n, sum(a.volume) AS v FROM trades [TUMBLE 20 s] a"
+    " JOIN trades [TUMBLE 20 s] b ON a.price < b.price GROUP BY a.symbol",
+}
 #: Added when the stream runs: its sums and edges are kept for another query, so it answers from all of history.
 ADDED = "SELECT symbol, count(*) AS n FROM trades [RANGE 40 s SLIDE 20 s] GROUP BY symbol"
 ADD_AFTER, REMOVE_AFTER = 2, 4
@@ -49,7 +57,7 @@ def start(
     """`sinks` are more than Parquet, by name, with their targets."""
     loom = Loom(spark)
     loom.stream("trades", follow(spark, folder / "in"), time="ts", delay="30 seconds")
-    for name, text in QUERIES.items():
+    for name, text in {**QUERIES, **(ROW_QUERIES if placement == "driver" else {})}.items():
         loom.query(name, text)
     handle: Handle | None = None
     pieces.LEAST_ROWS = 1  # so that shards write rows by themselves

@@ -9,13 +9,13 @@ import click
 
 from windloom.cli.options import (
     check_plan_options,
+    data_options,
     objective_option,
     open_loom,
     plan_options,
     read_objective,
     run_options,
     session_options,
-    stream_option,
 )
 from windloom.errors import WindloomError
 
@@ -25,7 +25,7 @@ from windloom.errors import WindloomError
     short_help="Show the plan of a catalog.",
 )
 @click.argument("catalog", type=click.Path())
-@stream_option
+@data_options
 @click.option("--query", default=None, metavar="NAME", help="Show only this query, in full.")
 @click.option("--all", "every", is_flag=True, help="Show every query, however many there are.")
 @click.option("--sharing", is_flag=True, help="Show costs, what sharing saves, and why it does not save more.")
@@ -58,6 +58,7 @@ from windloom.errors import WindloomError
 def explain(
     catalog: str,
     streams: tuple[str, ...],
+    relations: tuple[str, ...],
     query: str | None,
     every: bool,
     sharing: bool,
@@ -88,7 +89,7 @@ def explain(
     """
     form = "json" if as_json else form
     check_plan_options(strategy, slicing, technique, intake, joins, fold)
-    loom = open_loom(catalog, streams, cores, memory, conf)
+    loom = open_loom(catalog, streams, relations, cores, memory, conf)
     if checkpoint is not None:
         damaged = loom.learn(checkpoint)
         if damaged:

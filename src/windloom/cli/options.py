@@ -114,19 +114,32 @@ def session_options(command: Command) -> Command:
     return command
 
 
-def stream_option(command: Command) -> Command:
-    return click.option(
-        "--stream",
-        "streams",
-        multiple=True,
-        metavar="NAME=PATH",
-        help="The data of a stream: a file or directory of Parquet, CSV, JSON lines or ORC; may be repeated.",
-    )(command)
+def data_options(command: Command) -> Command:
+    """Adds the options that give data to streams and relations."""
+    for option in (
+        click.option(
+            "--relation",
+            "relations",
+            multiple=True,
+            metavar="NAME=PATH",
+            help="The data of a relation, in files as for --stream; a stream reads them again when they have changed.",
+        ),
+        click.option(
+            "--stream",
+            "streams",
+            multiple=True,
+            metavar="NAME=PATH",
+            help="The data of a stream: a file or directory of Parquet, CSV, JSON lines or ORC; may be repeated.",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def open_loom(
     catalog: str,
     streams: tuple[str, ...],
+    relations: tuple[str, ...],
     cores: str,
     memory: str | None,
     conf: tuple[str, ...],
@@ -138,9 +151,22 @@ def open_loom(
     loom = load_loom(catalog, cores, memory, conf, progress)
     paths = paths_of(loom, catalog, streams, "--stream")
     sources = {name: find_source(loom.streams[name], path) for name, path in paths.items()}
+    add_relations(loom, catalog, relations)
     for name, source in sources.items():
         loom.stream(name, source.read(loom.spark))
     return loom
+
+
+def add_relations(loom: Loom, catalog: str, texts: tuple[str, ...]) -> None:
+    """Gives relations their data, from NAME=PATH; what is wrong with a path is told before Spark starts."""
+    from windloom.spark.sources.read import find_source
+    from windloom.spark.sources.relation_files import RelationFiles
+
+    paths = paths_of(loom, catalog, texts, "--relation")
+    for name, path in paths.items():
+        find_source(loom.relations[name], path)
+    for name, path in paths.items():
+        loom.relation(name, RelationFiles(loom.spark, loom.relations[name], path))
 
 
 def load_loom(
@@ -168,14 +194,17 @@ def load_loom(
 
 
 def paths_of(loom: Loom, catalog: str, texts: tuple[str, ...], option: str) -> dict[str, str]:
-    """Paths by stream, from NAME=PATH; refuses streams that the catalog does not have."""
+    """Paths by stream or relation, from NAME=PATH; refuses those that the catalog does not have."""
     paths = name_value_pairs(texts, option, "NAME=PATH")
+    what, other = ("relation", "stream") if option == "--relation" else ("stream", "relation")
+    known, others = (list(loom.streams), list(loom.relations))[:: -1 if what == "relation" else 1]
     for name in paths:
-        if name not in loom.streams:
+        if name not in known:
+            is_other = name in others
             raise WindloomError(
-                f"the catalog has no stream '{name}'",
-                f"'{catalog}' creates {', '.join(loom.streams) or 'none'}",
-                near_names(name, list(loom.streams)),
+                f"the catalog has no {what} '{name}'",
+                f"'{catalog}' creates {', '.join(known) or 'none'}" + (f", and a {other} '{name}'" if is_other else ""),
+                f"write --{other} {name}={paths[name]}" if is_other else near_names(name, known),
             )
     return paths
 

@@ -154,7 +154,7 @@ def _windows(workload: str, options: dict[str, Any]) -> tuple[Window, ...]:
 def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: str, cost: str) -> list[Sharing]:
     from windloom.cli.plan_report import sharing_of_set
 
-    loom = open_loom(catalog, (), "*", None, ())
+    loom = open_loom(catalog, (), (), "*", None, ())
     given = name_value_pairs(rates, "--rate", "STREAM=N")
     for name in given:
         if name not in loom.streams:

@@ -11,12 +11,12 @@ import click
 from windloom.cli.follow import FollowOptions, follow_options, follow_streams, refuse_without_follow
 from windloom.cli.options import (
     check_plan_options,
+    data_options,
     open_loom,
     plan_options,
     run_options,
     session_options,
     showing_progress,
-    stream_option,
 )
 from windloom.cli.tables import arrow_lines
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     short_help="Answer every query of a catalog.",
 )
 @click.argument("catalog", type=click.Path())
-@stream_option
+@data_options
 @click.option("--out", metavar="DIR", default=None, help="Write answers as Parquet into this new directory.")
 @click.option("--placement", default=None, metavar="auto|driver|executors", help="Where the final step runs.")
 @follow_options
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 def run(
     catalog: str,
     streams: tuple[str, ...],
+    relations: tuple[str, ...],
     out: str | None,
     placement: str | None,
     follow: bool,
@@ -80,7 +81,7 @@ def run(
         "fold": fold,
     }
     if follow:
-        options = FollowOptions.of(streams, out, placement, **following)
+        options = FollowOptions.of(streams, relations, out, placement, **following)
         follow_streams(catalog, options, plan, (cores, memory, conf), as_json=as_json, dry_run=dry_run)
         return
     refuse_without_follow(following)
@@ -89,7 +90,7 @@ def run(
     if out is not None:
         check_empty(Path(out))
     with showing_progress() as progress:
-        loom = open_loom(catalog, streams, cores, memory, conf, progress)
+        loom = open_loom(catalog, streams, relations, cores, memory, conf, progress)
         if dry_run:
             form = "json" if as_json else "text"
             click.echo(loom.explain(form, **plan))

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.cli.follow import FollowOptions, stop_signals, wait_for_end
+from windloom.cli.follow import BUDGET_OPTIONS, FollowOptions, saying_warnings, stop_signals, wait_for_end
 from windloom.cli.options import (
     ADAPT_OPTIONS,
+    add_relations,
     check_plan_options,
+    data_options,
     load_loom,
     paths_of,
     plan_options,
     run_options,
     session_options,
     showing_progress,
-    stream_option,
 )
 from windloom.cli.rounds import view_of
 from windloom.cli.sinks import sink_options
@@ -75,6 +76,7 @@ def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
         click.option("--idle-after", default=None, metavar="DURATION", help="As of `windloom run --follow`."),
         *ADAPT_OPTIONS,
+        *BUDGET_OPTIONS,
         click.option(
             "--keep", default=None, metavar="DURATION", help="History kept for questions and queries to come."
         ),
@@ -96,7 +98,7 @@ def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
     short_help="Answer streams for as long as wanted, with an HTTP API and a page.",
 )
 @click.argument("catalog", type=click.Path())
-@stream_option
+@data_options
 @_stream_options
 @sink_options
 @_place_options
@@ -107,6 +109,7 @@ def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def serve(
     catalog: str,
     streams: tuple[str, ...],
+    relations: tuple[str, ...],
     out: str,
     host: str,
     port: int,
@@ -143,7 +146,7 @@ def serve(
             "give a local directory; `windloom run --follow` writes to other file systems",
         )
     others: dict[str, Any] = {"history": (), "handover": None, "finish": False}
-    options = FollowOptions.of(streams, out, None, **following, **others)
+    options = FollowOptions.of(streams, relations, out, None, **following, **others)
     place = place_of(host, port, token_file, tls_cert, tls_key, behind_proxy)
     limits = limits_of(seconds=time_limit, max_cost=max_cost)
     plan = {
@@ -187,7 +190,7 @@ def _serve(
     with place.open() as listening:
         loom, rejected = _load(catalog, options, session, strict=strict)
         rounds, out = Relay(), Path(str(options.out))
-        with stop_signals() as asked, view_of(as_json=False) as view:
+        with stop_signals() as asked, view_of(as_json=False) as view, saying_warnings(view):
             rounds.connect(view.show, view.wait)
             handle = loom.start(**options.start, **plan, progress=rounds, waiting=rounds.wait)
             with serving(handle, loom.streams, out, rounds, place, listening, tokens, limits, rejected):
@@ -208,6 +211,7 @@ def _load(
         loom = load_loom(catalog, *session, progress, with_queries=False)
         places = paths_of(loom, catalog, options.streams, "--stream")
         found = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
+        add_relations(loom, catalog, options.relations)
         for name, one in found.items():
             loom.stream(name, one.read(loom.spark, options.files))
         progress("planning")

@@ -9,12 +9,12 @@ import click
 
 from windloom.cli.options import (
     check_plan_options,
+    data_options,
     open_loom,
     plan_options,
     run_options,
     session_options,
     showing_progress,
-    stream_option,
 )
 
 
@@ -23,7 +23,7 @@ from windloom.cli.options import (
     short_help="Compare answers with Spark's own window().",
 )
 @click.argument("catalog", type=click.Path())
-@stream_option
+@data_options
 @click.option("--query", "names", multiple=True, metavar="NAME", help="Compare only this query; may be repeated.")
 @click.option("--placement", default="auto", metavar="auto|driver|executors", help="Where the final step runs.")
 @plan_options
@@ -33,6 +33,7 @@ from windloom.cli.options import (
 def verify(
     catalog: str,
     streams: tuple[str, ...],
+    relations: tuple[str, ...],
     names: tuple[str, ...],
     placement: str,
     strategy: str,
@@ -57,7 +58,7 @@ def verify(
     check_plan_options(strategy, slicing, technique, intake, joins, fold)
     check_placement(placement)
     with showing_progress() as progress:
-        loom = open_loom(catalog, streams, cores, memory, conf, progress)
+        loom = open_loom(catalog, streams, relations, cores, memory, conf, progress)
         for name in names:
             if name not in loom.queries:
                 raise unknown_query(name, list(loom.queries))

@@ -18,8 +18,11 @@ write that a crash cut short on storage without atomic renames): they count as n
 
 from __future__ import annotations
 
+import threading
+import time
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -27,13 +30,14 @@ from uuid import uuid4
 from windloom.durable.emitted import read_emitted, write_emitted
 from windloom.durable.faults import fault
 from windloom.durable.framing import DamagedError
-from windloom.durable.identity import differences, identity_of
+from windloom.durable.identity import differences, identity_of, relation_differences, relations_of
 from windloom.durable.logs import RoundLog
 from windloom.durable.records import PlanRecord, read_record, write_record
 from windloom.durable.snapshots import Snapshot
 from windloom.durable.statistics import read_observed
 from windloom.durable.storage import Storage, this_process
 from windloom.errors import WindloomError
+from windloom.model.relation import Relation
 from windloom.model.stream import Stream
 from windloom.plan.observed import RoundObserved
 from windloom.rounds.emission import Emitted
@@ -58,10 +62,14 @@ _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it has one."""
+    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it has one.
+
+    `only_answers`: the round takes nothing in.
+    """
 
     plan_version: int
     batch: int | None
+    only_answers: bool = False
 
 
 class Checkpoint:
@@ -73,14 +81,20 @@ class Checkpoint:
         self._numbers = {folder: self._list(folder) for folder in _ENDINGS}
         self._plans: dict[int, PlanRecord] = {}
         self._begun: dict[int, Begun] = {}
+        self._lock, self._readers = threading.Lock(), 0
         self.damaged: dict[str, None] = {}  # names of commits that could not be read, and were left out
 
     @classmethod
-    def open(cls, storage: Storage, streams: Mapping[str, Stream]) -> Checkpoint:
-        """Creates it, or verifies that it belongs to these streams; nobody else can open it until `close`."""
+    def open(
+        cls, storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation] | None = None
+    ) -> Checkpoint:
+        """Creates it, or verifies that it belongs to these streams; nobody else can open it until `close`.
+
+        Relations that it has not known are added to it.
+        """
         storage.lock(this_process())
         try:
-            return cls(storage, _verify(storage, streams))
+            return cls(storage, _verify(storage, streams, relations or {}))
         except BaseException:
             storage.unlock()
             raise
@@ -126,22 +140,37 @@ class Checkpoint:
 
     # Rounds
 
-    def begin(self, round: int, batch: int | None = None) -> PlanRecord:
+    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord:
         """The plan that the round runs with: the one it began with before, or else the newest that applies.
 
-        `batch` is Spark's number of the micro-batch, None for a round that is none.
+        `batch` is Spark's number of the micro-batch, None for a round that is none. `answers_of` is the plan of a round
+        that takes nothing in, and only answers what rounds with that plan have postponed.
         """
         begun = self.begun(round)
         if begun is not None:
             version = begun.plan_version
         else:
-            version = self._plan_version_for(round)
+            version = self._plan_version_for(round) if answers_of is None else answers_of.version
+            only_answers = answers_of is not None
             fault("before begun")
-            body = {"round": round, "plan_version": version, "batch": batch}
+            body = {"round": round, "plan_version": version, "batch": batch, "only_answers": only_answers}
             self._write("begun", round, write_record("begun", body))
-            self._begun[round] = Begun(version, batch)
+            self._begun[round] = Begun(version, batch, only_answers)
             fault("after begun")
         return self.plan(version)
+
+    def upcoming(self, round: int) -> PlanRecord:
+        """The plan with which `begin` would begin a round."""
+        begun = self.begun(round)
+        return self.plan(self._plan_version_for(round) if begun is None else begun.plan_version)
+
+    def was_answering(self, round: int) -> bool:
+        """Whether a round that was interrupted takes nothing in, and only answers."""
+        begun = self.begun(round)
+        if begun is not None:
+            return begun.only_answers
+        log = self.read_log(round)  # the record that it began may be damaged
+        return log is not None and log.only_answers
 
     def begun(self, round: int) -> Begun | None:
         """What a round has begun with, if it has."""
@@ -155,7 +184,7 @@ class Checkpoint:
                 if round <= self.last_committed:
                     raise
                 return None
-            self._begun[round] = Begun(body["plan_version"], body.get("batch"))
+            self._begun[round] = Begun(body["plan_version"], body.get("batch"), body.get("only_answers", False))
         return self._begun[round]
 
     def _plan_version_for(self, round: int) -> int:
@@ -197,9 +226,9 @@ class Checkpoint:
                 raise
             return None
 
-    def logged(self) -> Iterator[RoundLog]:
-        """The logs of committed rounds that are kept, newest first, without a gap."""
-        for round in range(self.last_committed, -1, -1):
+    def logged(self, last: int) -> Iterator[RoundLog]:
+        """The logs of committed rounds up to `last` that are kept, newest first, without a gap."""
+        for round in range(last, -1, -1):
             log = self.read_log(round)
             if log is None:
                 return
@@ -235,6 +264,14 @@ class Checkpoint:
         commits = self._numbers["commits"]
         return commits[-1] if commits else -1
 
+    def committed_at(self, round: int) -> float:
+        """When a round was committed, by the clock; now, if that is not known."""
+        try:
+            about = self.progress(round)
+        except DamagedError:
+            about = None
+        return time.time() if about is None else float(about.get("at", time.time()))
+
     def progress(self, round: int) -> dict[str, Any] | None:
         """What `commit` was given."""
         data = self._read("commits", round)
@@ -257,6 +294,17 @@ class Checkpoint:
             if record is not None:
                 found.append(record)
         return found
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While somebody reads logs beside the rounds, nothing is dropped."""
+        with self._lock:
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._readers -= 1
 
     # Snapshots
 
@@ -293,6 +341,12 @@ class Checkpoint:
 
         Logs and commits of the newest `keep_rounds` rounds stay in any case.
         """
+        with self._lock:
+            if self._readers:
+                return  # the next time; readers are soon done
+            self._retain(keep_rounds, keep_snapshots)
+
+    def _retain(self, keep_rounds: int, keep_snapshots: int) -> None:
         kept = [one for one in self._numbers["snapshots"] if one <= self.last_committed]
         kept = kept[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
         if len(kept) < LEAST_SNAPSHOTS:
@@ -351,22 +405,25 @@ def _missing(name: str) -> WindloomError:
     return WindloomError(f"the checkpoint's file '{name}' is missing", "something else refers to it", _RESTORE)
 
 
-def _verify(storage: Storage, streams: Mapping[str, Stream]) -> str:
+def _verify(storage: Storage, streams: Mapping[str, Stream], relations: Mapping[str, Relation]) -> str:
     """The checkpoint's id."""
-    wanted = identity_of(streams)
+    wanted, tables = identity_of(streams), relations_of(relations)
     data = storage.read(IDENTITY)
     if data is None:
         if any(storage.list(folder) for folder in _ENDINGS):
             raise _missing(IDENTITY)
         id = uuid4().hex
-        storage.write(IDENTITY, write_record("checkpoint", {"id": id, "streams": wanted}))
+        storage.write(IDENTITY, write_record("checkpoint", {"id": id, "streams": wanted, "relations": tables}))
         return id
     held = read_record("checkpoint", IDENTITY, data, _RESTORE)
-    found = list(differences(held["streams"], wanted))
+    found = [*differences(held["streams"], wanted), *relation_differences(held["relations"], tables)]
     if found:
         raise WindloomError(
             "the checkpoint belongs to another catalog",
             "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else ""),
-            "give this catalog a checkpoint of its own, or declare the streams as they were",
+            "give this catalog a checkpoint of its own, or declare the streams and relations as they were",
         )
+    known = {**held["relations"], **tables}
+    if known != held["relations"]:
+        storage.write(IDENTITY, write_record("checkpoint", {**held, "relations": known}))
     return str(held["id"])

@@ -1,10 +1,11 @@
-"""The identity of a checkpoint: the streams it was made for, and how others differ from them."""
+"""The identity of a checkpoint: the streams and relations it was made for, and how others differ from them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from windloom.model.relation import Relation
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration
 
@@ -22,6 +23,17 @@ def identity_of(streams: Mapping[str, Stream]) -> dict[str, Any]:
     }
 
 
+def relations_of(relations: Mapping[str, Relation]) -> dict[str, Any]:
+    """The same of relations."""
+    return {
+        name: {
+            "columns": {column: kind.name for column, kind in one.columns.items()},
+            "retroactive": one.is_retroactive,
+        }
+        for name, one in relations.items()
+    }
+
+
 def differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
     """One sentence for each difference between the checkpoint's streams and those of the catalog."""
     for name in wanted:
@@ -32,7 +44,7 @@ def differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[
         if new is None:
             yield f"stream '{name}' of the checkpoint is not in this catalog"
             continue
-        yield from _columns(name, old["columns"], new["columns"])
+        yield from _columns(f"stream '{name}'", old["columns"], new["columns"])
         if old["time"] != new["time"] or old["time_unit"] != new["time_unit"]:
             yield f"stream '{name}': its time is '{_time(new)}' here and '{_time(old)}' in the checkpoint"
         if old["delay_ticks"] != new["delay_ticks"]:
@@ -40,12 +52,22 @@ def differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[
             yield f"stream '{name}': its delay is {here} here and {there} in the checkpoint"
 
 
-def _columns(stream: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+def relation_differences(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    """The same for relations. One that is not there is missed only if a query reads it."""
+    for name in held.keys() & wanted.keys():
+        old, new = held[name], wanted[name]
+        yield from _columns(f"relation '{name}'", old["columns"], new["columns"])
+        if old["retroactive"] != new["retroactive"]:
+            here, there = ("retroactive" if one["retroactive"] else "not retroactive" for one in (new, old))
+            yield f"relation '{name}' is {here} here and {there} in the checkpoint"
+
+
+def _columns(source: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     for column in dict.fromkeys([*old, *new]):
         here, there = new.get(column), old.get(column)
         if here != there:
             known = f"{here or 'missing'} here and {there or 'missing'} in the checkpoint"
-            yield f"stream '{stream}': column '{column}' is {known}"
+            yield f"{source}: column '{column}' is {known}"
 
 
 def _time(stream: Mapping[str, Any]) -> str:

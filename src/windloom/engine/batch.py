@@ -16,6 +16,7 @@ from windloom.engine.running.events import events_of
 from windloom.engine.running.held import HeldPlacement
 from windloom.engine.running.loop import Listeners, Ran, RoundLoop
 from windloom.engine.running.placement import Outcome, Placement
+from windloom.engine.running.relations import Relations
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.held import HeldAnswers
 from windloom.engine.sinks.store import ParquetStore
@@ -29,12 +30,14 @@ from windloom.spark.errors import as_windloom_errors
 from windloom.spark.intake.driver_jobs import SparkBatchJobs
 from windloom.spark.intake.take import TooLargeError
 from windloom.spark.placement import check_placement, driver_bytes, inputs_are_small
+from windloom.spark.relations.jobs import SparkRelationJobs
 
 
 def run_batch(
     spark: SparkSession,
     plan: Plan,
     frames: Mapping[str, DataFrame],
+    versions: Mapping[str, Callable[[], DataFrame]],
     *,
     placement: str,
     shards: int | None,
@@ -48,7 +51,8 @@ def run_batch(
         tables = AnswerTables(spark)
         # Before anything runs: a directory that cannot be written to is known now, not in an hour.
         store = None if out is None else scope.enter_context(ParquetStore(spark, plan, tables, out))
-        run = _Run(spark, plan, frames, tables, store, planning_seconds, progress)
+        relations = Relations(versions, SparkRelationJobs())
+        run = _Run(spark, plan, frames, relations, tables, store, planning_seconds, progress)
         if placement != "executors":
             limit = None if placement == "driver" or inputs_are_small(frames) else driver_bytes()
             try:
@@ -65,6 +69,7 @@ class _Run:
     spark: SparkSession
     plan: Plan
     frames: Mapping[str, DataFrame]
+    relations: Relations
     tables: AnswerTables
     store: ParquetStore | None
     planning_seconds: float
@@ -80,7 +85,7 @@ class _Run:
 
         self.progress("taking in tuples with Spark")
         held = HeldAnswers()
-        placement = DriverPlacement(SparkBatchJobs(limit), self._journal, self._watermarks)
+        placement = DriverPlacement(SparkBatchJobs(limit), self._journal, self._watermarks, relations=self.relations)
         ran = self._loop(placement, held, Listeners(stepped, made)).run_whole(self.frames)
         seconds = ran.progress.seconds
         taken = seconds["partials"] + seconds.get("rows", 0.0)
@@ -90,8 +95,7 @@ class _Run:
             if self.store is None
             else StoredResults(self.spark, self.plan, stats, self.store.tables)
         )
-        results.observed = ran.outcome.observed
-        return results
+        return self._with_facts(results, ran)
 
     def on_executors(self, shards: int) -> Results:
         def stepped(outcome: Outcome) -> None:
@@ -103,7 +107,7 @@ class _Run:
         timed = {stream.name: stream for stream in timed_streams(self.plan)}
         with ExitStack() as scope:
             jobs = SparkShardJobs(self.spark, timed)
-            placement = HeldPlacement(jobs, shards, self._watermarks, scope)
+            placement = HeldPlacement(jobs, shards, self._watermarks, self.relations, scope)
             ran = self._loop(placement, held, Listeners(stepped)).run_whole(self.frames)
             seconds = ran.progress.seconds
             told = {"partials and answers": seconds["partials"] + seconds["shards"]}
@@ -114,7 +118,11 @@ class _Run:
                 assert held.wide is not None
                 scope.pop_all()  # the results hold the frame now
                 results = ExecutorResults(self.spark, self.plan, self._stats(ran, told), held.wide)
+        return self._with_facts(results, ran)
+
+    def _with_facts(self, results: Results, ran: Ran) -> Results:
         results.observed = ran.outcome.observed
+        results.relations, results.versions = dict(self.relations.read), ran.outcome.state.versions
         return results
 
     def _loop(self, placement: Placement, held: HeldAnswers, listeners: Listeners) -> RoundLoop:

@@ -10,6 +10,7 @@ from pathlib import Path
 from windloom.aggregates import FUNCTIONS
 from windloom.engine.declare import make_stream
 from windloom.engine.join_types import check_join
+from windloom.engine.relations import Given, RelationSource, make_relation, refuse_name_of_other
 from windloom.engine.row_types import check_rows
 from windloom.errors import WindloomError
 from windloom.language import expression_type, joined_type, parse_catalog, parse_query
@@ -17,6 +18,7 @@ from windloom.language.functions import why_refused
 from windloom.model.aggregate import UserDefined
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.query import Query
+from windloom.model.relation import EnrichedStream, Relation
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.plan.physical import Plan
@@ -40,12 +42,15 @@ class Registry:
     def __init__(self, session: Callable[[], SparkSession]) -> None:
         self._session = session  # called only if a type or an answer needs Spark
         self.streams: dict[str, Stream] = {}
+        self.relations: dict[str, Relation] = {}
         self.queries: dict[str, Query] = {}
         self.aggregates: dict[str, UserDefined] = {}
         self._frames: dict[str, DataFrame] = {}
+        self._versions: dict[str, RelationSource] = {}
         self._types: dict[ExpressionKey, DataType] = {}
-        # By name of a relation of several streams, on which expressions are evaluated: aliases and streams.
-        self._relations: dict[str, tuple[tuple[str, str], ...]] = {}
+        # By name of what several sources are joined to, on which expressions are evaluated: aliases and sources.
+        self._joined: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._enriched: dict[str, EnrichedStream] = {}  # those that some query reads
         self._checked: set[Query] = set()
         self._checked_outputs: set[tuple[object, ...]] = set()  # many queries differ only in their windows
 
@@ -64,20 +69,54 @@ class Registry:
                 f"its columns are {', '.join(self.streams[name].columns)}",
                 "use another name, or a new Loom",
             )
+        refuse_name_of_other(name, "stream", self.relations)
         made, frame = make_stream(name, frame, self.streams.get(name), time, delay, unit, rate)
+        self._replace_source(made)
+        self._frames[name] = frame
+        return made
+
+    def add_relation(self, name: str, given: Given, retroactive: bool | None) -> Relation:
+        if name in self._versions:
+            raise WindloomError(
+                f"relation '{name}' is already registered",
+                f"its columns are {', '.join(self.relations[name].columns)}",
+                "use another name, or a new Loom; a relation that changes is given as a function",
+            )
+        refuse_name_of_other(name, "relation", self.streams)
+        made = make_relation(name, given, self.relations.get(name), retroactive)
+        self._replace_source(made.relation)
+        self._versions[name] = made
+        return made.relation
+
+    @property
+    def sources(self) -> dict[str, Stream]:
+        """Everything that a query can read, by name."""
+        return {**self.streams, **self.relations}
+
+    def current_versions(self) -> dict[str, Callable[[], DataFrame]]:
+        """What gives the current version of every relation that has data."""
+        return {name: source.current for name, source in self._versions.items()}
+
+    def _replace_source(self, made: Stream) -> None:
+        """Takes over the real columns of a stream or relation, of which there may have been a declaration."""
+        name = made.name
         queries = {
             # The declaration may have spelled columns differently or have had fewer: bind again to the real ones.
-            key: parse_query(key, query.text, {**self.streams, name: made}, self.aggregates)
-            if name in query.streams
+            key: parse_query(key, query.text, {**self.sources, name: made}, self.aggregates)
+            if name in (*query.streams, *query.relations)
             else query
             for key, query in self.queries.items()
         }
-        self.streams[name], self._frames[name], self.queries = made, frame, queries
+        self.queries = queries
+        if isinstance(made, Relation):
+            self.relations[name] = made
+        else:
+            self.streams[name] = made
         # What was derived from a declaration may not hold for the data.
-        self._checked = {query for query in self._checked if name not in query.streams}
-        stale = {name, *(one for one, own in self._relations.items() if name in (stream for _, stream in own))}
+        self._checked = {query for query in self._checked if name not in (*query.streams, *query.relations)}
+        stale = {name, *(key for key, one in self._enriched.items() if name in (one.base, *one.relations))}
+        stale |= {key for key, own in self._joined.items() if any(source in stale for _, source in own)}
         self._types = {key: kind for key, kind in self._types.items() if key.relation not in stale}
-        return made
 
     def add_aggregate(self, own: UserDefined) -> None:
         """Registers an aggregate by its name, which no function may have."""
@@ -111,7 +150,7 @@ class Registry:
     def _named(self, name: str, text: str) -> Query:
         if not name or not isinstance(name, str):
             raise WindloomError("a query needs a name", f"it was given {name!r}", "loom.query('avg_1h', 'SELECT …')")
-        return parse_query(name, text, self.streams, self.aggregates)
+        return parse_query(name, text, self.sources, self.aggregates)
 
     def load(self, path: str | Path, with_queries: bool = True) -> None:
         file = Path(path)
@@ -122,21 +161,24 @@ class Registry:
                 f"cannot read the catalog '{file}'", str(error), "give the path of a .cql file in UTF-8"
             ) from None
         catalog = parse_catalog(text, source=file.name)
-        streams, queries = dict(self.streams), dict(self.queries)
-        for declared in catalog.streams:
-            stream = declared.stream
-            if stream.name in streams:
+        streams, relations, queries = dict(self.streams), dict(self.relations), dict(self.queries)
+        for declared in (*catalog.streams, *catalog.relations):
+            source = declared.stream
+            if source.name in (*streams, *relations):
                 raise WindloomError(
-                    f"stream '{stream.name}' is already registered",
+                    f"{'relation' if source.name in relations else 'stream'} '{source.name}' is already registered",
                     f"'{file.name}' creates it again, at line {declared.line}",
                     "load a catalog once, and before its data is registered",
                 )
-            streams[stream.name] = stream
+            if isinstance(source, Relation):
+                relations[source.name] = source
+            else:
+                streams[source.name] = source
         for entry in catalog.queries if with_queries else ():
             if entry.name in queries:
                 raise _registered_twice(queries[entry.name])
-            queries[entry.name] = entry.parse(streams, self.aggregates)
-        self.streams, self.queries = streams, queries
+            queries[entry.name] = entry.parse({**streams, **relations}, self.aggregates)
+        self.streams, self.relations, self.queries = streams, relations, queries
 
     def frames(self, plan: Plan) -> dict[str, DataFrame]:
         """The data of every stream the plan reads; refuses streams without data and streams that never end."""
@@ -150,10 +192,22 @@ class Registry:
                     "run() answers all windows of bounded data",
                     "start() it, or read it as a batch (spark.read instead of spark.readStream)",
                 )
+        self.check_versions(one.name for one in plan.relations)
         return {stream.name: self._frames[stream.name] for stream in plan.streams}
 
+    def check_versions(self, relations: Iterable[str]) -> None:
+        """Refuses relations without data."""
+        for name in relations:
+            if name not in self._versions:
+                raise WindloomError(
+                    f"relation '{name}' has no data",
+                    "only its columns are declared",
+                    f"give it some: loom.relation('{name}', df), or --relation {name}=PATH",
+                )
+
     def streaming_frames(self) -> dict[str, DataFrame]:
-        """The data of all registered streams; refuses those that end, and those without data that a query reads."""
+        """The data of all registered streams; refuses those that end, and what has no data and a query reads."""
+        self.check_versions(name for query in self.queries.values() for name in query.relations)
         asked = {stream for query in self.queries.values() for stream in query.streams}
         for name in self.streams:
             frame = self._frames.get(name)
@@ -186,6 +240,7 @@ class Registry:
         if query in self._checked:
             return
         try:
+            self._check_enriched(query)
             self._learn_types([query])
             outputs = OutputsOfTypes(query, *_check_query_types(query, self._types))
             if self._must_ask(outputs):
@@ -194,6 +249,24 @@ class Registry:
         except WindloomError as error:
             raise WindloomError(f"query '{query.name}': {error.message}", error.detail, error.hint) from None
         self._checked.add(query)
+
+    def _check_enriched(self, query: Query) -> None:
+        """Refuses what Spark could not join tuples with relations on."""
+        for stream in query.enriched:
+            columns = dict(self.sources[stream.base].columns)
+            for one in stream.enrichments:
+                relation = self.sources[one.relation]
+                columns |= {one.column(name): kind for name, kind in relation.columns.items()}
+                kind = expression_type(one.on, columns) if self._has_usual_types(stream.base) else None
+                if kind is None:
+                    frame = empty_frame(self._session(), Stream(stream.name, columns))
+                    kind = expression_types(frame, [one.on])[one.on.sql]
+                if kind.kind not in CONDITIONS:
+                    raise WindloomError(
+                        f"the condition '{one.on}' on relation '{one.relation}' is not a condition",
+                        f"it is of type {kind}",
+                        "compare it with something",
+                    )
 
     def _check_all_outputs(self) -> None:
         """Asks Spark once for all queries; if it refuses one, `_check` finds out which."""
@@ -208,7 +281,7 @@ class Registry:
         query = outputs.query
         if not self._has_data(query) or query.is_plain or outputs.key in self._checked_outputs:
             return False
-        if not all(map(self._has_usual_types, query.streams)):
+        if not all(map(self._has_usual_types, (*query.streams, *query.relations))):
             return True
         kinds = [expression_type(one, outputs.columns) for one in outputs.expressions]
         having = query.having is not None and kinds[-1] is not None and kinds[-1].kind not in CONDITIONS
@@ -218,7 +291,8 @@ class Registry:
         """Finds the types of all their expressions that are not known yet."""
         missing: dict[str, dict[Expression, None]] = {}
         for query in queries:
-            self._relations |= _relations(query)
+            self._joined |= _joined(query)
+            self._enriched |= {one.name: one for one in query.enriched}
             for relation, expression in query.evaluated:
                 if ExpressionKey(relation, expression.sql) not in self._types:
                     missing.setdefault(relation, {})[expression] = None
@@ -232,7 +306,7 @@ class Registry:
         unknown = []
         for one in expressions:
             kind = None
-            if relation in self.streams:
+            if relation not in self._joined:
                 kind = streams[0].columns[one.column] if one.column is not None else None
                 kind = expression_type(one, streams[0].columns) if kind is None and by_rule else kind
             elif by_rule or one.column is not None:
@@ -243,32 +317,39 @@ class Registry:
                 self._types[ExpressionKey(relation, one.sql)] = kind
         if unknown:
             frames = [self._frame(stream) for stream in streams]
-            frame = frames[0] if relation in self.streams else joined_frame(list(zip(aliases, frames, strict=True)))
+            is_joined = relation in self._joined
+            frame = joined_frame(list(zip(aliases, frames, strict=True))) if is_joined else frames[0]
             for sql, kind in expression_types(frame, unknown).items():
                 self._types[ExpressionKey(relation, sql)] = kind
 
     def _frame(self, stream: Stream) -> DataFrame:
-        """The data of a stream, or an empty frame with its columns."""
+        """The data of a stream, or an empty frame with the columns of a stream or a relation."""
         frame = self._frames.get(stream.name)
         return empty_frame(self._session(), stream) if frame is None else frame
 
     def _sources(self, relation: str) -> tuple[list[str], list[Stream]]:
-        """The aliases and streams of a relation, which is a stream or a join of several."""
-        if relation in self.streams:
-            return [relation], [self.streams[relation]]
-        own = self._relations[relation]
-        return [alias for alias, _ in own], [self.streams[stream] for _, stream in own]
+        """The aliases and streams of what expressions are evaluated on: one stream, or a join of several."""
+        if relation not in self._joined:
+            return [relation], [self._source(relation)]
+        own = self._joined[relation]
+        return [alias for alias, _ in own], [self._source(source) for _, source in own]
+
+    def _source(self, name: str) -> Stream:
+        """A stream, as it is or enriched, or a relation."""
+        return self._enriched[name] if name in self._enriched else self.sources[name]
 
     def _has_data(self, query: Query) -> bool:
-        return all(stream in self._frames for stream in query.streams)
+        has_rows = all(relation in self._versions for relation in query.relations)
+        return has_rows and all(stream in self._frames for stream in query.streams)
 
     def _has_usual_types(self, stream: str) -> bool:
         """Do our rules hold in the session of the data? Without data, they are assumed to hold."""
-        return stream not in self._frames or has_usual_types(self._session())
+        read = self._enriched[stream].base if stream in self._enriched else stream
+        return (read not in self._frames and read not in self._versions) or has_usual_types(self._session())
 
 
-def _relations(query: Query) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The relations of several streams that expressions of a query are evaluated on."""
+def _joined(query: Query) -> dict[str, tuple[tuple[str, str], ...]]:
+    """What several sources are joined to, on which expressions of a query are evaluated."""
     if query.join is not None:
         sides = tuple((side.alias, side.source.stream) for side in query.join.sides)
         return {query.join.relation: sides}

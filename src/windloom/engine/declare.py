@@ -128,7 +128,7 @@ def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
         column = actual.find_column(name)
         if column is None:
             raise WindloomError(
-                f"stream '{declared.name}' is declared with a column '{name}' that its data does not have",
+                f"{declared.title} is declared with a column '{name}' that its data does not have",
                 f"the columns of the data are {', '.join(columns)}",
                 near_names(name, list(columns)),
             )
@@ -139,7 +139,7 @@ def match_declaration(declared: Stream, frame: DataFrame) -> DataFrame:
             chosen.append(f"CAST({quoted} AS {kind}) AS {quoted}")
         else:
             raise WindloomError(
-                f"stream '{declared.name}': column '{name}' is not of its declared type",
+                f"{declared.title}: column '{name}' is not of its declared type",
                 f"it is declared {kind}, and its data is {columns[column]}",
                 f"declare it {columns[column]}, or cast the data",
             )

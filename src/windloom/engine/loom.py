@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,12 +25,14 @@ from windloom.engine.sinks.registry import SinkChoice
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.options import StreamOptions, parse_instant
 from windloom.engine.streaming.start import start_stream
+from windloom.engine.urgency import with_urgency
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable
-from windloom.errors import WindloomError
+from windloom.errors import WindloomError, WindloomWarning
 from windloom.explain import damaged_text, explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
+from windloom.model.relation import Relation, Version
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
 from windloom.optimizer.adapt.basin import basins_of
@@ -75,6 +78,7 @@ class Loom:
         # A run has seen all there is, so earlier ones do not count. Sets that it did not have keep what they showed.
         self._estimates = Estimates()
         self._ongoing: Ongoing | None = None
+        self._versions: dict[str, Version] = {}  # of relations, as the last run has read them
         self._rounds: list[RoundObserved] = []  # of the stream that was learned from
         self._tables: dict[str, WideTable] = {}
 
@@ -108,9 +112,31 @@ class Loom:
         self._changed()
         return stream
 
-    def query(self, name: str, text: str) -> Query:
-        """Register a query. If the text is wrong, raises a WindloomError that shows line, column and fix."""
-        query = self._registry.add_query(name, text)
+    def relation(
+        self, name: str, given: DataFrame | Callable[[], DataFrame], *, retroactive: bool | None = None
+    ) -> Relation:
+        """Register a table that queries join with streams: a DataFrame, or a function that gives the current one.
+
+        A DataFrame is read once, and stays as it is. A function is called in every round that needs the relation, and
+        may give another DataFrame with the same columns each time; while it gives the same one, nothing is read again.
+
+        Windows see the version of the round in which they close. With `retroactive=False`, every tuple is joined with
+        the version of the round in which it comes in, and later versions do not change it. What a loaded catalog says
+        applies unless it is given here.
+        """
+        relation = self._registry.add_relation(name, given, retroactive)
+        self._changed()
+        return relation
+
+    def query(
+        self, name: str, text: str, *, within: str | timedelta | None = None, priority: int | None = None
+    ) -> Query:
+        """Register a query. If the text is wrong, raises a WindloomError that shows line, column and fix.
+
+        `within` and `priority` say how urgent its answers are, as `WITHIN 30 seconds PRIORITY 2 AS SELECT …` does:
+        where rounds have a budget, a lower priority comes first, then the earliest deadline.
+        """
+        query = self._registry.add_query(name, with_urgency(name, text, within, priority))
         self._changed()
         return query
 
@@ -168,6 +194,10 @@ class Loom:
         return self._registry.streams
 
     @property
+    def relations(self) -> Mapping[str, Relation]:
+        return self._registry.relations
+
+    @property
     def queries(self) -> Mapping[str, Query]:
         return self._registry.queries
 
@@ -183,15 +213,19 @@ class Loom:
         """The plan for all registered queries; found once for the same queries and options."""
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         if options not in self._plans:
-            if not self.queries:
-                raise WindloomError(
-                    "there is no query to plan",
-                    f"{len(self.streams)} streams are registered, and no query reads them",
-                    "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
-                )
+            self._check_queries()
             types = self._registry.types()
-            self._plans[options] = make_plan(self.streams, self.queries.values(), types, options, self._known())
+            sources = self._registry.sources
+            self._plans[options] = make_plan(sources, self.queries.values(), types, options, self._known())
         return self._plans[options]
+
+    def _check_queries(self) -> None:
+        if not self.queries:
+            raise WindloomError(
+                "there is no query to plan",
+                f"{len(self.streams)} streams are registered, and no query reads them",
+                "register one: loom.query(name, 'SELECT …'), or CREATE QUERY in the catalog",
+            )
 
     def explain(
         self,
@@ -262,15 +296,18 @@ class Loom:
         slicing: str = "pairs",
         technique: str = "auto",
         intake: str = "auto",
+        joins: str = "auto",
+        fold: str = "auto",
     ) -> str:
         """Which plan would be best where: the charts by which a running stream chooses its plans.
 
         They are drawn around what is known: given, observed by runs, or by the stream whose checkpoint was learned from
         (`loom.learn`), whose last rounds are a path in them. `format` is "text", "json" or "svg" (a picture).
         """
-        options = PlanOptions(strategy, slicing, technique, intake)
+        options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
+        self._check_queries()
         known = Known(ongoing=self._ongoing or Ongoing())
-        basins = basins_of(self.streams, self.queries.values(), self._registry.types(), options, known)
+        basins = basins_of(self._registry.sources, self.queries.values(), self._registry.types(), options, known)
         charts = draw_charts(
             basins,
             self._estimates,
@@ -313,6 +350,7 @@ class Loom:
             self.spark,
             plan,
             frames,
+            self._registry.current_versions(),
             placement=placement,
             shards=shards,
             out=None if out is None else Path(out),
@@ -350,6 +388,8 @@ class Loom:
         sink_patience: str | timedelta | None = None,
         adapt: bool | Mapping[str, object] = True,
         objective: str | Mapping[str, float] = "latency",
+        budget: str | timedelta | None = None,
+        schedule: str | None = None,
         progress: Callable[[RoundProgress], None] | None = None,
         waiting: Callable[[SinkWait | None], None] | None = None,
     ) -> Handle:
@@ -375,6 +415,11 @@ class Loom:
 
         Plans follow what rounds show, unless `adapt` is False; `adapt={"parts": 20}` cuts charts more finely. They are
         chosen for the `objective`: "latency", "memory", or weights such as {"latency": 0.4, "memory": 0.6}.
+
+        `budget` is how long a round may take: one that would take longer answers the most urgent queries, by priority
+        and deadline (`CREATE QUERY … WITHIN 30 seconds PRIORITY 2 AS …`), and leaves the rest to later rounds: late,
+        but each row once and the same. `schedule` says what is answered together: "late_pending", "late", "hybrid",
+        "conservative", "aggressive" or "edf".
         """
         options = StreamOptions.of(
             trigger,
@@ -389,8 +434,10 @@ class Loom:
             sink_patience=sink_patience,
             adapt=adapt,
             objective=objective,
+            budget=budget,
+            schedule=schedule,
         )
-        return start_stream(
+        handle = start_stream(
             self.spark,
             self._registry,
             PlanOptions(strategy, slicing, technique, intake, joins, fold, options.tuple_ticks),
@@ -405,6 +452,9 @@ class Loom:
             learned=self._estimates.without_rounds(),
             waiting=waiting,
         )
+        for told in handle.warnings:
+            warnings.warn(told, WindloomWarning, stacklevel=2)
+        return handle
 
     def learn(self, checkpoint: str | Path) -> list[str]:
         """Make plans with what the rounds of a stream have observed, as its checkpoint holds it.
@@ -450,7 +500,8 @@ class Loom:
         query = self._registry.bind(name, text)
         before = self.plan(strategy, slicing, technique, intake, joins, fold) if self.queries else None
         types = self._registry.types()
-        after = make_plan(self.streams, [*self.queries.values(), query], types, options, self._known())
+        sources = self._registry.sources
+        after = make_plan(sources, [*self.queries.values(), query], types, options, self._known())
         return compare_plans(before, after, query, self._known().in_force())
 
     def verify(self, name: str, results: Results | None = None) -> Verification:
@@ -461,20 +512,21 @@ class Loom:
         if name not in self.queries:
             raise unknown_query(name, list(self.queries))
         results = results or self._last or self.run()
-        frames = self._registry.frames(results.plan)
-        return verify_query(self.queries[name], self.streams, frames, results.arrow(name))
+        frames = {**self._registry.frames(results.plan), **results.relations}
+        return verify_query(self.queries[name], self._registry.sources, frames, results.arrow(name))
 
     def _known(self) -> Known:
-        return Known(estimates=self._estimates, ongoing=self._ongoing)
+        return Known(estimates=self._estimates, ongoing=self._ongoing, versions=self._versions)
 
     def _report(self, plan: Plan) -> SharingReport:
         return report_sharing(plan, self._known().in_force())
 
     def _learn(self, results: Results) -> None:
-        """Keeps the rates and groups that the run observed; later predictions use them."""
+        """Keeps the rates and groups that the run observed, and of which size relations were, for later plans."""
         estimates = estimates_of(results.observed).before(self._estimates)
-        if estimates != self._estimates:
-            self._estimates = estimates
+        versions = {**self._versions, **results.versions}
+        if (estimates, versions) != (self._estimates, self._versions):
+            self._estimates, self._versions = estimates, versions
             self._plans.clear()
 
     def _changed(self) -> None:

@@ -16,6 +16,7 @@ from windloom.engine.sinks.finishing import PORTION_ROWS, PORTION_SHAPES, Finish
 from windloom.errors import WindloomError, near_names
 from windloom.model.emission import ADDED_COLUMNS, Emits
 from windloom.model.query import Query
+from windloom.model.relation import Version
 from windloom.plan.expressions import why_spark
 from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
@@ -88,6 +89,8 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
         self.plan = plan
         self.stats = stats
         self.observed = RoundObserved()  # what later plans are predicted with
+        self.versions: Mapping[str, Version] = {}  # of the relations that the run has read
+        self.relations: Mapping[str, DataFrame] = {}  # these versions themselves
         self.tables: Mapping[str, AnswerTable] = {}  # the wide tables that were declared
         self._shape_of = {planned.name: planned.shape for planned in plan.queries}
 

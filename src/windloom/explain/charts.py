@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from windloom.explain.chart_grid import grid_lines
 from windloom.explain.lines import WIDTH, fact, listing, one_line, shorten, wrapped
 from windloom.model.figures import count, number, share
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView
@@ -69,7 +70,7 @@ def _line(constant: float, factor: float) -> str:
 
 def chart_lines(chart: ChartView) -> Iterator[str]:
     yield shorten(f"Chart of {one_line(chart.basin)}: {_size(chart)}", WIDTH)
-    for name, axis in zip(("across", "down", *("held",) * len(chart.axes)), chart.axes, strict=False):
+    for name, axis in zip(("across", "up", *("held",) * len(chart.axes)), chart.axes, strict=False):
         yield from fact(name, axis_text(axis))
     if chart.regions:
         yield ""
@@ -107,39 +108,6 @@ def candidate_text(one: CandidateView, place: int, of: int) -> str:
         f"{one.plan}, {role}: {number(1e3 * one.seconds)} ms and {number(one.nbytes / 2**20)} MiB per round;"
         f" utility {one.utility:.3f} = {one.latency:.3f} for latency + {one.memory:.3f} for memory"
     )
-
-
-def grid_lines(chart: ChartView) -> Iterator[str]:
-    """A row per part of the second axis, the largest on top; the region of the next round in brackets."""
-    across, down = chart.axes[0], chart.axes[1] if len(chart.axes) > 1 else None
-    rows = range(len(down.edges) - 2, -1, -1) if down is not None else range(1)
-    labels = {row: "" if down is None else f"{number(down.edges[row])} –" for row in rows}
-    wide = max(len(label) for label in labels.values())
-    at = (across.part, 0 if down is None else down.part)
-    visited = _visited(chart)
-    for row in rows:
-        cells = []
-        for column in range(len(across.edges) - 1):
-            letter = chart.regions.get((column, row), " ")
-            mark = (
-                f"[{letter}]" if (column, row) == at else (f"·{letter}·" if (column, row) in visited else f" {letter} ")
-            )
-            cells.append(f"{mark:3}")
-        yield f"  {labels[row]:>{wide}} {' '.join(cells)}".rstrip()
-    edges = [number(across.edges[part]) for part in (0, len(across.edges) // 2, -1)]
-    yield f"  {'':{wide}} {' … '.join(edges)}   [ ] the next round, ·· rounds before it"
-
-
-def _visited(chart: ChartView) -> set[tuple[int, int]]:
-    return {
-        (_part(chart.axes[0], point[0]), _part(chart.axes[1], point[1]) if len(chart.axes) > 1 else 0)
-        for point in chart.path
-    }
-
-
-def _part(axis: AxisView, value: float) -> int:
-    """The part that a value lies in, between the ends."""
-    return sum(1 for edge in axis.edges[1:] if value >= edge)
 
 
 def path_text(chart: ChartView) -> str:

@@ -8,7 +8,20 @@ from typing import Any
 from windloom.explain.labels import tree_name
 from windloom.explain.lines import one_line, shorten
 from windloom.model.figures import count
-from windloom.plan.graph import AnswerNode, FoldNode, Node, PlanGraph, ScanNode, SetNode, StreamNode, TreeNode, graph_of
+from windloom.plan.graph import (
+    AnswerNode,
+    EnrichedNode,
+    FoldNode,
+    Node,
+    PlanGraph,
+    RelationNode,
+    RowsNode,
+    ScanNode,
+    SetNode,
+    StreamNode,
+    TreeNode,
+    graph_of,
+)
 from windloom.plan.physical import Plan
 
 _ARROW = " → "
@@ -57,6 +70,10 @@ def _name(plan: Plan, node: Node) -> str:
     match node:
         case StreamNode(stream=stream):
             return shorten(one_line(stream.name), _NAME_WIDTH)
+        case RelationNode(planned=planned):
+            return shorten(f"relation {one_line(planned.name)}", _NAME_WIDTH)
+        case EnrichedNode(stream=stream):
+            return shorten(one_line(" + ".join([stream.base, *stream.relations])), _NAME_WIDTH)
         case ScanNode(scan=scan):
             return f"scan {scan.number}" if scan.feeds else f"scan {scan.number}, which counts late tuples"
         case SetNode(partial_set=partial_set):
@@ -69,6 +86,8 @@ def _name(plan: Plan, node: Node) -> str:
             return tree_name(plan, partial_set, tree)
         case FoldNode():
             return "fold"
+        case RowsNode():
+            return "rows"
     return node.id
 
 
@@ -83,6 +102,10 @@ def _place(node: Node) -> dict[str, Any]:
     match node:
         case StreamNode(stream=stream):
             return {"stream": stream.name}
+        case RelationNode(planned=planned):
+            return {"relation": planned.name}
+        case EnrichedNode(stream=stream):
+            return {"enriched": stream.name}
         case ScanNode(scan=scan):
             return {"scan": scan.number}
         case SetNode(partial_set=partial_set):
@@ -91,6 +114,8 @@ def _place(node: Node) -> dict[str, Any]:
             return {"set": partial_set.number, "tree": tree.number}
         case FoldNode(planned=join):
             return {"join": join.name}
+        case RowsNode(planned=rows):
+            return {"rows": rows.name}
         case AnswerNode(planned=planned):
             return {"query": planned.name, "shape": planned.shape}
     return {}

@@ -74,7 +74,8 @@ def side_text(plan: Plan, planned: PlannedJoin, number: int) -> str:
     side, (partial_set, tree, _) = planned.join.sides[number], plan.side(planned.sides[number])
     where = "" if side.where is None else f" where {one_line(side.where.sql)}"
     keys = ", ".join(one_line(key.sql) for key in side.group_by)
-    return f"{side.alias}: {side.source.stream} {side.window}{where}, by {keys}: {_of_tree(plan, partial_set, tree)}"
+    source = f"relation {side.source.stream}" if side.is_relation else f"{side.source.stream} {side.window}"
+    return f"{side.alias}: {source}{where}, by {keys}: {_of_tree(plan, partial_set, tree)}"
 
 
 def _of_tree(plan: Plan, partial_set: PartialSet, tree: Tree) -> str:
@@ -134,12 +135,12 @@ def residual_text(join: Join, link: Link) -> str:
 
 def bits_text(plan: Plan, planned: PlannedJoin) -> str:
     """Which sides Spark aggregates before anything leaves it, and the name that source D has for that."""
-    early = early_sides(plan, planned)
-    aliases = [side.alias for side in planned.join.sides]
-    chosen = [alias for alias, is_early in zip(aliases, early, strict=True) if is_early]
-    others = [alias for alias, is_early in zip(aliases, early, strict=True) if not is_early]
+    early, sides = early_sides(plan, planned), planned.join.sides
+    chosen = [side.alias for side, is_early in zip(sides, early, strict=True) if is_early]
+    others = [side.alias for side, is_early in zip(sides, early, strict=True) if not is_early and not side.is_relation]
     parts = [f"Spark aggregates {listing(chosen, len(chosen))} early"] if chosen else []
     parts += [f"kernels aggregate {listing(others, len(others))} late, from tuples"] if others else []
+    parts += [f"relation {side.alias} is read as a whole" for side in sides if side.is_relation]
     asked = "" if plan.join_plan in ("auto", plan_name(early)) else f" (asked for was {plan.join_plan})"
     return f"{plan_name(early)}: {', '.join(parts)}{asked}"
 
@@ -166,6 +167,9 @@ def sharing_matrix(plan: Plan, planned: PlannedJoin) -> list[PlannedJoin]:
 def shards_text(plan: Plan, planned: PlannedJoin, sharding: Sharding) -> str:
     """How the sides of a join meet if the step runs on executors."""
     partial_set, _, _ = plan.side(planned.sides[0])
+    if any(side.is_relation for side in planned.join.sides) and sharding.of(partial_set.number) is None:
+        folded = "; what shards fold is merged" if plan.joins.index(planned) in sharding.divided else ""
+        return f"every shard has its relations as a whole{folded}"
     columns = sharding.of(partial_set.number) or ()
     if not columns:
         return "its sides are in one shard: their joins have no key in common"

@@ -48,7 +48,7 @@ from windloom.explain.canvas import PALETTE, text_width
 from windloom.explain.labels import tree_name
 from windloom.explain.lines import one_line
 from windloom.explain.partners import asked
-from windloom.plan.graph import PlanGraph, ScanNode, SetNode, StreamNode, graph_of, set_id, stream_id
+from windloom.plan.graph import PlanGraph, ScanNode, SetNode, SourceNode, graph_of, set_id
 from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin, Tree
 
 #: Named rows, trees, sets and joins in one picture; the rest is drawn as thin lines, or counted.
@@ -120,8 +120,9 @@ def _beside_their_scans(graph: PlanGraph, drawn: Sequence[PartialSet]) -> list[P
     numbers = {partial_set.number for partial_set in drawn}
     found: dict[int, PartialSet] = {}
     for stream in _streams(graph, drawn):
-        fed = (node for scan in graph.consumers_of(stream) for node in graph.consumers_of(scan))
+        fed = [node for scan in graph.consumers_of(stream) for node in (scan, *graph.consumers_of(scan))]
         own = [node.partial_set for node in fed if isinstance(node, SetNode)]
+        own = [partial_set for partial_set in own if partial_set.stream == stream.stream.name]
         unfed = [
             partial_set
             for partial_set in drawn
@@ -133,10 +134,9 @@ def _beside_their_scans(graph: PlanGraph, drawn: Sequence[PartialSet]) -> list[P
     return list(found.values())
 
 
-def _streams(graph: PlanGraph, drawn: Iterable[PartialSet]) -> list[StreamNode]:
-    """Those of drawn sets, in the order of these."""
-    nodes = (graph[stream_id(name)] for name in dict.fromkeys(partial_set.stream for partial_set in drawn))
-    return [node for node in nodes if isinstance(node, StreamNode)]
+def _streams(graph: PlanGraph, drawn: Iterable[PartialSet]) -> list[SourceNode]:
+    """What drawn sets read, streams and relations, in the order of these."""
+    return [graph.source(name) for name in dict.fromkeys(partial_set.stream for partial_set in drawn)]
 
 
 def _scan_blocks(graph: PlanGraph, blocks: dict[int, SetBlock]) -> list[ScanBlock]:

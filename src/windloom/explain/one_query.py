@@ -12,6 +12,7 @@ from windloom.explain.lines import fact, listing, one_line, wrapped
 from windloom.explain.one_join import one_join_lines
 from windloom.explain.partners import Sharing, apart, sharing
 from windloom.explain.patterns import pattern_facts
+from windloom.explain.rows import row_facts
 from windloom.explain.scans import fed_text
 from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
 from windloom.explain.statistics import origin_text
@@ -35,7 +36,12 @@ def one_query_text(plan: Plan, name: str, costs: CostView) -> str:
     rows = next((each for each in plan.rows if each.name == name), None)
     if rows is not None:
         head = [*wrapped(f"Query {one_line(name)}", "", "  "), "", *_text_lines(rows.query.text), "", "Rows"]
-        return "\n".join([*head, *_row_facts(rows.query)]) + "\n"
+        return (
+            "\n".join(
+                [*head, *row_facts(plan, rows), *(line for pair in pattern_facts(rows.query) for line in fact(*pair))]
+            )
+            + "\n"
+        )
     try:
         partial_set, tree, planned = plan.find(name)
     except KeyError:
@@ -54,14 +60,6 @@ def _text_lines(text: str) -> Iterator[str]:
     for line in text.expandtabs(4).strip().splitlines():
         indent = "  " + " " * (len(line) - len(line.lstrip()))
         yield from wrapped(one_line(line), indent, indent + "  ")
-
-
-def _row_facts(query: Query) -> Iterator[str]:
-    """Of a query that reads rows: how they are made is the optimizer's to say, stream by stream."""
-    assert query.rows is not None
-    yield from fact("of", one_line(str(query.rows)))
-    for label, text in pattern_facts(query):
-        yield from fact(label, text)
 
 
 def _path(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member) -> Iterator[str]:
@@ -88,16 +86,24 @@ def _evaluation(plan: Plan, planned: PlannedQuery) -> str:
     return f"evaluated by Spark, in one job with other such queries: Windloom does not evaluate {one_line(why)} itself"
 
 
+def urgency_text(query: Query) -> str:
+    """By when the answers of a query are wanted, and before whose."""
+    within = format_duration(query.deadline_ticks)
+    return f"within {within} after a window is closed, priority {query.urgency.priority} of 9"
+
+
 def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[str]:
     window = planned.query.window
     yield "Windows"
     yield from fact("window", f"{window}: {window.intervals_text()}")
+    if str(planned.query.urgency):
+        yield from fact("urgent", urgency_text(planned.query))
     yield from fact("a tuple", window.tuple_text())
     slices = window.range_ticks / TICKS_PER_SECOND * tree.edges_per_second
     mean = "" if slices.is_integer() else ", on average"
     spanned = f"{about(tree.edges)}{number(slices)} slices of its tree{mean}"
     yield from fact("a window", window.slices_text(spanned))
-    stream = planned.query.stream
+    stream = planned.query.streams[0]
     delay = plan.stream(stream).delay_ticks
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
     watermark = f"the watermark of {one_line(stream)} ({latest})"
@@ -130,7 +136,7 @@ def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, sh
         yield from fact(label, f"{other.place} ({count(other.queries, 'query', 'queries')}): {other.reason}")
         label = ""
     untold = sum(1 for _ in plan.queries) - len(tree.queries) - told
-    if untold:
+    if untold > 0:
         yield from fact("", f"… and {count(untold, 'query', 'queries')} of further trees and sets")
 
 

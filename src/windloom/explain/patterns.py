@@ -29,8 +29,6 @@ def sink_text(query: Query) -> str:
         return f"all rows of every window; EMIT CHANGES reports each once, with {adds}"
     if query.emission.kind is Emits.CHANGES:
         return "insert, update and delete by group: a sink applies them one after another"
-    if query.emission.kind is Emits.EARLY:
-        return "provisional rows, which the final row of the same window and group replaces"
     text = "a row per window and group, which the one of the next window replaces"
     if query.window.emission_obstacle(Emits.CHANGES) is None:
         text += "; EMIT CHANGES reports what differs"

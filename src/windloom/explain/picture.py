@@ -18,6 +18,7 @@ from windloom.explain.blocks import (
     TOP,
     TREE_X,
     WINDOW_WIDTH,
+    Box,
     JoinBlock,
     Layout,
     Row,
@@ -44,12 +45,14 @@ from windloom.explain.layout import lay_out, rest_lines, row_middle, strip_heigh
 from windloom.explain.legend import draw_legend
 from windloom.explain.lines import one_line
 from windloom.explain.partners import Sharing, shares_text, sharing
+from windloom.explain.relations import enriched_text, relation_card, relation_title
 from windloom.explain.scans import scan_notes, scan_title, scan_way
 from windloom.explain.slices import cut_text, measure_of, rate_text, repeats, slice_id_text
 from windloom.explain.statistics import origin_text
 from windloom.explain.strip import draw_strip
 from windloom.explain.window_lines import TimeAxis, draw_window
 from windloom.model.figures import count, number
+from windloom.model.relation import EnrichedStream
 from windloom.plan.bits import early_sides, plan_name
 from windloom.plan.physical import Asking, Member, Plan, Tree
 
@@ -86,8 +89,9 @@ class _Picture:
     def _header(self, queries: Sequence[Asking]) -> str:
         plan, canvas = self.plan, self.canvas
         trees = list(plan.trees)
+        read = count(len(plan.streams), "stream") + _and_relations(plan)
         title = (
-            f"{count(len(queries), 'query', 'queries')} over {count(len(plan.streams), 'stream')}, "
+            f"{count(len(queries), 'query', 'queries')} over {read}, "
             f"{'woven into' if len(trees) < len(queries) else 'in'} {count(len(trees), 'tree')}"
         )
         canvas.text(MARGIN, 44, title, 20, room=self.layout.width - 2 * MARGIN, bold=True)
@@ -103,8 +107,10 @@ class _Picture:
         return title
 
     def _threads(self, block: StreamBlock) -> None:
-        canvas = self.canvas
-        width = _thickness(self.plan.rate_of(block.stream)[0])
+        canvas, is_relation = self.canvas, block.stream.is_relation
+        width = 1.5 if is_relation else _thickness(self.plan.rate_of(block.stream)[0])
+        for own in block.sets if is_relation else ():
+            canvas.curve(block.card.right - 4, block.card.middle, own.card.x, own.card.middle, _READ, width)
         for scan in block.scans:
             x, y = block.card.right - 4, block.card.middle
             canvas.curve(x, y, scan.card.x, scan.card.middle, _READ, width)
@@ -139,24 +145,40 @@ class _Picture:
             canvas.text(x, box.y + 77, output_text(planned.query), 10.5, FAINT, room=room)
 
     def _stream(self, block: StreamBlock) -> None:
-        stream, box, canvas = block.stream, block.card, self.canvas
-        rate, origin = self.plan.rate_of(stream)
+        stream, box = block.stream, block.card
         for scan in block.scans:
             self._scan(scan)
         for own in block.sets:
             self._set(own)
+        if stream.is_relation:
+            planned = next(one for one in self.plan.relations if one.name == stream.name)
+            self._dark_card(box, relation_title(self.plan, planned), "#115e59", relation_card(planned))
+            return
+        rate, origin = self.plan.rate_of(stream)
+        if isinstance(stream, EnrichedStream):
+            told = [
+                stream.base,
+                "+ " + ", ".join(stream.relations),
+                "joined as tuples come",
+                f"{number(rate)} events/s",
+            ]
+            self._dark_card(box, enriched_text(stream), "#334155", told)
+            return
         members = windows_over(self.plan, stream)
         windows = sum(window.windows_per_tuple or 0.0 for window in members)
         detail = f"a tuple lies in {windows_of_a_tuple(members)}, all queries together"
         title = f"stream {stream.name}\n{number(rate)} events/s ({origin_text(origin)})\n{detail}"
+        shown = f"{number(windows)} {'window' if windows == 1 else 'windows'} per tuple"
+        self._dark_card(box, title, "#334155", [stream.name, f"{number(rate)} events/s", origin.source, shown])
+
+    def _dark_card(self, box: Box, title: str, colour: str, texts: Sequence[str]) -> None:
+        """A card of the first column: a name and three lines."""
+        canvas, room = self.canvas, box.width - 28
+        styles = ((25, 14.0, PAPER), (44, 11.5, "#e2e8f0"), (59, 10.5, "#cbd5e1"), (77, 10.5, "#cbd5e1"))
         with canvas.group(title):
-            canvas.rect(box.x, box.y, box.width, box.height, "#334155", radius=8)
-            room = box.width - 28
-            canvas.text(box.x + 14, box.y + 25, one_line(stream.name), 14, PAPER, room=room, bold=True)
-            canvas.text(box.x + 14, box.y + 44, f"{number(rate)} events/s", 11.5, "#e2e8f0", room=room)
-            canvas.text(box.x + 14, box.y + 59, origin.source, 10.5, "#cbd5e1", room=room)
-            shown = f"{number(windows)} {'window' if windows == 1 else 'windows'} per tuple"
-            canvas.text(box.x + 14, box.y + 77, shown, 10.5, "#cbd5e1", room=room)
+            canvas.rect(box.x, box.y, box.width, box.height, colour, radius=8)
+            for place, (text, (y, size, ink)) in enumerate(zip(texts, styles, strict=True)):
+                canvas.text(box.x + 14, box.y + y, one_line(text), size, ink, room=room, bold=place == 0)
 
     def _scan(self, block: ScanBlock) -> None:
         canvas, scan, box = self.canvas, block.scan, block.card
@@ -172,7 +194,8 @@ class _Picture:
         canvas, partial_set, box = self.canvas, block.partial_set, block.card
         for tree in block.trees:
             self._tree(block, tree)
-        where = "every tuple" if partial_set.where is None else f"where {one_line(partial_set.where.sql)}"
+        every = "every row" if partial_set.is_relation else "every tuple"
+        where = every if partial_set.where is None else f"where {one_line(partial_set.where.sql)}"
         groups = f"by {grouping(partial_set)}" if partial_set.group_by else "not grouped"
         groups += "" if (counted := counting(partial_set)) is None else f", {counted}"
         measure = measure_of(partial_set)
@@ -285,7 +308,8 @@ class _Picture:
             canvas.text(box.x + NAME_WIDTH, y + 4, window.short, 10.5, FAINT, room=WINDOW_WIDTH)
             if self.layout.roomy:
                 canvas.text(box.x + 4, y + 18, output_text(first.query), 10, FAINT, room=self.axis.left - box.x - 14)
-            draw_window(canvas, self.axis, window, y, block.colour, 12)
+            if not window.is_version:
+                draw_window(canvas, self.axis, window, y, block.colour, 12)
 
     def _row_title(self, block: TreeBlock, queries: Sequence[Member]) -> str:
         lines = []
@@ -326,6 +350,10 @@ _SOFT = ' stroke-opacity="0.38"'
 
 def _brief(planned: Member) -> str:
     return f"{one_line(planned.name)}  {planned.query.window}  {output_text(planned.query)}"
+
+
+def _and_relations(plan: Plan) -> str:
+    return f" and {count(len(plan.relations), 'relation')}" if plan.relations else ""
 
 
 def _thickness(per_second: float) -> float:

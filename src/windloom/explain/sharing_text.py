@@ -27,6 +27,8 @@ _SHOW_ALL = "(loom.explain(sharing=True, queries=True) shows all)"
 def sharing_text(plan: Plan, report: SharingReport, *, all_queries: bool = False) -> str:
     lines = [*_header(plan, report)]
     for partial_set, costs in zip(plan.sets, report.seconds.sets, strict=True):
+        if partial_set.is_relation:  # a version is read once, whoever asks for it
+            continue
         lines += ["", *_set_lines(plan, partial_set, costs)]
         shown = partial_set.trees if all_queries else partial_set.trees[:_SHOWN_TREES]
         for tree in shown:

@@ -96,6 +96,8 @@ def edge_rate(edges: EdgeSet, measure: Measure = TIME) -> str:
 def rate_text(partial_set: PartialSet, edges: EdgeSet) -> str:
     """How many edges, or other beginnings of cells, the set or one of its trees has."""
     measure = measure_of(partial_set)
+    if partial_set.is_relation:
+        return "one version"
     if partial_set.window.is_sliced:
         return edge_rate(edges, measure)
     return f"at most {number(measure.rate(edges))} cells/s per group"

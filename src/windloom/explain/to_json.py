@@ -4,12 +4,18 @@
     strategy, slicing, technique, intake, join_plan, fold
                      the choices the plan was made with
     cost             {unit, total, exact; predicted: constants, job; of the papers: read, combine}
-    counts           {queries, streams, scans, sets, trees}
-    nodes[]          {id, kind: "stream" | "scan" | "set" | "tree" | "fold" | "answer", inputs[] of ids, and the stream,
-                      scan, set, tree, join, query or shape that it is}; every node stands behind its inputs
+    counts           {queries, streams, relations, scans, sets, trees}
+    nodes[]          {id, kind: "stream" | "relation" | "enriched" | "scan" | "set" | "tree" | "fold" | "rows" |
+                      "answer", inputs[] of ids, and the stream, relation, enriched stream, scan, set, tree, join,
+                      row query, query or shape that it is}; every node stands behind its inputs
     streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "observed" | "assumed", origin,
                       windows_per_tuple}
       origin           {source, rounds, trend}; trend: the share by which the figure changes per round, if that is sure
+    relations[]      {name, retroactive, columns {name: type}, version | null, sets[] that hold it, projects[] columns
+                      of it, read_by[] queries}
+      version          {number, round, rows | null, bytes | null}
+    enriched[]       {name, stream, joined[] {relation, label, kind: "inner" | "left" | "semi" | "anti", on}}: streams
+                      whose tuples are joined with relations as they come in; scans and sets call them by these names
     scans[]          {number, stream, intake: "woven" | "native", why, where, predicates[], feeds[] {set, bit | null}},
                       woven: columns[]; native: group_by[], components[], edges_per_second
     sets[]           {number, stream, where, group_by[] {expression, type}, counted_by[] | null, pace, components[],
@@ -26,13 +32,16 @@
         cost             {total, exact; predicted: own, combine, answers; of the papers: edges_per_second,
                           operations_per_edge, weaveability}
         queries[]        {name, text, answer, having, shape,
-                          window {kind: "range" | "landmark" | "rows" | "session", range_ticks, slide_ticks,
-                                  offset_ticks, text},
+                          window {kind: "range" | "landmark" | "rows" | "session" | "version" of a relation,
+                                  range_ticks, slide_ticks, offset_ticks, text},
                           shares {slices_with, partials_with, same_window, components {name: {in_tree, in_set}}}}
     joins[]          {name, text, window, sides[], links[] {parent, child, kind, text}, plan: "LAP" | "EAP…", fold,
                       matrix_with[] of joins, order[] of links, cost {fold} | null, executors, answer, having, shape}
       sides[]          {alias, stream, window, where, group_by[], components[], set, tree, query, early, shared_with};
                         among the queries of that tree, the side has this name and no shape
+    stores[]         {stream, columns[], where[] | null, kept_ticks, tuples, bytes, origin}: tuples that a stream keeps
+    rows[]           {name, text, window, reports, strands[] {alias, stream, window | null, where | null},
+                      orders[] of strands, by selection, expected_rows, keeps[] as text, shape}: row queries
     results          {query: {emits, pattern: "monotonic" | "weakest" | "weak" | "strict", reason, sinks}}
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null,
                       evaluated_by: windloom | spark | null, why_spark | null}
@@ -55,6 +64,8 @@ from windloom.explain.joins import joins_json
 from windloom.explain.labels import output_text, property_names, spelled_out, tree_name, windows_over
 from windloom.explain.partners import Sharing, asked, sharing
 from windloom.explain.patterns import pattern_json
+from windloom.explain.relations import enriched_json, relations_json
+from windloom.explain.rows import rows_json, stores_json
 from windloom.explain.scans import scans_json
 from windloom.explain.slices import mean_slice_ticks, measure_of, slice_id_text
 from windloom.explain.statistics import origin_json, statistics_json
@@ -87,15 +98,20 @@ def explain_json(plan: Plan, costs: CostView) -> Json:
         "counts": {
             "queries": sum(1 for _ in plan.queries),
             "streams": len(plan.streams),
+            "relations": len(plan.relations),
             "scans": len(plan.scans),
             "sets": len(plan.sets),
             "trees": sum(1 for _ in plan.trees),
         },
         "nodes": graph_json(plan),
         "streams": [_stream(plan, stream) for stream in plan.streams],
+        "relations": relations_json(plan),
+        "enriched": enriched_json(plan),
         "scans": scans_json(plan),
         "sets": [_set(plan, partial_set, costs, shared) for partial_set in plan.sets],
         "joins": joins_json(plan, costs),
+        "stores": stores_json(plan),
+        "rows": rows_json(plan),
         "results": {planned.name: pattern_json(planned.query) for planned in plan.queries},
         "shapes": [_shape(shape) for shape in plan.shapes],
     }
@@ -168,9 +184,12 @@ def _tree(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shar
 
 def _query(planned: Member, shared: Sharing) -> Json:
     query = planned.query
+    # Only of queries that say how urgent they are.
+    urgency = {"within_ticks": query.deadline_ticks, "priority": query.urgency.priority}
     return {
         "name": query.name,
         "text": query.text,
+        **({"urgency": urgency} if str(query.urgency) else {}),
         "window": {
             "kind": query.window.kind,
             "range_ticks": query.window.range_ticks,

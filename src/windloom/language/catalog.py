@@ -1,4 +1,7 @@
-"""A catalog file: `CREATE STREAM …;` and `CREATE QUERY … AS SELECT …;` statements."""
+"""A catalog file: statements `CREATE STREAM …;`, `CREATE RELATION …;` and `CREATE QUERY … AS SELECT …;`.
+
+A query may say before its AS how urgent it is: `CREATE QUERY … WITHIN 30 seconds PRIORITY 2 AS SELECT …;`.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,25 @@ from dataclasses import dataclass, field
 from sqlglot import Token, TokenType
 
 from windloom.errors import QueryError
+from windloom.language.create_relation import read_relation
 from windloom.language.create_stream import read_stream
 from windloom.language.from_clause import find_from
 from windloom.language.from_sources import read_sources
 from windloom.language.select import read_query
 from windloom.language.tokens import Source, Span, is_name, is_word, source_end, tokenize
+from windloom.language.urgency import HEADER_WORDS
 from windloom.model import Query, Stream, UserDefined
 
-_STATEMENTS = "a statement is CREATE STREAM name (…) TIME column; or CREATE QUERY name AS SELECT …;"
+_STATEMENTS = (
+    "a statement is CREATE STREAM name (…) TIME column; or CREATE [NONRETROACTIVE] RELATION name (…);"
+    " or CREATE QUERY name AS SELECT …;"
+)
+_KINDS = ("STREAM", "RELATION", "QUERY")
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogStream:
-    """A stream as declared, and the line of its declaration."""
+    """A stream or a relation as declared, and the line of its declaration."""
 
     stream: Stream
     line: int
@@ -51,10 +60,14 @@ class Catalog:
     streams: tuple[CatalogStream, ...]
     queries: tuple[CatalogQuery, ...]
     source: str = "catalog"
+    relations: tuple[CatalogStream, ...] = ()
 
     def parse(self, streams: Mapping[str, Stream] | None = None) -> tuple[Query, ...]:
-        """All queries, checked against the streams given here and those of the catalog, in this order of precedence."""
-        known = {each.stream.name: each.stream for each in self.streams} | dict(streams or {})
+        """All queries, checked against the streams given here and those of the catalog, in this order of precedence.
+
+        Relations are among the streams.
+        """
+        known = {each.stream.name: each.stream for each in (*self.streams, *self.relations)} | dict(streams or {})
         return tuple(query.parse(known) for query in self.queries)
 
 
@@ -72,26 +85,32 @@ def parse_catalog(text: str, source: str = "catalog") -> Catalog:
     text = " " + text[1:] if text.startswith("\ufeff") else text
     whole = Source(text, f"catalog '{source}'", None if source == "catalog" else source)
     streams: list[CatalogStream] = []
+    relations: list[CatalogStream] = []
     queries: list[CatalogQuery] = []
     places: dict[tuple[str, str], int] = {}
     line_ends = [match.start() for match in re.finditer("\n", text)]
     later_streams: list[tuple[CatalogQuery, Token]] = []
     for tokens in _statements(tokenize(whole)):
-        kind, name = _head(tokens, whole)
+        kind, place = _head(tokens, whole)
+        name = tokens[place]
         line = bisect(line_ends, tokens[0].start) + 1
         _check_new(kind, name, line, places, whole)
         if kind == "STREAM":
             stream = read_stream(tokens, whole.about(f"stream '{name.text}'"))
             _check_not_read_before(stream, later_streams, line)
             streams.append(CatalogStream(stream, line))
+        elif kind == "RELATION":
+            relation = read_relation(tokens, place, whole.about(f"relation '{name.text}'"))
+            _check_not_read_before(relation, later_streams, line)
+            relations.append(CatalogStream(relation, line))
         else:
             query = _read_query_statement(tokens, name, whole, line_ends)
             queries.append(query)
-            unknown = (read for read in _streams_read(query) if ("STREAM", read.text.lower()) not in places)
+            unknown = (read for read in _streams_read(query) if ("SOURCE", read.text.lower()) not in places)
             later_streams += ((query, read) for read in unknown)
-    if not streams and not queries:
+    if not streams and not relations and not queries:
         raise whole.error("no CREATE STREAM or CREATE QUERY statement found", Span(0, 1), _STATEMENTS)
-    return Catalog(tuple(streams), tuple(queries), source)
+    return Catalog(tuple(streams), tuple(queries), source, tuple(relations))
 
 
 def _statements(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
@@ -105,29 +124,31 @@ def _statements(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
         yield tokens[start:]
 
 
-def _head(tokens: Sequence[Token], source: Source) -> tuple[str, Token]:
-    """The kind of a statement and the name it creates."""
+def _head(tokens: Sequence[Token], source: Source) -> tuple[str, int]:
+    """The kind of a statement, and the place of the name it creates."""
     if is_word(tokens[0], "SELECT", "FROM"):
         raise source.error("a query in a catalog needs a name", tokens[0], "write CREATE QUERY name AS SELECT …;")
-    if len(tokens) < 2 or not is_word(tokens[0], "CREATE") or not is_word(tokens[1], "STREAM", "QUERY"):
-        at = tokens[0] if not is_word(tokens[0], "CREATE") or len(tokens) < 2 else tokens[1]
+    word = 2 if len(tokens) > 1 and is_word(tokens[1], "NONRETROACTIVE") else 1
+    known = _KINDS if word == 1 else ("RELATION",)
+    if len(tokens) <= word or not is_word(tokens[0], "CREATE") or not is_word(tokens[word], *known):
+        at = tokens[0] if not is_word(tokens[0], "CREATE") or len(tokens) < 2 else tokens[min(word, len(tokens) - 1)]
         raise source.error(f"unknown statement '{source.raw(at)}'", at, _STATEMENTS)
-    kind = tokens[1].text.upper()
-    if len(tokens) < 3 or not is_name(tokens[2]):
-        at_name = source_end(tokens[:2]) if len(tokens) < 3 else tokens[2]
+    kind, place = tokens[word].text.upper(), word + 1
+    if len(tokens) <= place or not is_name(tokens[place]):
+        at_name = source_end(tokens[:place]) if len(tokens) <= place else tokens[place]
         raise source.error(f"a name is missing after CREATE {kind}", at_name, _STATEMENTS)
     for before, token, after in zip(tokens[2:], tokens[3:], tokens[4:], strict=False):
-        if token.token_type is TokenType.CREATE and is_word(after, "STREAM", "QUERY"):
+        if token.token_type is TokenType.CREATE and is_word(after, *_KINDS, "NONRETROACTIVE"):
             raise source.error("a ';' is missing before this statement", token, f"end with ';' after '{before.text}'")
-    return kind, tokens[2]
+    return kind, place
 
 
 def _check_new(kind: str, name: Token, line: int, places: dict[tuple[str, str], int], source: Source) -> None:
-    key = (kind, name.text.lower() if kind == "STREAM" else name.text)
+    # Streams and relations are called by their names in FROM.
+    key = (kind, name.text) if kind == "QUERY" else ("SOURCE", name.text.lower())
     if key in places:
-        what = kind.lower()
         raise source.error(
-            f"{what} '{name.text}' is created twice",
+            f"{kind.lower()} '{name.text}' is created twice",
             name,
             f"the first is at line {places[key]}; give one of them another name",
         )
@@ -136,10 +157,12 @@ def _check_new(kind: str, name: Token, line: int, places: dict[tuple[str, str], 
 
 def _read_query_statement(tokens: Sequence[Token], name: Token, source: Source, line_ends: list[int]) -> CatalogQuery:
     source = source.about(f"query '{name.text}'")
-    if len(tokens) < 4 or tokens[3].token_type is not TokenType.ALIAS:
+    has_options = len(tokens) > 3 and is_word(tokens[3], *HEADER_WORDS)
+    if len(tokens) < 4 or not (has_options or tokens[3].token_type is TokenType.ALIAS):
         at = source_end(tokens[:3]) if len(tokens) < 4 else tokens[3]
         raise source.error("AS is missing after the name", at, f"write CREATE QUERY {source.raw(name)} AS SELECT …;")
-    body = tokens[4:]
+    # Options are part of the text: it means the same wherever a query is registered.
+    body = tokens[3:] if has_options else tokens[4:]
     if not body:
         raise source.error("the query is missing after AS", source_end(tokens), "write AS SELECT … FROM stream […]")
     start = body[0].start
@@ -164,12 +187,12 @@ def _check_not_read_before(stream: Stream, readers: list[tuple[CatalogQuery, Tok
     """A query before its stream shows statements in the wrong order or, more often, a name used twice."""
     for query, token in readers:
         if token.text.lower() == stream.name.lower():
-            raise _too_early(query, token, line)
+            raise _too_early(query, token, line, "relation" if stream.is_relation else "stream")
 
 
-def _too_early(query: CatalogQuery, token: Token, line: int) -> QueryError:
+def _too_early(query: CatalogQuery, token: Token, line: int, what: str) -> QueryError:
     return query._source.error(
-        f"stream '{token.text}' is created only later, at line {line}",
+        f"{what} '{token.text}' is created only later, at line {line}",
         token,
-        "move CREATE STREAM above the queries that read it",
+        f"move CREATE {what.upper()} above the queries that read it",
     )

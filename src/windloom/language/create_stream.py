@@ -26,11 +26,7 @@ _Options = dict[str, Sequence[Token]]
 def read_stream(tokens: Sequence[Token], source: Source) -> Stream:
     """The stream declared by the tokens of one statement; the first three are CREATE STREAM name."""
     name = tokens[2]
-    if len(tokens) < 4 or tokens[3].token_type is not TokenType.L_PAREN:
-        at = source_end(tokens[:3]) if len(tokens) < 4 else tokens[3]
-        raise source.error("the columns are missing after the name", at, _EXAMPLE)
-    stop = _closing(tokens, 3)
-    columns = _columns(tokens[4:stop], Span.of(tokens[3 : stop + 1]), source)
+    columns, stop = read_columns(tokens, 2, "stream", _EXAMPLE, source)
     options = _options(tokens[stop + 1 :], source)
     if "TIME" not in options:
         hint = f"say which column is the event time, for example TIME {next(iter(columns))}"
@@ -46,6 +42,21 @@ def read_stream(tokens: Sequence[Token], source: Source) -> Stream:
     )
 
 
+def read_columns(
+    tokens: Sequence[Token], name: int, what: str, example: str, source: Source
+) -> tuple[dict[str, DataType], int]:
+    """The columns in parentheses after a name, by its place, and the place where they end."""
+    first = name + 1
+    if len(tokens) <= first or tokens[first].token_type is not TokenType.L_PAREN:
+        at = source_end(tokens[:first]) if len(tokens) <= first else tokens[first]
+        raise source.error("the columns are missing after the name", at, example)
+    stop = _closing(tokens, first)
+    columns = _columns(tokens[first + 1 : stop], example, source)
+    if not columns:
+        raise source.error(f"a {what} needs columns", Span.of(tokens[first : stop + 1]), example)
+    return columns, stop
+
+
 def _closing(tokens: Sequence[Token], index: int) -> int:
     depth = 0
     for stop in range(index, len(tokens)):
@@ -56,7 +67,7 @@ def _closing(tokens: Sequence[Token], index: int) -> int:
     raise AssertionError("the scanner lets only balanced brackets pass")
 
 
-def _columns(tokens: Sequence[Token], whole: Span, source: Source) -> dict[str, DataType]:
+def _columns(tokens: Sequence[Token], example: str, source: Source) -> dict[str, DataType]:
     columns: dict[str, DataType] = {}
     start = 0
     while start < len(tokens):
@@ -64,14 +75,12 @@ def _columns(tokens: Sequence[Token], whole: Span, source: Source) -> dict[str, 
         column = tokens[start:stop]
         if not column or not is_name(column[0]):
             at = column[0] if column else tokens[min(start, len(tokens) - 1)]
-            raise source.error(f"a column name is expected, not '{source.raw(at)}'", at, _EXAMPLE)
+            raise source.error(f"a column name is expected, not '{source.raw(at)}'", at, example)
         name = column[0].text
         if name.lower() in (known.lower() for known in columns):
             raise source.error(f"column '{name}' is declared twice", column[0], "names are compared without case")
         columns[name] = _type(column, source)
         start = stop + 1
-    if not columns:
-        raise source.error("a stream needs columns", whole, _EXAMPLE)
     return columns
 
 

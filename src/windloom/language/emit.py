@@ -1,4 +1,4 @@
-"""The clause EMIT at the end of a query: `EMIT FINAL`, `CHANGES`, `EMPTY` or `EARLY EVERY 10 seconds`."""
+"""The clause EMIT at the end of a query: `EMIT FINAL`, `EMIT CHANGES` or `EMIT EMPTY`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType
 
-from windloom.language.bracket import Duration
 from windloom.language.tokens import CLOSE, OPEN, Source, Span, is_name, is_word
 from windloom.model.emission import ADDED_COLUMNS, VALID_UNTIL, Emission, Emits
 from windloom.model.query import Query
 from windloom.model.rows import Reports, Rows
 
-_FORMS = "write EMIT FINAL, EMIT CHANGES, EMIT EMPTY or EMIT EARLY EVERY 10 seconds"
+_FORMS = "write EMIT FINAL, EMIT CHANGES or EMIT EMPTY"
+#: Words of clauses that are not supported yet.
+_PLANNED = ("EARLY",)
 #: Tokens before a word EMIT that is a name.
 _NAMING = ("AS", "FROM", "BY", "SELECT", "AND", "OR", "NOT", "JOIN", "HAVING", "WHERE", "ON", "DISTINCT")
 
@@ -42,26 +43,19 @@ def cut_emit(tokens: Sequence[Token], source: Source) -> tuple[Sequence[Token], 
 def _is_clause(before: Token, after: Sequence[Token]) -> bool:
     if not after or is_word(before, *_NAMING) or before.token_type in (TokenType.COMMA, TokenType.DOT):
         return False
-    return is_word(after[0], *(kind.upper() for kind in Emits)) or (len(after) == 1 and is_name(after[0]))
+    return is_word(after[0], *_PLANNED, *(kind.upper() for kind in Emits)) or (len(after) == 1 and is_name(after[0]))
 
 
 def _read(tokens: Sequence[Token], source: Source) -> EmitClause:
     word, rest = tokens[1], tokens[2:]
+    if is_word(word, *_PLANNED):
+        raise source.error(f"EMIT {word.text.upper()} is not supported yet", word, "use windows with a shorter slide")
     kind = next((one for one in Emits if is_word(word, one.upper())), None)
     if kind is None:
         raise source.error(f"EMIT {word.text.upper()} is not known", word, _FORMS)
-    at = Span.of(tokens)
-    if kind is not Emits.EARLY:
-        if rest:
-            raise source.error(f"unexpected '{source.raw(rest[0])}' after EMIT {kind.upper()}", rest[0], _FORMS)
-        return EmitClause(Emission(kind), at)
-    if len(rest) < 2 or not is_word(rest[0], "EVERY"):
-        raise source.error("EMIT EARLY needs to know how often", word, "write EMIT EARLY EVERY 10 seconds")
-    span = Span.of(rest[1:])
-    ticks = Duration(source.text[span.start : span.end], span).ticks(source)
-    if ticks <= 0:
-        raise source.error("provisional rows need a positive time between them", span, "EMIT EARLY EVERY 10 seconds")
-    return EmitClause(Emission(kind, ticks), at)
+    if rest:
+        raise source.error(f"unexpected '{source.raw(rest[0])}' after EMIT {kind.upper()}", rest[0], _FORMS)
+    return EmitClause(Emission(kind), Span.of(tokens))
 
 
 def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Query:
@@ -75,10 +69,6 @@ def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Qu
     if (obstacle := query.window.emission_obstacle(kind)) is not None:
         hint = "use windows of time, [RANGE 1 hour SLIDE 1 minute], or leave EMIT out"
         raise source.error(f"{named} is not for {query.window.plural}", clause.at, hint, fact=obstacle)
-    if kind is Emits.EARLY and query.rows is not None:
-        hint = "leave EMIT out, or join by equal columns, without WITHIN"
-        fact = "rows that are joined tuple by tuple are made when a window closes"
-        raise source.error(f"{named} is not for this join", clause.at, hint, fact=fact)
     if kind in ADDED_COLUMNS:
         names = [*(one.name for one in query.group_by), *(one.name for one in query.outputs)]
         _check_added(ADDED_COLUMNS[kind][0], names, clause, source)

@@ -36,12 +36,14 @@ _REFUSED_CLAUSES = {
 class FromClause:
     """What a query reads, one source or several that are joined; `rest` is the query without the clause.
 
-    The sources of `exists` come last.
+    The sources of `exists` come last. `root` is the place of the source that is the first side of a join, if that is
+    settled.
     """
 
     sources: tuple[FromSource, ...]
     rest: list[Token]
     exists: tuple[Exists, ...] = ()
+    root: int | None = None
 
     @property
     def first(self) -> FromSource:
@@ -61,6 +63,7 @@ class FromClause:
         """The sources as sides of a join: the first one keeps its rows, so it is the last that a RIGHT JOIN names."""
         rights = [one for one in self.named if one.joined is not None and one.joined.is_right]
         root = rights[-1] if rights else self.sources[0]
+        root = root if self.root is None else self.sources[self.root]
         return (root, *(one for one in self.sources if one is not root))
 
 

@@ -40,12 +40,30 @@ class Names:
 
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
         """The column of the stream and the struct fields after it."""
-        if self.is_qualified(parts):
-            column = self.stream.find_column(parts[1].name)
-            if column is not None:
-                return column, parts[2:]
-        column = self.stream.find_column(parts[0].name)
-        return None if column is None else (column, parts[1:])
+        found = self.find_qualified(parts)
+        if found is not None:
+            return found
+        owners = self.owners(parts[0].name)
+        return (owners[0][1], parts[1:]) if len(owners) == 1 else None
+
+    def find_qualified(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
+        """The same if the name is qualified."""
+        column = self.stream.find_column(parts[1].name) if self.is_qualified(parts) else None
+        return None if column is None else (column, parts[2:])
+
+    def owners(self, name: str) -> list[tuple[str, str]]:
+        """What a name without a qualifier may mean: qualifiers, and columns of the stream."""
+        column = self.stream.find_column(name)
+        return [] if column is None else [(self.label, column)]
+
+    @property
+    def label(self) -> str:
+        """By which its columns are best qualified."""
+        return next(iter(self.qualifiers), self.stream.name)
+
+    def written(self, column: str) -> tuple[str, str]:
+        """The qualifier and the name by which a query calls a column of the stream."""
+        return self.label, column
 
     def is_qualified(self, parts: list[exp.Identifier]) -> bool:
         return len(parts) > 1 and parts[0].name.lower() in (name.lower() for name in self.qualifiers)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import Token
 
-from windloom.errors import QueryError
+from windloom.errors import QueryError, WrongJoinError
 from windloom.language.emit import cut_emit, with_emission
 from windloom.language.group_by import read_group_by, read_groups
 from windloom.language.joins.read import read_join
 from windloom.language.outputs import read_answer
 from windloom.language.predicates import analyse
+from windloom.language.relations.attach import attach_relations
 from windloom.language.rows.heads import Select, read_written
 from windloom.language.rows.read import asks_rows, read_aggregated_rows, read_rows
 from windloom.language.rows.windows import has_distances
@@ -19,6 +21,7 @@ from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement, take_apart
 from windloom.language.syntax import too_deep
 from windloom.language.tokens import Source, Span, tokenize
+from windloom.language.urgency import cut_header
 from windloom.model import Aggregate, Expression, Grouping, Query, Stream, UserDefined, Window
 
 
@@ -49,20 +52,25 @@ def read_query(
     text: str,
     own: Mapping[str, UserDefined] | None = None,
 ) -> Query:
-    """Reads the query in these tokens of a longer text."""
+    """Reads the query in these tokens of a longer text, perhaps with options before an AS."""
+    header = cut_header(tokens, source)
 
     def taken_apart(tokens: Sequence[Token]) -> Statement:
         return take_apart(tokens, source, streams, own or {})
 
-    try:
-        body, clause = cut_emit(tokens, source)
+    body, clause = cut_emit(header.select, source)
+
+    def read() -> Query:
         written = read_written(body, source)
         if isinstance(written, Select) and written.is_plain:
             statement = taken_apart(written.tokens)
             if not asks_rows(statement):
-                read = _read_join if statement.is_join else _read
-                return with_emission(read(name, statement, text), clause, source)
-        return with_emission(read_rows(name, written, taken_apart, source, text), clause, source)
+                statement = attach_relations(statement)
+                return (_read_join if statement.is_join else _read)(name, statement, text)
+        return read_rows(name, written, taken_apart, source, text)
+
+    try:
+        return replace(with_emission(read(), clause, source), urgency=header.urgency)
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None
 
@@ -89,12 +97,15 @@ def _read_join(name: str, statement: Statement, text: str) -> Query:
     """A query over several sources: folded from partials of each where that is possible, else over rows.
 
     This is the one place that decides: what cannot be taken apart into sides (a circle of conditions, a condition on
-    three streams, no key, an aggregate that no fold answers) is joined tuple by tuple.
+    three streams, no key, an aggregate that no fold answers) is joined tuple by tuple. What that cannot do either is
+    refused for the reason why it cannot be folded.
     """
     if has_distances(statement):  # how far two tuples lie apart cannot be told from partials
         return read_aggregated_rows(name, statement, text)
     try:
         return _read_fold(name, statement, text)
+    except WrongJoinError:
+        raise
     except QueryError as refused:
         try:
             return read_aggregated_rows(name, statement, text)

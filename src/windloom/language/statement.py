@@ -12,11 +12,12 @@ from windloom.language.expressions import Binder, Scope
 from windloom.language.from_clause import FromClause, cut_from_clause
 from windloom.language.joins.names import JoinNames, joined_names
 from windloom.language.literals import fold_literals
+from windloom.language.relations.sources import check_relations
 from windloom.language.scopes import Names
 from windloom.language.syntax import parse_select, span_of
 from windloom.language.terms import Term
 from windloom.language.tokens import Source, Span
-from windloom.model import Stream, UserDefined, Window, WindowedStream
+from windloom.model import EnrichedStream, Stream, UserDefined, Window, WindowedStream
 
 #: Spark's functions that make windows.
 WINDOW_CALLS = ("window", "session_window")
@@ -67,7 +68,7 @@ class Statement:
     def windowed(self, window: Window) -> WindowedStream:
         """What a query of one stream reads, when its window is known."""
         alias = self.clause.first.alias
-        return WindowedStream(self.stream.name, window, None if alias is None else alias.text)
+        return windowed(self.stream, window, None if alias is None else alias.text)
 
     def error(self, message: str, node: exp.Expr, hint: str) -> QueryError:
         return self.source.error(message, span_of(node, self._start), hint)
@@ -95,6 +96,11 @@ class Statement:
         return _WINDOW_REFERENCES.get(parts)
 
 
+def windowed(stream: Stream, window: Window, alias: str | None) -> WindowedStream:
+    """A stream through a window, be it enriched or not; or a relation."""
+    return WindowedStream(stream.name, window, alias, stream if isinstance(stream, EnrichedStream) else None)
+
+
 def is_window_call(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in WINDOW_CALLS
 
@@ -104,6 +110,7 @@ def take_apart(
 ) -> Statement:
     clause = cut_from_clause(tokens, source)
     found = [_find_stream(one.stream, streams, source) for one in clause.sides]
+    check_relations(clause.sides, found, source)
     tree = parse_select(fold_literals(clause.rest, source), source)
     _check_clauses(tree, source, Span.of(clause.rest[:1]))
     items = tuple(_item(node, source, Span.of(clause.rest[:1])) for node in tree.expressions)

@@ -6,13 +6,15 @@ from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join, JoinKind, Link, Side
 from windloom.model.predicate import Predicate, common, conjunction, covers, disjoint, implies
 from windloom.model.query import Grouping, Output, Query
+from windloom.model.relation import EnrichedStream, Enrichment, Relation, Version
 from windloom.model.rows import Reports, Rows, Selection, SetKind, SetOperation, Strand
 from windloom.model.signatures import most_signatures
 from windloom.model.source import WindowedStream
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
-from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, Window
+from windloom.model.urgency import Urgency
+from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, VersionWindow, Window
 
 __all__ = [
     "Aggregate",
@@ -20,6 +22,8 @@ __all__ = [
     "DataType",
     "Emission",
     "Emits",
+    "EnrichedStream",
+    "Enrichment",
     "Expression",
     "ExpressionKey",
     "Function",
@@ -32,6 +36,7 @@ __all__ = [
     "Output",
     "Predicate",
     "Query",
+    "Relation",
     "Reports",
     "Rows",
     "RowsWindow",
@@ -44,7 +49,10 @@ __all__ = [
     "Stream",
     "TimeWindow",
     "TypeKind",
+    "Urgency",
     "UserDefined",
+    "Version",
+    "VersionWindow",
     "Window",
     "WindowedStream",
     "common",

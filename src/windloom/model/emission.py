@@ -1,11 +1,9 @@
-"""When a query reports a row of a window: once it is final, only if it has changed, early, or also if it is empty."""
+"""When a query reports a row of a window: once it is final, only if it has changed, or also if it is empty."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-
-from windloom.model.time import format_duration
 
 
 class Emits(StrEnum):
@@ -14,22 +12,19 @@ class Emits(StrEnum):
     FINAL = "final"  # every row of every window, once, when the window is closed
     CHANGES = "changes"  # of these only rows that differ from those of the window before, and what has vanished
     EMPTY = "empty"  # these, and rows of windows in which a group that is known has no tuple
-    EARLY = "early"  # these, and provisional rows of windows that are still open
 
 
 #: The column that a way of emitting adds to the rows of a query, with its Spark type.
-ADDED_COLUMNS = {Emits.CHANGES: ("change", "string"), Emits.EARLY: ("provisional", "boolean")}
+ADDED_COLUMNS = {Emits.CHANGES: ("change", "string")}
 #: The column of rows that tell, when they enter, when they will leave: the end of the first window without them.
 VALID_UNTIL = "valid_until"
 
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """The clause EMIT of a query; `every_ticks` is how often provisional rows are reported, in event time."""
+    """The clause EMIT of a query."""
 
     kind: Emits = Emits.FINAL
-    every_ticks: int = 0
 
     def __str__(self) -> str:
-        every = f" EVERY {format_duration(self.every_ticks)}" if self.every_ticks else ""
-        return f"EMIT {self.kind.upper()}{every}"
+        return f"EMIT {self.kind.upper()}"

@@ -8,22 +8,13 @@ which a *fold* multiplies and adds up what the sides answer. Nothing is ever joi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from windloom.model.aggregate import Component
 from windloom.model.expression import Expression
+from windloom.model.join_kind import JoinKind as JoinKind
 from windloom.model.predicate import Predicate
 from windloom.model.source import WindowedStream
 from windloom.model.windows import LandmarkWindow, TimeWindow, Window
-
-
-class JoinKind(StrEnum):
-    """What becomes of a row of the parent: how often it counts, if n rows of the child match it."""
-
-    INNER = "inner"  # n times
-    LEFT = "left"  # n times, or once if n is 0, with NULLs for the child and for all that hangs on it
-    SEMI = "semi"  # once if n > 0
-    ANTI = "anti"  # once if n is 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +39,11 @@ class Side:
     @property
     def window(self) -> Window:
         return self.source.window
+
+    @property
+    def is_relation(self) -> bool:
+        """Whether it is the current version of a relation, and no window over a stream."""
+        return self.window.is_version
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -154,7 +150,7 @@ class Join:
     @property
     def window(self) -> Window:
         """The windows that answers report on: they end where those of all sides do, and begin with the earliest."""
-        windows = [side.window for side in self.sides]
+        windows = [side.window for side in self.sides if not side.is_relation]
         landmark = next((window for window in windows if isinstance(window, LandmarkWindow)), None)
         if landmark is not None:
             return landmark
@@ -164,7 +160,12 @@ class Join:
     @property
     def streams(self) -> tuple[str, ...]:
         """The streams it reads, each once, in the order in which it names them."""
-        return tuple(dict.fromkeys(side.source.stream for side in self.sides))
+        return tuple(dict.fromkeys(name for side in self.sides for name in side.source.streams))
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations it reads, retroactive or not, each once."""
+        return tuple(dict.fromkeys(name for side in self.sides for name in side.source.relations))
 
     @property
     def relation(self) -> str:
@@ -173,7 +174,7 @@ class Join:
 
     def windows_over(self, stream: str) -> tuple[Window, ...]:
         """The windows through which it reads one stream; none if it does not."""
-        return tuple(side.window for side in self.sides if side.source.stream == stream)
+        return tuple(window for side in self.sides for window in side.source.windows_over(stream))
 
     def __str__(self) -> str:
         return " ⋈ ".join(str(side.source) for side in self.sides)

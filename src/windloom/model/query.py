@@ -11,11 +11,13 @@ from windloom.model.emission import Emission
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join
 from windloom.model.predicate import Predicate
+from windloom.model.relation import EnrichedStream
 from windloom.model.rows import Rows
 from windloom.model.source import WindowedStream
+from windloom.model.urgency import Urgency
 from windloom.model.windows import Window
 
-#: Every class of source has `window`, `streams`, `relation` and `windows_over`.
+#: Every class of source has `window`, `streams`, `relations`, `relation` and `windows_over`.
 Source = WindowedStream | Join | Rows
 
 
@@ -62,6 +64,7 @@ class Query:
     keeps: tuple[Component, ...] = ()  # of a side: what the fold needs
     closes_with: tuple[str, ...] = ()  # of a side: all streams of its join
     emission: Emission = field(default_factory=Emission)
+    urgency: Urgency = field(default_factory=Urgency)
 
     @property
     def window(self) -> Window:
@@ -74,6 +77,11 @@ class Query:
         return self.source.streams
 
     @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations it reads, retroactive or not."""
+        return self.source.relations
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """The streams that decide when its windows close."""
         return self.closes_with or self.source.streams
@@ -82,6 +90,12 @@ class Query:
     def is_side(self) -> bool:
         """Whether it answers a join, and not a user."""
         return bool(self.closes_with)
+
+    @property
+    def deadline_ticks(self) -> int:
+        """How long after it is closed a window should be answered: a slide, unless the user says otherwise."""
+        within = self.urgency.within_ticks
+        return self.window.slide_ticks if within is None else within
 
     @property
     def join(self) -> Join | None:
@@ -95,9 +109,19 @@ class Query:
 
     @property
     def stream(self) -> str:
-        """The stream of a query that reads only one, which every query of a partial set does."""
+        """The stream of a query that reads only one, which every query of a partial set does.
+
+        It may be enriched with relations, or be a relation itself.
+        """
         assert isinstance(self.source, WindowedStream), "a join has several streams, and so may rows"
         return self.source.stream
+
+    @property
+    def enriched(self) -> tuple[EnrichedStream, ...]:
+        """The streams among what it reads that are enriched with relations."""
+        sources = [self.source] if isinstance(self.source, WindowedStream) else []
+        sources += [] if self.join is None else [side.source for side in self.join.sides]
+        return tuple(dict.fromkeys(one.enriched for one in sources if one.enriched is not None))
 
     def key_of(self, expression: Expression) -> ExpressionKey:
         """The key of the type of one of its expressions."""

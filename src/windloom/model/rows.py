@@ -215,6 +215,11 @@ class Rows:
         return tuple(dict.fromkeys(strand.stream for strand in self.strands))
 
     @property
+    def relations(self) -> tuple[str, ...]:
+        """None: rows are made of tuples of streams."""
+        return ()
+
+    @property
     def relation(self) -> str:
         """What expressions of the first selection are evaluated on, as a name."""
         return self.selections[0].relation

@@ -28,6 +28,20 @@ class Stream:
         kind = self.columns[self.time]
         return kind if kind.kind is TypeKind.TIMESTAMP_NTZ else TIMESTAMP
 
+    @property
+    def is_relation(self) -> bool:
+        """Whether its rows have no time: see `model.relation`."""
+        return False
+
+    @property
+    def title(self) -> str:
+        """What it is, and its name, as messages call it.
+
+        >>> Stream("trades", {}).title
+        "stream 'trades'"
+        """
+        return f"{'relation' if self.is_relation else 'stream'} '{self.name}'"
+
     def find_column(self, name: str) -> str | None:
         """The spelling of the column; names are case-insensitive, as in Spark by default."""
         if name in self.columns:

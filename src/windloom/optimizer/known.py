@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from windloom.model.query import Query
+from windloom.model.relation import Version
 from windloom.model.rows import Strand
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
 from windloom.model.time import TICKS_PER_SECOND
@@ -33,11 +34,15 @@ LEAST = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """`constants` are None for those in force. `ongoing` is None for a batch run, which has one round."""
+    """`constants` are None for those in force. `ongoing` is None for a batch run, which has one round.
+
+    `versions` are those of relations that were last seen.
+    """
 
     constants: Constants | None = None
     estimates: Estimates = field(default_factory=Estimates)
     ongoing: Ongoing | None = None
+    versions: Mapping[str, Version] = field(default_factory=dict)
 
     def in_force(self) -> Constants:
         return self.constants or load_constants()
@@ -54,8 +59,11 @@ def set_statistics(stream: Stream, queries: Sequence[Query], known: Known) -> St
     follow what it brings, whatever was given. A given rate is that of the whole stream; of it, a set has the share that
     its predicate was seen to let through.
     """
+    if stream.is_relation:
+        return _relation_statistics(stream, known)
     identity, estimates = SetIdentity.of_query(queries[0]), known.estimates
     own, seen = estimates.sets.get(identity), estimates.streams.get(identity.stream)
+    seen = seen or estimates.streams.get(queries[0].streams[0])  # what is enriched comes at the pace of its stream
     given = None if known.ongoing is not None and seen is not None else stream.events_per_second
     rate, of_rate = _figure(given, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
     shown = estimates.selectivity(identity)
@@ -89,7 +97,9 @@ def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
     """What is known of the tuples of a strand, and of the values of the columns by which it may be joined."""
     estimates = known.estimates
     seen = estimates.streams.get(stream.name)
-    rate, origin = _figure(stream.events_per_second, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
+    given = None if known.ongoing is not None and seen is not None else stream.events_per_second
+    rate, origin = _figure(given, None if seen is None else seen.rate, DEFAULT_EVENTS_PER_SECOND)
+    length, _ = _round(known, None if seen is None else seen.round)
     share, condition = 1.0, strand.condition
     if condition is not None:
         shown = None if seen is None else seen.conditions.get(condition.sql)
@@ -100,7 +110,7 @@ def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
         if identity.stream == stream.name and identity.grouping and set(identity.grouping) <= set(strand.columns)
     ]
     values = max(counted, default=DEFAULT_GROUPS)
-    return StrandRate(max(rate, LEAST), max(share, LEAST), values, origin, knows_values=bool(counted))
+    return StrandRate(max(rate, LEAST), max(share, LEAST), values, origin, bool(counted), length)
 
 
 def with_statistics(plan: Plan, known: Known) -> Plan:
@@ -120,7 +130,18 @@ def with_statistics(plan: Plan, known: Known) -> Plan:
         )
         for one in plan.rows
     )
-    return replace(plan, sets=sets, joins=joins, rows=rows)
+    relations = tuple(replace(one, version=known.versions.get(one.name, one.version)) for one in plan.relations)
+    return replace(plan, sets=sets, joins=joins, rows=rows, relations=relations)
+
+
+def _relation_statistics(relation: Stream, known: Known) -> Statistics:
+    """Of a set that holds a version: a group for every row at most, and all of them once per round at most."""
+    version = known.versions.get(relation.name)
+    counted = None if version is None or version.rows is None else max(1.0, float(version.rows))
+    rows, origin = (DEFAULT_GROUPS, ASSUMED) if counted is None else (counted, Origin("observed", 1))
+    length, of_length = _round(known, None)
+    origins = Origins(origin, GIVEN, origin, of_length, ASSUMED)
+    return Statistics(rows / length, rows, length, is_ongoing=known.ongoing is not None, origins=origins)
 
 
 def _figure(given: float | None, observed: Mean | None, assumed: float) -> tuple[float, Origin]:

@@ -12,6 +12,7 @@ from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.optimizer.auto import choose_trees
 from windloom.optimizer.known import Known, set_statistics
+from windloom.optimizer.relations import source_of
 from windloom.optimizer.sharing.incremental import DEFAULT_TOLERANCE
 from windloom.optimizer.sharing.incremental_plan import IncrementalPlan
 from windloom.optimizer.sharing.problem import SharingProblem, Trees
@@ -63,7 +64,7 @@ class LiveTrees:
         types: Types,
         known: Known,
     ) -> _Followed:
-        stream = self._streams[members[0].stream]
+        stream = source_of(members[0], self._streams)
         problem = sharing_problem(stream, members, types, self.options, known)
         statistics = set_statistics(stream, members, known)
         wanted = {query.name: query for query in members}

@@ -29,6 +29,7 @@ from windloom.optimizer.joins.bits import check_join_plan, forced_sets
 from windloom.optimizer.joins.folds import check_fold, with_folds
 from windloom.optimizer.joins.plan import plan_join
 from windloom.optimizer.known import Known, set_statistics
+from windloom.optimizer.relations import enriched_streams, plan_relations, source_of
 from windloom.optimizer.rows.plan import plan_rows, stores_of
 from windloom.optimizer.shapes import Types as Types
 from windloom.optimizer.shapes import shape_of
@@ -88,12 +89,14 @@ def make_plan(
     known: Known,
     trees: Sequence[Collection[str]] | None = None,
     given: Choices | None = None,
+    *,
+    imagined: bool = False,
 ) -> Plan:
     """A plan for all queries; the order in which they were registered does not change it, up to ties.
 
-    `known` are the figures that costs are predicted with: the same queries and figures always give the same plan.
-    `trees` (names of queries) replace the choice of trees, and `given` replaces all choices: a recorded plan is built
-    again as it was.
+    `streams` has relations too. `known` are the figures that costs are predicted with: the same queries and figures
+    always give the same plan. `trees` (names of queries) replace the choice of trees, and `given` replaces all choices:
+    a recorded plan is built again as it was. With `imagined` figures no query is refused because of them.
     """
     queries = list(queries)
     shapes: dict[Shape, int] = {}
@@ -103,7 +106,15 @@ def make_plan(
     techniques = None if given is None else {tree.queries: dict(tree.techniques) for tree in given.trees}
     sets = [
         _plan_set(
-            number, streams[members[0].stream], members, types, options, shapes, members_of[number], techniques, known
+            number,
+            source_of(members[0], streams),
+            members,
+            types,
+            options,
+            shapes,
+            members_of[number],
+            techniques,
+            known,
         )
         for number, members in enumerate(groups)
     ]
@@ -114,15 +125,19 @@ def make_plan(
     ]
     joins = with_folds(linked, sets, options.fold, known.in_force(), given) if linked else ()
     early = forced_sets(options.joins, joins)
-    rows = tuple(plan_rows(query, streams, types, shapes, known) for query in queries if query.rows is not None)
+    rows = tuple(
+        plan_rows(query, streams, types, shapes, known, given, imagined=imagined)
+        for query in queries
+        if query.rows is not None
+    )
     stores = () if options.tuples is None else stores_of(queries, streams, options.tuples)
-    used = {one.stream for one in sets} | {one.stream for one in stores}
-    used |= {name for one in rows for name in one.rows.streams}
+    used = {name for query in queries for name in query.streams} | {one.stream for one in stores}
     read = tuple(stream for name, stream in streams.items() if name in used)
+    enriched = enriched_streams(queries)
     return Plan(
         read,
         tuple(sets),
-        choose_scans(read, sets, options.intake, known.in_force(), given, early, rows, stores),
+        choose_scans((*read, *enriched), sets, options.intake, known.in_force(), given, early, rows, stores),
         tuple(shapes),
         joins,
         options.strategy,
@@ -133,6 +148,8 @@ def make_plan(
         options.fold,
         rows,
         stores,
+        enriched,
+        plan_relations(queries, streams, sets, known),
     )
 
 

@@ -1,6 +1,7 @@
 """The plan as a graph: streams → scans → sets → trees → folds → answers, every node knowing its inputs.
 
-Only joins have a fold, which takes a tree for each of their sides.
+Only joins have a fold, which takes a tree for each of their sides. A relation feeds sets by itself, or streams that are
+enriched with it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from windloom.model.relation import EnrichedStream
 from windloom.model.stream import Stream
 from windloom.plan.physical import PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
+from windloom.plan.relations import PlannedRelation
+from windloom.plan.rows import PlannedRows
 from windloom.plan.scans import Scan
 
 
@@ -31,6 +35,32 @@ class StreamNode(Node):
     kind: ClassVar[str] = "stream"
 
     stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class RelationNode(Node):
+    """Where rows come from that have no time."""
+
+    kind: ClassVar[str] = "relation"
+
+    planned: PlannedRelation
+
+    @property
+    def stream(self) -> Stream:
+        return self.planned.relation
+
+
+@dataclass(frozen=True, slots=True)
+class EnrichedNode(Node):
+    """The tuples of a stream, joined with relations as they come in."""
+
+    kind: ClassVar[str] = "enriched"
+
+    stream: EnrichedStream
+
+
+#: What scans and sets read.
+SourceNode = StreamNode | RelationNode | EnrichedNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +101,21 @@ class FoldNode(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class RowsNode(Node):
+    """The rows of one row query, made of tuples."""
+
+    kind: ClassVar[str] = "rows"
+
+    planned: PlannedRows
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerNode(Node):
     """The answers of one query, which go to the table of its shape."""
 
     kind: ClassVar[str] = "answer"
 
-    planned: PlannedQuery | PlannedJoin
+    planned: PlannedQuery | PlannedJoin | PlannedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +151,11 @@ class PlanGraph:
     def roots(self) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes if not node.inputs)
 
+    def source(self, name: str) -> SourceNode:
+        """What a scan or a set of this stream, or relation, reads."""
+        sources = (node for node in self.nodes if isinstance(node, SourceNode))
+        return next(node for node in sources if node.stream.name == name)
+
     def inputs_of(self, node: Node) -> tuple[Node, ...]:
         return tuple(self._by_id[each] for each in node.inputs)
 
@@ -138,8 +182,17 @@ def _nodes(plan: Plan) -> Iterator[Node]:
     for stream in plan.streams:
         yield StreamNode(stream_id(stream.name), (), stream)
     fed_by: dict[int, str] = {}
+    for relation in plan.relations:
+        yield RelationNode(relation_id(relation.name), (), relation)
+        if relation.scan is not None:
+            fed_by.update({fed.number: relation_id(relation.name) for fed in relation.scan.feeds})
+    sources = {stream.name: stream_id(stream.name) for stream in plan.streams}
+    for enriched in plan.enriched:
+        sources[enriched.name] = f"enriched:{enriched.name}"
+        read = (stream_id(enriched.base), *map(relation_id, enriched.relations))
+        yield EnrichedNode(sources[enriched.name], read, enriched)
     for scan in plan.scans:
-        node = ScanNode(f"scan:{scan.number}", (stream_id(scan.stream),), scan)
+        node = ScanNode(f"scan:{scan.number}", (sources[scan.stream],), scan)
         fed_by.update({fed.number: node.id for fed in scan.feeds})
         yield node
     for partial_set in plan.sets:
@@ -157,10 +210,17 @@ def _nodes(plan: Plan) -> Iterator[Node]:
         trees = [plan.side(place)[:2] for place in join.sides]
         yield FoldNode(fold_id(join), tuple(dict.fromkeys(tree_id(*each) for each in trees)), join)
         yield AnswerNode(f"answer:{join.name}", (fold_id(join),), join)
+    for rows in plan.rows:
+        yield RowsNode(f"rows:{rows.name}", tuple(sources[name] for name in rows.query.streams), rows)
+        yield AnswerNode(f"answer:{rows.name}", (f"rows:{rows.name}",), rows)
 
 
 def stream_id(name: str) -> str:
     return f"stream:{name}"
+
+
+def relation_id(name: str) -> str:
+    return f"relation:{name}"
 
 
 def set_id(partial_set: PartialSet) -> str:

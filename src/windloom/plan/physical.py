@@ -6,6 +6,7 @@ Plan ─┬─ Scan         one reading of a stream, which makes the cells of al
       │   ├─ slice_id        how a tuple finds its slice, natively
       │   └─ Tree ...        queries that share slices; each tree coarsens the set's slices to its own
       │       └─ PlannedQuery ...   a query, or a side of joins
+      ├─ PlannedRelation  rows that joins read besides streams: see `plan.relations`
       ├─ PlannedJoin  a query whose sides are in trees, folded together
       ├─ Store        what is kept of the tuples of a stream: see `plan.rows`
       ├─ PlannedRows  a query of rows, which a Spark job makes from stores
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 from windloom.aggregates.planned import PlannedComponent as PlannedComponent
@@ -24,11 +26,13 @@ from windloom.model.expression import Expression
 from windloom.model.join import Join
 from windloom.model.predicate import Predicate
 from windloom.model.query import Query
+from windloom.model.relation import EnrichedStream
 from windloom.model.stream import DEFAULT_EVENTS_PER_SECOND, Stream
 from windloom.model.types import TIMESTAMP, DataType
 from windloom.model.windows import Window
 from windloom.plan.identity import SetIdentity
 from windloom.plan.links import LinkEstimate
+from windloom.plan.relations import PlannedRelation
 from windloom.plan.rows import PlannedRows, Store
 from windloom.plan.scans import Scan
 from windloom.plan.statistics import ASSUMED, GIVEN, Origin, Statistics
@@ -227,6 +231,17 @@ class PartialSet:
         return next(self.queries).query.window
 
     @property
+    def is_relation(self) -> bool:
+        """Whether it holds the version of a relation: then `stream` is the name of that relation."""
+        return self.window.is_version
+
+    @property
+    def base(self) -> str:
+        """The stream whose frontier tells how far its tuples have come; `stream` may be that one, enriched."""
+        source = next(self.queries).query.source
+        return source.streams[0] if source.streams else self.stream
+
+    @property
     def counted_by(self) -> tuple[Expression, ...] | None:
         """None if slices are stretches of time; otherwise the keys by which tuples are counted."""
         return self.window.counted_by
@@ -236,7 +251,8 @@ class PartialSet:
 class Plan:
     """`strategy`, `slicing`, `technique`, `intake`, `join_plan` and `fold` are the choices it was made with.
 
-    A stream has one scan whose slices are of time, and one for every way in which its tuples are counted.
+    A stream has one scan whose slices are of time, and one for every way in which its tuples are counted. `enriched`
+    are streams that are read as joined with relations, each with scans of its own.
     """
 
     streams: tuple[Stream, ...]
@@ -252,6 +268,8 @@ class Plan:
     fold: str = "auto"
     rows: tuple[PlannedRows, ...] = ()
     stores: tuple[Store, ...] = ()  # of a stream; a batch run keeps nothing
+    enriched: tuple[EnrichedStream, ...] = ()
+    relations: tuple[PlannedRelation, ...] = ()
     #: Draws a plan for a notebook; set by the engine, which this folder cannot import.
     drawn: ClassVar[Callable[[Plan], str] | None] = None
 
@@ -278,16 +296,24 @@ class Plan:
 
     def scan_of(self, partial_set: PartialSet) -> Scan | None:
         """The scan that feeds a set; None if no tuple can be part of it."""
-        return next((scan for scan in self.scans if any(fed.number == partial_set.number for fed in scan.feeds)), None)
+        scans = (*self.scans, *(one.scan for one in self.relations if one.scan is not None))
+        return next((scan for scan in scans if any(fed.number == partial_set.number for fed in scan.feeds)), None)
 
     def stream(self, name: str) -> Stream:
-        return next(stream for stream in self.streams if stream.name == name)
+        """The stream, or the enriched one, or the relation, that a scan or a set reads."""
+        sources = (*self.streams, *self.enriched, *(one.relation for one in self.relations))
+        return next(stream for stream in sources if stream.name == name)
+
+    def base_of(self, name: str) -> str:
+        """The stream whose tuples a stream has: itself, unless it is enriched."""
+        return next((one.base for one in self.enriched if one.name == name), name)
 
     def rate_of(self, stream: Stream) -> tuple[float, Origin]:
         """Tuples per second of a stream that the plan reads, and where that figure comes from."""
-        found = next((one.statistics for one in self.sets if one.stream == stream.name), None)
+        own = (one for one in self.sets if one.stream == stream.name)
+        found = next(chain(own, (one for one in self.sets if one.base == stream.name)), None)
         if found is not None:
-            return found.stream_rate, found.origins.rate
+            return found.statistics.stream_rate, found.statistics.origins.rate
         rated = (
             rate
             for one in self.rows

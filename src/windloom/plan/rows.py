@@ -15,14 +15,15 @@ from windloom.model.query import Query
 from windloom.model.rows import Rows, Strand
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.model.types import DataType
-from windloom.plan.statistics import ASSUMED, Origin
+from windloom.plan.statistics import ASSUMED, DEFAULT_ROUND_SECONDS, Origin
 
 
 @dataclass(frozen=True, slots=True)
 class StrandRate:
     """What is expected of a strand: tuples of its stream per second, the share that it wants, values of its keys.
 
-    `origin` is that of the rate; `knows_values` says whether values were observed and not assumed.
+    `origin` is that of the rate; `knows_values` says whether values were observed and not assumed. A round is of
+    `round_seconds` of event time.
     """
 
     stream_rate: float
@@ -30,6 +31,7 @@ class StrandRate:
     values: float = 1.0
     origin: Origin = ASSUMED
     knows_values: bool = False
+    round_seconds: float = DEFAULT_ROUND_SECONDS
 
     @property
     def rate(self) -> float:
@@ -140,7 +142,7 @@ class StoreSize:
 def kept_ticks(store: Store, rows: Iterable[PlannedRows]) -> int:
     """How far behind the watermark a store goes: as long as it is asked to, and as row queries need."""
     needed = [
-        strand.window.range_ticks + strand.window.slide_ticks
+        strand.window.range_ticks + (0 if planned.rows.within else strand.window.slide_ticks)
         for planned in rows
         for strand in strands_over(planned.rows, store.stream)
     ]

@@ -3,7 +3,8 @@
 A set is divided by all its grouping columns, unless joins read it: then by the join keys that all sides of these joins
 have in common. Rows of such a join that belong to one group of the answer may come from several shards, unless the keys
 are among its grouping columns; what shards have folded is then merged. Where joins have no key in common, their sets
-stay in one shard.
+stay in one shard. Every shard has all of a relation, so that relations need not meet anything, and a join of one stream
+with relations divides that stream like any other.
 """
 
 from __future__ import annotations
@@ -41,18 +42,19 @@ class Sharding:
 
 def sharding_of(plan: Plan) -> Sharding:
     columns: dict[int, tuple[int, ...]] = {}
-    divided: set[int] = set()
-    for together in _connected(plan.joins):
-        found = _agreed([plan.joins[number] for number in together], plan)
-        for number in together:
-            join = plan.joins[number]
-            if found is None:
-                columns.update({place.set: () for place in join.sides})
-                continue
-            columns.update({place.set: found[place.set] for place in join.sides})
-            if not _is_whole(plan, join, columns):
-                divided.add(number)
+    for together in _connected([join for join in plan.joins if len(_streams(join)) > 1]):
+        found = _agreed(together, plan)
+        for join in together:
+            for side in _streams(join):
+                number = join.sides[side].set
+                columns[number] = () if found is None else found[number]
+    divided = (number for number, join in enumerate(plan.joins) if not _is_whole(plan, join, columns))
     return Sharding(columns, frozenset(divided))
+
+
+def _streams(join: PlannedJoin) -> list[int]:
+    """The sides that are windows over streams."""
+    return [number for number, side in enumerate(join.join.sides) if not side.is_relation]
 
 
 def key_classes(join: Join) -> list[frozenset[_Place]]:
@@ -66,15 +68,15 @@ def key_classes(join: Join) -> list[frozenset[_Place]]:
     return [frozenset(one) for one in classes]
 
 
-def _connected(joins: Sequence[PlannedJoin]) -> list[list[int]]:
-    """Joins, by their place, that share sets with each other."""
-    groups: list[tuple[set[int], list[int]]] = []
-    for number, join in enumerate(joins):
-        own = {place.set for place in join.sides}
+def _connected(joins: Sequence[PlannedJoin]) -> list[list[PlannedJoin]]:
+    """Joins that share sets of streams with each other."""
+    groups: list[tuple[set[int], list[PlannedJoin]]] = []
+    for join in joins:
+        own = {join.sides[side].set for side in _streams(join)}
         met = [group for group in groups if group[0] & own]
         groups = [group for group in groups if not group[0] & own]
-        groups.append((own.union(*(sets for sets, _ in met)), [*(one for _, held in met for one in held), number]))
-    return [sorted(numbers) for _, numbers in groups]
+        groups.append((own.union(*(sets for sets, _ in met)), [*(one for _, held in met for one in held), join]))
+    return [together for _, together in groups]
 
 
 def _agreed(joins: Sequence[PlannedJoin], plan: Plan) -> Columns | None:
@@ -96,8 +98,8 @@ def _agreed(joins: Sequence[PlannedJoin], plan: Plan) -> Columns | None:
 
 def _options(join: PlannedJoin, plan: Plan) -> Iterator[_Option]:
     """Ways to divide the sets of one join so that its sides meet: by all keys of all sides, then by each alone."""
-    every = range(len(join.sides))
-    common = [one for one in key_classes(join.join) if {side for side, _ in one} == set(every)]
+    every = _streams(join)
+    common = [one for one in key_classes(join.join) if {side for side, _ in one} >= set(every)]
     common.sort(key=lambda one: sorted(one))
     for classes in [common, *([one] for one in common)] if len(common) > 1 else [common]:
         found: dict[int, tuple[int, ...]] = {}
@@ -115,16 +117,15 @@ def _options(join: PlannedJoin, plan: Plan) -> Iterator[_Option]:
 
 def _is_whole(plan: Plan, join: PlannedJoin, columns: Columns) -> bool:
     """Whether a group of the answer is in one shard: its grouping columns tell those by which shards differ."""
-    if not columns[join.sides[0].set]:
-        return True
+    partial_set, _, member = plan.side(join.sides[0])
+    dividing = columns.get(partial_set.number, tuple(range(len(partial_set.group_by))))
     paired = {0}
     for link in join.join.links:
         if link.kind is JoinKind.INNER and link.parent in paired:
             paired.add(link.child)
     told = {place for place in join.join.groups if place[0] in paired}
-    member = plan.side(join.sides[0])[2]
     classes = key_classes(join.join)
-    for column in columns[join.sides[0].set]:
+    for column in dividing:
         own = {(0, place) for place, position in enumerate(member.group_positions) if position == column}
         same = own.union(*(one for one in classes if one & own))
         if not same & told:

@@ -19,7 +19,7 @@ def side_query(query: Query, side: Side) -> Query:
     parts = [f"{side.source.stream} {side.window}"]
     parts += [f"WHERE {side.where.sql}"] if side.where is not None else []
     parts += [f"GROUP BY {grouped}", f"closed with {', '.join(query.streams)}"]
-    parts += [f"for {query.name}"] if side.window.extent_ticks is None else []
+    parts += [f"for {query.name}"] if side.window.extent_ticks is None and not side.is_relation else []
     return Query(
         f"⋈ {' '.join(parts)}",
         replace(side.source, alias=None),

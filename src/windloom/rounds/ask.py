@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from windloom.errors import WindloomError
 from windloom.model.time import TICK_MIN, format_duration, format_instant
 from windloom.plan.physical import Member, PartialSet, Plan, PlannedJoin
+from windloom.plan.relations import PlannedRelation
 from windloom.rounds.answers import Answers
 from windloom.rounds.backfill import Past
 from windloom.rounds.carry import carry_set, joined_since
@@ -17,19 +18,33 @@ from windloom.rounds.state import History, State
 from windloom.rounds.windows.landmark import landmarks_of
 from windloom.rounds.windows.registry import life_of
 
+#: Gives the cells of the current version of a relation, by number of the set.
+Versions = Callable[[PlannedRelation], dict[int, Cells]]
 
-def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) -> tuple[Answers, int | None]:
+
+def ask(
+    state: State,
+    plan: Plan,
+    query_plan: Plan,
+    past: Past | None = None,
+    versions: Mapping[int, Cells] | None = None,
+    closed_before: int | None = None,
+) -> tuple[Answers, int | None]:
     """The answers of the only query of `query_plan`, from the cells of `plan`, as far as its windows are closed.
 
-    If these are not enough, `past` is asked: the tuples of past rounds. The tick is the start of the first exact
-    window, or None if every window is exact. Refuses questions for which nothing is kept.
+    If these are not enough, `past` is asked: the tuples of past rounds. With `closed_before`, windows that were closed
+    at that tick are left out. The tick is the start of the first exact window, or None if every window is exact.
+    Refuses questions for which nothing is kept. `versions` are the cells of the relations that the query reads, by
+    number of the set.
     """
     (asked,) = query_plan.queries
     inputs = asked.query.inputs
     closed = state.closed_over(inputs)
-    held: dict[int, Cells] = {}
-    exact: dict[str, int | None] = {}
-    for one in query_plan.sets:
+    held = dict(versions or {})
+    exact: dict[str, int | None] = {
+        planned.name: None for one in query_plan.sets if one.is_relation for planned in one.queries
+    }
+    for one in (one for one in query_plan.sets if not one.is_relation):
         for planned in one.queries:  # one, or the sides of a join of a stream with itself
             cells, exact[planned.name] = _kept(state, plan, one, planned, closed, past, asked.name)
             if cells is not None:
@@ -42,7 +57,28 @@ def ask(state: State, plan: Plan, query_plan: Plan, past: Past | None = None) ->
     window = asked.query.window
     after = TICK_MIN if since is None else life_of(window).after_since(window, since)
     landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, {inputs: closed})
-    return Answers(query_plan, held, {inputs: after}, {inputs: closed}, landmarks=landmarks, since=own_since), since
+    after = after if closed_before is None else max(after, closed_before)
+    interval = life_of(window).interval(after, closed)
+    return Answers(query_plan, held, {asked.name: interval}, landmarks, since=own_since), since
+
+
+def relation_cells(state: State, plan: Plan, query_plan: Plan, current: Versions) -> dict[int, Cells]:
+    """The cells of every relation that a question reads, by number of the set, all of one version.
+
+    They are as the last round has seen them or, if it has not seen all that is asked of them, as `current` gives them.
+    """
+    found: dict[int, Cells] = {}
+    for planned in query_plan.relations:
+        own: dict[int, Cells] = {}
+        for number in planned.sets:
+            one = query_plan.sets[number]
+            cells, _ = carry_set(state, plan.by_identity.get(one.identity), one)
+            if cells is not None:
+                own[number] = cells
+        if len(own) < len(planned.sets):
+            own = current(planned)
+        found |= own
+    return found
 
 
 def united(parts: Iterable[State], plan: Plan, query_plan: Plan) -> State:
@@ -53,7 +89,8 @@ def united(parts: Iterable[State], plan: Plan, query_plan: Plan) -> State:
     state = State()
     for state in parts:  # all of them say the same of the past
         for number in needed & set(state.cells):
-            found.setdefault(number, []).append(state.cells[number])
+            if number not in found or not plan.sets[number].is_relation:  # every part has all of a relation
+                found.setdefault(number, []).append(state.cells[number])
     return replace(state, cells={number: merge_all(cells) for number, cells in found.items()})
 
 

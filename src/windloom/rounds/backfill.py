@@ -46,7 +46,7 @@ def woven_again(one: PartialSet, newest_first: Iterable[LoggedRound]) -> tuple[C
         if table.num_rows:
             tuples = Tuples.of(table, scan.signature.words, one.edges)
             parts.append(weave_set(tuples, fed, one))
-        seen = round.seen_before.get(one.stream)
+        seen = round.seen_before.get(one.base)
         history = History() if seen is None else History(seen + 1)
     if history is None:
         return None

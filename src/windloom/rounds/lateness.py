@@ -16,6 +16,7 @@ from windloom.plan.physical import PartialSet, Plan, PlannedJoin, PlannedQuery
 from windloom.plan.scans import NativeScan, Scan
 from windloom.rounds.behind import Before, Behind, Mask
 from windloom.rounds.frontiers import inputs_of
+from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State
 from windloom.rounds.windows.life import Landmark, Reported
 from windloom.rounds.windows.registry import life_of
@@ -48,10 +49,12 @@ def before_round(plan: Plan, state: State) -> dict[str, Before]:
     """By stream: what decides which tuples of a round are late."""
     found: dict[str, Before] = {}
     for one in plan.sets:
+        if one.is_relation:
+            continue
         known = found.get(one.stream, Before())
         since = tuple(sorted({*known.since, *life_of(one.window).told_apart(one, state)}))
         closed = max(known.closed, *map(state.closed_over, inputs_of(one)))
-        found[one.stream] = Before(closed, state.closed_over((one.stream,)), since)
+        found[one.stream] = Before(closed, state.closed_over((one.base,)), since)
     for planned in plan.rows:
         for stream in planned.rows.streams:
             known = found.get(stream, Before(frontier=state.closed_over((stream,))))
@@ -92,8 +95,21 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
                 queries[name] = found
         found = _summed(held, missed, is_open)
         if found != Late():
-            streams[scan.stream] = streams.get(scan.stream, Late()) + found
+            # What was joined with relations has scans of its own, which see the same tuples: the most counts.
+            base = plan.base_of(scan.stream)
+            streams[base] = max(streams.get(base, Late()), found, key=lambda one: one.partly + one.dropped)
     return Lateness(streams, queries)
+
+
+def late_from(plan: Plan, given: RoundInput) -> dict[str, int]:
+    """By stream, where the first slice begins that holds a tuple which came late in a round."""
+    found: dict[str, int] = {}
+    for scan in plan.scans:
+        held = given.taken.behind.get(scan.number)
+        if held is not None and len(held):
+            first = int(np.min(held.starts))
+            found[scan.stream] = min(first, found.get(scan.stream, first))
+    return found
 
 
 def _of_rows(plan: Plan, scan: Scan, held: Behind, state: State) -> Iterator[tuple[str, Mask, Mask]]:

@@ -16,9 +16,12 @@ from windloom.rounds.step import StepCounts
 
 def observe(plan: Plan, before: State, given: RoundInput, counts: StepCounts) -> RoundObserved:
     """`before` is the state that the round began with, `given` what its step was called with."""
-    streams = {stream.name: _stream(plan, stream.name, before, given, counts) for stream in plan.streams}
+    read = (*plan.streams, *plan.enriched)
+    streams = {stream.name: _stream(plan, stream.name, before, given, counts) for stream in read}
     sets = {}
     for one in plan.sets:
+        if one.is_relation:
+            continue
         pace = _positions_per_second(one, streams[one.stream], counts)
         sets[one.identity] = SetRound(
             counts.tuples.get(one.number, 0),
@@ -45,7 +48,7 @@ def _stream(plan: Plan, name: str, before: State, given: RoundInput, counts: Ste
     for one in own:
         if one.predicate is not None and one.counted_by is None:
             conditions[one.predicate.sql] = counts.tuples.get(one.number, 0)
-    seconds, span = _passed(own, name, before, given)
+    seconds, span = _passed(own, plan.base_of(name), before, given)
     return StreamRound(tuples, seconds, span, conditions, scanned.signatures)
 
 

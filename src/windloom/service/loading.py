@@ -24,7 +24,7 @@ def load_queries(loom: Loom, path: str, *, strict: bool) -> list[Rejected]:
     rejected: list[Rejected] = []
     for entry in parse_catalog(Path(path).read_text(encoding="utf-8"), source=Path(path).name).queries:
         try:
-            entry.parse(loom.streams)  # tells mistakes by their place in the catalog
+            entry.parse({**loom.streams, **loom.relations})  # tells mistakes by their place in the catalog
             loom.query(entry.name, entry.text)
         except WindloomError as error:
             if strict:

@@ -67,7 +67,11 @@ class Joined(Mapping[str, Any]):
 def answer_join(
     query: Query, streams: Mapping[str, Sequence[Row]], tick: str = "tick", landmarks: Landmarks | None = None
 ) -> list[Answer]:
-    """Every row of the answer; `streams` are all tuples of each stream, `tick` their column of event-time ticks."""
+    """Every row of the answer; `streams` are all tuples of each stream, `tick` their column of event-time ticks.
+
+    Relations are given by name beside the streams: all rows of the version that the windows see. Those that are not
+    retroactive are given with each tuple, under `ARRIVED`: all rows of the version that it was joined with.
+    """
     assert query.join is not None
     rows = joined_rows(query.join, streams, tick, landmarks)
     return answers_of(query, rows, lambda row: [row.window] if isinstance(row, Joined) else [], tick)
@@ -81,10 +85,10 @@ def joined_rows(
     given = landmarks or Landmarks()
     tuples = [_tuples(side, streams.get(side.source.stream, ()), tick) for side in join.sides]
     for end in _ends(join, tuples, ticks, given):
-        starts = [_start(side, end, ticks[side.source.stream], given) for side in join.sides]
+        starts = [None if side.is_relation else _start(side, end, ticks, given) for side in join.sides]
         held = [
-            [] if start is None else [one for one in own if start <= one.tick < end]
-            for own, start in zip(tuples, starts, strict=True)
+            own if side.is_relation else [one for one in own if start is not None and start <= one.tick < end]
+            for side, own, start in zip(join.sides, tuples, starts, strict=True)
         ]
         window = (min(start for start in starts if start is not None), end)
         for parts, _ in _rows_of(join, held, 0):
@@ -95,7 +99,11 @@ def _tuples(side: Side, rows: Sequence[Row], tick: str) -> list[Tuple]:
     """The tuples that pass the conditions on the side alone."""
     where = None if side.where is None else scalar(side.where.sql)
     passing = [row for row in rows if where is None or where(row) is True]
-    return [Tuple(row, row[tick], tuple(scalar(one.sql)(row) for one in side.group_by)) for row in passing]
+    return [
+        # The rows of a relation have no time.
+        Tuple(row, 0 if side.is_relation else row[tick], tuple(scalar(one.sql)(row) for one in side.group_by))
+        for row in passing
+    ]
 
 
 def _ends(
@@ -123,18 +131,21 @@ def _ends_holding(window: Any, tick: int) -> list[int]:
     return [start + window.range_ticks for start in windows_of(window, tick)]
 
 
-def _start(side: Side, end: int, ticks: Sequence[int], given: Landmarks) -> int | None:
+def _start(side: Side, end: int, ticks: Mapping[str, Sequence[int]], given: Landmarks) -> int | None:
     """Where the window of a side begins that ends at a tick; None if its stream has no landmark yet."""
-    window = side.window
+    window, (stream,) = side.window, side.source.streams
     if not isinstance(window, LandmarkWindow):
         return end - window.range_ticks
-    if side.source.stream in given.starts:
-        return given.starts[side.source.stream]
-    return window.last_start(min(ticks)) if ticks else None
+    if stream in given.starts:
+        return given.starts[stream]
+    return window.last_start(min(ticks[stream])) if ticks[stream] else None
 
 
 #: A row of what hangs on a side, by alias, and the values that the side is grouped by.
 _Row = tuple[dict[str, Row | None], tuple[Any, ...]]
+
+#: What a tuple was joined with when it came in: rows by relation, for relations that are not retroactive.
+ARRIVED = "__arrived__"
 
 
 def _rows_of(join: Join, held: Sequence[Sequence[Tuple]], side: int) -> list[_Row]:
@@ -143,13 +154,27 @@ def _rows_of(join: Join, held: Sequence[Sequence[Tuple]], side: int) -> list[_Ro
     An inner link gives a row for every match. A left one gives one with NULLs where there is none. A semi or an anti
     link gives the row itself, once, if there is a match or if there is none.
     """
-    rows: list[_Row] = [({join.sides[side].alias: one.row}, one.group) for one in held[side]]
+    return [row for one in held[side] for row in _rows_with(join, _as_it_came(join, held, one), side, one)]
+
+
+def _rows_with(join: Join, held: Sequence[Sequence[Tuple]], side: int, one: Tuple) -> list[_Row]:
+    """The same for one tuple."""
+    rows: list[_Row] = [({join.sides[side].alias: one.row}, one.group)]
     for link in join.links:
         if link.parent == side:
             others = _rows_of(join, held, link.child)
             absent = dict.fromkeys(_aliases_below(join, link.child))
             rows = [found for row in rows for found in _matched(link, row, others, absent)]
     return rows
+
+
+def _as_it_came(join: Join, held: Sequence[Sequence[Tuple]], one: Tuple) -> Sequence[Sequence[Tuple]]:
+    """What a tuple is joined with: as the window has it, but relations that are not retroactive as when it came."""
+    arrived = one.row.get(ARRIVED, {})
+    return [
+        _tuples(side, arrived[side.source.stream], "") if side.is_relation and side.source.stream in arrived else own
+        for side, own in zip(join.sides, held, strict=True)
+    ]
 
 
 def _matched(link: Link, row: _Row, others: Sequence[_Row], absent: Mapping[str, None]) -> list[_Row]:

@@ -11,21 +11,15 @@ from support.pages import DECISIONS, PAGES, ROOT, anchors, code_spans, fences, l
 from windloom.language import parse_catalog, parse_query
 from windloom.model import DataType, Stream
 
-#: The stream that single queries in the docs are about.
-TRADES = Stream(
-    "trades",
-    {
-        name: DataType.parse(kind)
-        for name, kind in {
-            "ts": "timestamp",
-            "symbol": "string",
-            "venue": "string",
-            "price": "double",
-            "volume": "bigint",
-        }.items()
-    },
-    time="ts",
-)
+#: The streams that single queries in the docs are about.
+STREAMS = {
+    name: Stream(name, {column: DataType.parse(kind) for column, kind in columns.items()}, time="ts")
+    for name, columns in {
+        "trades": {"ts": "timestamp", "symbol": "string", "venue": "string", "price": "double", "volume": "bigint"},
+        "orders": {"ts": "timestamp", "user": "bigint", "region": "string", "price": "bigint"},
+        "clicks": {"ts": "timestamp", "user": "bigint", "kind": "string"},
+    }.items()
+}
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=page_name)
 
@@ -45,9 +39,9 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
 def test_every_sql_block_is_cql_that_parses(page: Path) -> None:
     for block in fences(page, "sql"):
         if re.search(r"^CREATE ", block, re.MULTILINE):
-            parse_catalog(block).parse({"trades": TRADES})
+            parse_catalog(block).parse(STREAMS)
         else:
-            parse_query("example", block, {"trades": TRADES})
+            parse_query("example", block, STREAMS)
 
 
 @every_page
@@ -93,6 +87,11 @@ def test_the_python_example_of_the_language_is_the_one_that_runs() -> None:
 def test_the_python_example_of_the_service_is_the_one_that_runs() -> None:
     example = (ROOT / "examples" / "service.py").read_text(encoding="utf-8")
     assert fences(ROOT / "docs" / "service.md", "python")[0] == example.split('"""\n\n', 1)[1]
+
+
+def test_the_python_example_of_joins_is_the_one_that_runs() -> None:
+    example = (ROOT / "examples" / "joins.py").read_text(encoding="utf-8")
+    assert fences(ROOT / "docs" / "joins.md", "python")[0] == example.split('"""\n\n', 1)[1]
 
 
 def test_the_example_catalog_parses() -> None:

@@ -9,8 +9,9 @@ from unittest.mock import patch
 
 import pytest
 
+from support.join_looms import registered
 from support.micro_batches import CrashError, MicroBatches, answers_in, crash_at
-from support.row_rounds import QUERIES, STREAMS, TYPES
+from support.row_rounds import QUERIES, STREAMS, TEXTS, TYPES
 from windloom.durable.storage import LocalStorage
 from windloom.durable.tuples.folder import MERGED_FILES
 from windloom.errors import WindloomError
@@ -124,6 +125,25 @@ def test_windows_that_need_a_lost_file_are_not_reported_and_others_are(tmp_path:
     assert ends == [5, 17, 21, 25, 29, 33]
 
 
+def test_a_file_that_is_lost_while_the_stream_runs_is_named_and_other_queries_go_on(tmp_path: Path) -> None:
+    rounds = [[row(2), row(3)], [row(7)], [row(12)], [row(17)], [row(26)]]
+    texts = {"counted": "SELECT k, count(*) AS n FROM s [TUMBLE 5 us] GROUP BY k", "near": TEXTS["near"]}
+    registry = registered({"sliding": TEXTS["sliding"], **texts}, STREAMS)
+    with MicroBatches(tmp_path, STREAMS, types=registry.types(), tuples=1_000) as stream:
+        stream.change(registry.queries)
+        for number, rows in enumerate(rounds):
+            done = stream.round({"s": rows, "t": rows})
+            assert len(done.lost) == (number == 3)
+            if number == 2:
+                name = lose(tmp_path, 1)
+            if number == 3:
+                assert done.lost[0].endswith(name)
+        stream.finish()
+    found = [query for own in answers_in(tmp_path).values() for query in own.items()]
+    assert sum(one["n"] for query, own in found if query == "counted" for one in own) == 6
+    assert {one["window_end"] for query, own in found if query == "sliding" for one in own} == {5, 17, 21, 25, 29, 33}
+
+
 def test_a_file_that_is_lost_before_its_round_is_answered_again(tmp_path: Path) -> None:
     with life(tmp_path, "sliding") as stream:
         stream.round({"s": [row(2)]})
@@ -146,6 +166,9 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         data = bytearray(path.read_bytes())
         data[40:140] = bytes(byte ^ 255 for byte in data[40:140])
         path.write_bytes(bytes(data))
+        with pytest.raises(WindloomError, match=f"the tuple file '{file.name}' is damaged") as caught:
+            stream.round({"s": [row(60)]})  # reads it
+        assert "delete it and start again with the same checkpoint" in caught.value.hint
         with pytest.raises(WindloomError, match=f"the tuple file '{file.name}' is damaged"):
             stream.tuples.read(file)
         path.write_bytes(bytes(data[:100]))

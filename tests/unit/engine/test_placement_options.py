@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from support.row_rounds import QUERIES
+from windloom.engine.running.placement import refuse_unsharded
 from windloom.engine.streaming.options import StreamOptions
 from windloom.errors import WindloomError
 
@@ -33,8 +35,15 @@ def test_the_driver_is_the_default() -> None:
         ({"placement": "executors", "shards": 0}, "the number of shards cannot be 0"),
         ({"placement": "executors", "shards": True}, "the number of shards cannot be True"),
         ({"shards": 4}, "shards=4 is not used"),
+        ({"placement": "executors", "keep_tuples": "1 hour"}, "keep_tuples is not kept by streams on executors"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(WindloomError, match=message):
         options(**given)
+
+
+def test_row_queries_are_not_answered_by_streams_on_executors() -> None:
+    with pytest.raises(WindloomError, match="query 'pairs' is answered from kept tuples") as caught:
+        refuse_unsharded([QUERIES["pairs"]])
+    assert "placement='driver'" in caught.value.hint

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ElementTree
+from string import ascii_uppercase
 
 import pytest
 
 from windloom.explain import adapt_json, adapt_lines, chart_json, chart_svg, charts_text
-from windloom.explain.charts import grid_lines
+from windloom.explain.chart_grid import grid_lines
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, RoundView
 
 RATE = AxisView(
@@ -44,8 +45,47 @@ def test_a_grid_has_the_largest_values_on_top_and_marks_where_rounds_were() -> N
     assert list(grid_lines(CHART)) == [
         "  5 –  A  [A]  B",
         "  0 – ·A· ·B·  B",
-        "      1 … 100 … 1,000   [ ] the next round, ·· rounds before it",
+        "       1    1,000",
+        "      [ ] the next round, · · rounds before it",
     ]
+
+
+def wide(columns: int, rows: int, plans: int = 2) -> ChartView:
+    """A chart of many parts, with so many plans in turn."""
+    edges = tuple(float(10**6 + 10 * part) for part in range(columns + 1))
+    across = AxisView("rate of trades", "events/s", edges, False, edges[-2], columns - 1, "why")
+    up = AxisView("groups", "groups", tuple(map(float, range(rows + 1))), False, 0.0, 0, "why")
+    letters = [ascii_uppercase[place % 26] + (str(place // 26) if place >= 26 else "") for place in range(plans)]
+    regions = {(column, row): letters[column % plans] for column in range(columns) for row in range(rows)}
+    return ChartView("trades", (across, up), dict.fromkeys(letters, "a plan"), regions, ((edges[1], 0.0),))
+
+
+@pytest.mark.parametrize(("columns", "rows", "plans"), [(24, 3, 2), (25, 3, 2), (100, 4, 3), (1000, 1, 2), (90, 2, 60)])
+def test_a_grid_is_no_wider_than_a_terminal_and_has_every_region_once(columns: int, rows: int, plans: int) -> None:
+    chart = wide(columns, rows, plans)
+    lines = list(grid_lines(chart))
+    assert max(map(len, lines)) <= 110
+    shown = [line.partition("–")[2] for line in lines if "–" in line]
+    names = "".join(chart.regions.values())
+    is_loose = "[ ]" in lines[-1]
+    found = "".join(shown).replace("·", "").replace(" ", "")
+    # All but the region of the next round, which is an @ where there is little room.
+    assert len(found.replace("[", "").replace("]", "")) == len(names) - (
+        0 if is_loose else len(chart.regions[columns - 1, 0]) - 1
+    )
+    assert found.count("[" if is_loose else "@") == 1
+    assert ("·B·" in "".join(shown)) if is_loose else (chart.regions[1, 0].lower() in found)
+
+
+def test_long_names_and_reasons_are_wrapped() -> None:
+    long = AxisView(" ".join(["rate of a stream"] * 12), "events/s", (1.0, 10.0), True, 5.0, 0, "because " * 30)
+    plans = {"A": "sum(a_very_long_column_name_of_a_table) by two_stacks; " * 8, "B": "x" * 300}
+    chart = ChartView("a_stream_" * 40, (long, long), plans, {(0, 0): "A"}, ((2.0, 3.0),), (), "B")
+    lines = charts_text((chart,)).splitlines()
+    assert max(map(len, lines)) <= 110
+    told = "".join("".join(lines).split())
+    for words in ("because" * 30, "x" * 300, "B(inforce):", "rateofastream" * 12):
+        assert words in told
 
 
 def test_a_chart_tells_everything_as_text() -> None:

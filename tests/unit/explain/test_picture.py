@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from golden.plans import FEW, KINDS, MIXED, SESSIONS, joined_plan, many_queries, plan_of, svg_of
+from golden.plans import FEW, KINDS, MIXED, SESSIONS, joined_plan, many_queries, plan_of, plan_of_relations, svg_of
 from windloom.explain.canvas import text_width
 from windloom.explain.labels import tree_name
 from windloom.explain.layout import lay_out
-from windloom.model import Query
+from windloom.model import Query, Version
 from windloom.optimizer.known import Known
 from windloom.optimizer.stages import PlanOptions, make_plan
 from windloom.plan import Plan
@@ -48,6 +48,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "sessions": lambda: plan_of(SESSIONS),
     "kinds": lambda: plan_of(KINDS),
     "special": lambda: plan_of(_SPECIAL),
+    "relations": lambda: plan_of_relations({"person": Version(3, 12, 4_711, 98_304)}),
     "many": lambda: plan_of(many_queries(150)),
     "many, apart": lambda: plan_of(many_queries(150), strategy="no_share"),
     "many sets": lambda: plan_of(_PREDICATES),
@@ -103,6 +104,12 @@ def test_every_stream_scan_set_tree_query_and_join_is_named(name: str) -> None:
     names |= {f"scan {scan.number}" for scan in plan.scans}
     names |= {tree_name(plan, one, tree) for one in plan.sets for tree in one.trees}
     assert names | {planned.name for planned in plan.queries} <= texts
+
+
+def test_relations_are_cards_that_tell_their_version_and_size() -> None:
+    texts = {text for text, *_ in _texts(_parsed(svg_of(_made("relations"))))}
+    assert {"person", "retroactive relation", "version 3, 4,711 rows", "96 KiB kept"} <= texts
+    assert {"trades", "+ listing", "joined as tuples come"} <= texts
 
 
 def test_cards_of_a_column_do_not_lie_on_each_other(plan: Plan) -> None:

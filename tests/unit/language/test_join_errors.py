@@ -9,6 +9,7 @@ import pytest
 from support.order_streams import FROM, STREAMS, under_caret
 from windloom.errors import QueryError
 from windloom.language import parse_query
+from windloom.model import Rows
 
 HOUR = "FROM orders [RANGE 1 hour SLIDE 5 minutes] o"
 
@@ -75,13 +76,6 @@ def refused(text: str) -> QueryError:
         (f"SELECT count(*) {HOUR} JOIN clicks c USING (user)", "'c' has no window", "clicks", "a RANGE is enough"),
         # links
         (
-            f"SELECT count(*) {HOUR}, clicks [RANGE 1 h] c, visits [RANGE 1 h] v"
-            " WHERE o.user = c.user AND c.url = v.url AND v.kind = o.kind",
-            "the join is cyclic: 'o', 'c', 'v' are linked in a circle",
-            "kind",
-            "leave one out",
-        ),
-        (
             f"SELECT count(*) {HOUR} JOIN clicks [RANGE 1 hour] c ON o.shop = c.user",
             "the keys of a join must have one type, and these are bigint and string",
             "shop",
@@ -99,13 +93,39 @@ def refused(text: str) -> QueryError:
             "NATURAL JOIN",
             "USING",
         ),
+        # what neither partials nor rows can answer
+        ("SELECT frequent(3, c.url) …", "it needs lists of every slide", "frequent", "use top(k, x)"),
+    ],
+)
+def test_what_a_join_cannot_say_is_refused_with_what_to_write(text: str, message: str, caret: str, hint: str) -> None:
+    error = refused(text)
+    assert message in error.message
+    assert under_caret(error) == caret
+    assert hint in error.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "caret", "hint"),
+    [
+        (
+            f"SELECT count(*) {HOUR}, clicks [RANGE 1 h] c, visits [RANGE 1 h] v"
+            " WHERE o.user = c.user AND c.url = v.url AND v.kind = o.kind",
+            "the join is cyclic: 'o', 'c', 'v' are linked in a circle",
+            "kind",
+            "leave one out",
+        ),
         (
             f"SELECT count(*) {HOUR} LEFT JOIN clicks [RANGE 1 hour] c ON o.price < c.cost",
             "the LEFT JOIN has no key",
             "LEFT",
             "add an equality",
         ),
-        # what does not decompose
+        (
+            f"SELECT count(*) {HOUR} JOIN clicks [RANGE 1 hour] c ON o.price < c.cost",
+            "'c' is joined without a key: every tuple would be paired with every other",
+            "clicks",
+            "add an equality",
+        ),
         (
             "SELECT median(o.price + c.cost) …",
             "quantile() of values that several streams make is not known from each stream alone",
@@ -144,7 +164,6 @@ def refused(text: str) -> QueryError:
             "k",
             "parts of each stream",
         ),
-        ("SELECT frequent(3, c.url) …", "it needs lists of every slide", "frequent", "use top(k, x)"),
         (
             f"SELECT sum(coalesce(c.cost, 0)) {HOUR} LEFT JOIN clicks [RANGE 1 hour] c USING (user)",
             "this may be a value even in a row without a match of 'c'",
@@ -159,8 +178,12 @@ def refused(text: str) -> QueryError:
         ),
     ],
 )
-def test_what_a_join_cannot_say_is_refused_with_what_to_write(text: str, message: str, caret: str, hint: str) -> None:
-    error = refused(text)
+def test_what_partials_cannot_answer_is_joined_tuple_by_tuple_or_else_refused_with_the_reason(
+    text: str, message: str, caret: str, hint: str
+) -> None:
+    assert isinstance(parse_query("q", text.replace("…", FROM), STREAMS).source, Rows)
+    # Tuples of a landmark window would have to be kept for ever, so that only partials can answer it.
+    error = refused(text.replace("…", FROM).replace("[RANGE 1 hour SLIDE", "[LANDMARK SLIDE"))
     assert message in error.message
     assert under_caret(error) == caret
     assert hint in error.hint
@@ -171,10 +194,11 @@ def test_what_a_join_cannot_say_is_refused_with_what_to_write(text: str, message
     [
         f"SELECT count(*) {HOUR}, clicks [RANGE 30 minutes] c",
         f"SELECT count(*) {HOUR} CROSS JOIN clicks [RANGE 30 minutes] c",
-        f"SELECT count(*) {HOUR} JOIN clicks [RANGE 30 minutes] c ON o.price < c.cost",
+        f"SELECT count(*) {HOUR} JOIN clicks [RANGE 30 minutes] c ON o.price < 5 AND c.cost > 3",
+        f"SELECT count(*) {HOUR}, clicks [RANGE 30 minutes] c, visits [RANGE 1 h] v WHERE o.user = v.user",
     ],
 )
-def test_a_join_without_a_key_is_refused_with_the_pairs_that_are_expected(text: str) -> None:
+def test_a_join_without_any_condition_is_refused_with_the_pairs_that_are_expected(text: str) -> None:
     rates = {"orders": 2.0, "clicks": 10.0, "visits": 1.0}
     streams = {name: replace(one, events_per_second=rates[name]) for name, one in STREAMS.items()}
     with pytest.raises(QueryError) as caught:

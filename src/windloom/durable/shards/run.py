@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -23,15 +23,17 @@ from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State
 from windloom.rounds.step import StepCounts, step
 from windloom.rounds.taken import Taken
+from windloom.rounds.timer import Timer
 
 
 @dataclass(frozen=True, slots=True)
 class ShardRound:
     """What every shard of a round is told: the same plan, frontiers and facts about the past.
 
-    `input` lacks the cells, of which every shard has its own. `left` is the state that the last round left, without
-    its cells: what is kept of which set, and which windows are closed, holds for all shards together and is the
-    driver's to say. It is in terms of `previous`, if that is another plan.
+    `input` lacks the cells of streams, of which every shard has its own. `left` is the state that the last round left,
+    without these cells: what is kept of which set, and which windows are closed, holds for all shards together and is
+    the driver's to say. It is in terms of `previous`, if that is another plan. Versions of relations are the driver's
+    too: every shard is sent all cells of them.
     """
 
     number: int
@@ -57,7 +59,7 @@ class ShardPlaces:
         """What the last round left of a shard, in terms of its plan."""
         plan = round.plan if round.previous is None else round.previous
         if not self.states:
-            return round.left
+            return restored_state(round.left, plan)
         held = shard_state(self.files, self.states[shard], round.left, plan)
         moved = moved_sets(plan, round.plan)
         return self._resharded(held, moved, round.left, plan, shard) if moved else held
@@ -95,7 +97,8 @@ def step_shard(
 ) -> tuple[State, Answers, StepCounts, dict[int, int]]:
     """The step of one shard; the last of what it returns says what it does not keep any more, by number of the set."""
     state = held if round.previous is None else carry(held, round.previous, round.plan)
-    given = round.input.taking(Taken(cells))
+    versions = restored_state(State(round.input.taken.cells), round.plan).cells
+    given = round.input.taking(Taken({**versions, **cells}))
     after, answers, counts = step(state, given, round.plan, history_ticks=round.history_ticks)
     kept_from = {
         number: past.kept_from
@@ -114,7 +117,8 @@ def run_shard(
     divided = sharding_of(round.plan).divided
     outlet = places.outlet
     writer = PieceWriter(outlet, round.number, shard) if outlet is not None and outlet.is_reached else None
-    blocks = answers.blocks(without=divided)
+    timer = Timer()
+    blocks = answers.blocks(without=divided, timed=timer)
     written = write_blocks(blocks if writer is None else writer.take(round.plan, blocks))
     first = next(written, None)
     if first is not None:
@@ -125,19 +129,33 @@ def run_shard(
         places.files.write(folds_name, [encode(State(folds))])
     if shard == 0 and is_first_attempt:
         fault("after pieces", round.number + 1)
-    places.files.write(state_name, _cells_only(after))
+    own = _own_cells(after, round.plan)
+    places.files.write(state_name, [encode(own)])
     left = None if first is None else answers_name
-    return ShardNote(shard, state_name, after.nbytes, left, counts, kept_from, pieces, folds_name if folds else None)
+    return ShardNote(
+        shard,
+        state_name,
+        own.nbytes,
+        left,
+        counts,
+        kept_from,
+        pieces,
+        folds_name if folds else None,
+        timer.seconds,
+    )
 
 
 def shard_state(files: ShardFiles, name: str, facts: State, plan: Plan) -> State:
     """The cells of a file, in terms of a plan, with the facts that hold for all shards."""
     data = files.read(name)
     try:
-        return restored_state(replace(facts, cells=decode(data).cells), plan)
+        held = decode(data)
+        return restored_state(replace(facts, cells={**facts.cells, **held.cells}, owed=held.owed), plan)
     except WindloomError as error:
         raise WindloomError(f"the shard file '{name}': {error.message}", error.detail, error.hint) from None
 
 
-def _cells_only(state: State) -> Iterator[bytes]:
-    yield encode(State(state.cells))
+def _own_cells(state: State, plan: Plan) -> State:
+    """The cells of a state that no other shard has."""
+    cells = {number: cells for number, cells in state.cells.items() if not plan.sets[number].is_relation}
+    return State(cells, owed=state.owed)

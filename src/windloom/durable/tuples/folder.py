@@ -126,7 +126,18 @@ class TupleFolder:
         """The tuples of a file; columns that it does not have are missing."""
         return read_tuples(self._storage, file, columns)
 
-    def fault_in(self, files: Sequence[TupleFile]) -> WindloomError | None:
+    @contextmanager
+    def naming_damage(self, kept: Kept) -> Iterator[None]:
+        """If something fails that reads tuples, because of a file, then the error names the file."""
+        try:
+            yield
+        except Exception as error:
+            found = self._fault_in([file for one in kept.values() for file in one.files])
+            if found is None:
+                raise
+            raise found from error
+
+    def _fault_in(self, files: Sequence[TupleFile]) -> WindloomError | None:
         """What is wrong with some of these files; None if all can be read."""
         for file in files:
             try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain
 from typing import Protocol
@@ -13,15 +13,19 @@ from windloom.durable import RoundLog
 from windloom.durable.journal import Journal
 from windloom.durable.tuples import TupleFolder
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
+from windloom.engine.running.relations import Relations
 from windloom.engine.running.watermark import Watermarks
+from windloom.model.relation import Version
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, RoundInput, State, step
 from windloom.rounds.cells import Cells
+from windloom.rounds.lateness import late_from
 from windloom.rounds.observe import observe
 from windloom.rounds.positions import counted_scans
 from windloom.rounds.rows.kept import BroughtTuples, Kept, files_of, kept_with
 from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.step import asked_before
+from windloom.rounds.timer import Timer
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.rows import TakenRows
 from windloom.spark.intake.take import TakenIn, TupleKeeper
@@ -57,18 +61,25 @@ class DriverPlacement:
     counts_rows = True
 
     def __init__(
-        self, jobs: DriverJobs, journal: Journal, watermarks: Watermarks, tuples: TupleFolder | None = None
+        self,
+        jobs: DriverJobs,
+        journal: Journal,
+        watermarks: Watermarks,
+        tuples: TupleFolder | None = None,
+        relations: Relations | None = None,
     ) -> None:
         """`tuples` is where tuples are kept; None for a batch run, which keeps none."""
         self._jobs, self._journal, self._watermarks, self._tuples = jobs, journal, watermarks, tuples
+        self.relations = relations or Relations({})
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
         log = self._amended(self._journal.read_log(round.number))
         if log is None:
             log = self._take(round, intake, watch)
-            if any(counted_scans(round.plan)):
+            if any(counted_scans(round.plan)) and not intake.only_answers:
                 with watch("rows"):
                     log = self._with_rows(log, round, intake)
+            log = replace(log, input=replace(log.input, postponed=round.decide(log.input)))
             with watch("log"):
                 self._journal.write_log(log.smaller(round.plan))
         with watch("step"):
@@ -79,12 +90,30 @@ class DriverPlacement:
             observed = observe(round.plan, round.state, given, counts)
         asked = [one for one, _ in answers.rows if not one.planned.is_summarised]
         kept = kept_with(round.state.kept, given.kept, round.plan)
+        timer = Timer(round.give_way)
+
+        def rows() -> Iterator[Block]:
+            return self._row_blocks(round, asked, intake, kept)
 
         def blocks() -> Iterable[Block]:
-            made = answers.blocks(threads=os.cpu_count() or 1)
-            return chain(made, self._jobs.row_blocks(round.plan, asked, intake.frames, kept)) if asked else made
+            made = answers.blocks(threads=os.cpu_count() or 1, timed=timer)
+            return chain(made, timer(asked[0].planned.name, rows)) if asked else made
 
-        return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks)
+        lost = sorted(name for brought in given.kept.values() for name in brought.lost)
+        late = late_from(round.plan, given)
+        return Outcome(
+            state, state.nbytes, counts, observed, log.untimed, blocks, lost=lost, took=timer.seconds, late_from=late
+        )
+
+    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
+        return ()
+
+    def _row_blocks(self, round: Round, asked: Sequence[AskedRows], intake: Intake, kept: Kept) -> Iterator[Block]:
+        with self._naming_damage(kept):
+            yield from self._jobs.row_blocks(round.plan, asked, intake.frames, kept)
+
+    def _naming_damage(self, kept: Kept) -> AbstractContextManager[None]:
+        return nullcontext() if self._tuples is None else self._tuples.naming_damage(kept)
 
     def _amended(self, log: RoundLog | None) -> RoundLog | None:
         """The log of a round that was interrupted, and of which tuple files have been lost since."""
@@ -112,13 +141,21 @@ class DriverPlacement:
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         """The log of a round, but for windows of rows."""
-        found, brought = TakenIn(), dict[str, BroughtTuples]()
+        if intake.only_answers:
+            nothing = RoundInput(round=round.number)
+            return RoundLog(round.number, round.record.version, nothing, only_answers=True)
+        found, brought, versions = TakenIn(), dict[str, BroughtTuples](), dict[str, Version]()
         if intake.brings_tuples:
             with watch("partials"):
-                found, brought = self._taken_in(round, intake)
+                frames, versions = self.relations.enriched(round, intake.frames)
+                try:
+                    found, brought = self._taken_in(round, frames, intake.batch)
+                finally:
+                    self.relations.release()
         decide = self._watermarks.ended if intake.ends else self._watermarks.after
         given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
         given = replace(given, round=round.number, kept=brought)
+        given = self.relations.with_versions(round, given, watch, versions)
         if any(one.is_summarised for one in round.plan.rows):
             with watch("rows"):
                 given = replace(given, summaries=self._summaries(given, round, intake))
@@ -128,15 +165,19 @@ class DriverPlacement:
         """Partials of the rows that enter in a round, by query that aggregates them."""
         asked = [one for one in asked_before(round.state, given, round.plan) if one.planned.is_summarised]
         kept = kept_with(round.state.kept, given.kept, round.plan)
-        return self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}
+        with self._naming_damage(kept):
+            return self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}
 
-    def _taken_in(self, round: Round, intake: Intake) -> tuple[TakenIn, dict[str, BroughtTuples]]:
+    def _taken_in(
+        self, round: Round, frames: Mapping[str, DataFrame], batch: DataFrame | None
+    ) -> tuple[TakenIn, dict[str, BroughtTuples]]:
         """What the round takes in, and the files of tuples that it keeps, which are complete when this returns."""
         if self._tuples is None or not round.plan.stores:
-            return self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state), {}
+            return self._jobs.take_in(round.plan, frames, batch, round.state), {}
+        self._tuples.look_for_lost(round.state.kept)
         writer = self._tuples.writer(round.number, round.plan)
         try:
-            found = self._jobs.take_in(round.plan, intake.frames, intake.batch, round.state, writer)
+            found = self._jobs.take_in(round.plan, frames, batch, round.state, writer)
             written = writer.finish()
             return found, self._tuples.brought(written, round.state.kept, round.plan, round.number)
         except BaseException:

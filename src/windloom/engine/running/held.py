@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from windloom.engine.running.executors import gathered_round
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
+from windloom.engine.running.relations import Relations
 from windloom.engine.running.watermark import Watermarks
 from windloom.plan.physical import Plan
 from windloom.rounds import State
 from windloom.rounds.observe import observe
-from windloom.spark.answers.executors import hold_answers
+from windloom.spark.answers.executors import WideAnswers, hold_answers
 from windloom.spark.answers.shard_job import SparkShardJobs
+from windloom.spark.api import DataFrame
+from windloom.spark.rows.wide import with_rows
 
 
 class HeldPlacement:
@@ -21,17 +24,33 @@ class HeldPlacement:
     description = "executors"
     counts_rows = True
 
-    def __init__(self, jobs: SparkShardJobs, shards: int, watermarks: Watermarks, scope: ExitStack) -> None:
+    def __init__(
+        self, jobs: SparkShardJobs, shards: int, watermarks: Watermarks, relations: Relations, scope: ExitStack
+    ) -> None:
         self._jobs, self._shards, self._watermarks, self._scope = jobs, shards, watermarks, scope
+        self.relations = relations
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome:
-        with gathered_round(self._jobs, self._watermarks, round, intake, self._shards, watch) as (shard_round, taken):
+        gathering = (self._jobs, self._watermarks, self.relations)
+        with gathered_round(*gathering, round, intake, self._shards, watch) as (shard_round, taken):
             assert taken is not None, "a batch run has tuples"
             with watch("shards"):
                 wide = hold_answers(shard_round, taken.frame, self._shards)
+                wide = self._with_rows(wide, round.plan, intake.frames)
         self._scope.callback(wide.unpersist)
         counts = wide.totals.counts
-        return Outcome(State(), 0, counts, observe(round.plan, round.state, shard_round.input, counts), wide=wide)
+        left = State(versions=shard_round.input.versions)
+        return Outcome(left, 0, counts, observe(round.plan, round.state, shard_round.input, counts), wide=wide)
+
+    def _with_rows(self, wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) -> WideAnswers:
+        try:
+            return with_rows(wide, plan, frames)
+        except BaseException:
+            wide.unpersist()
+            raise
+
+    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
+        return ()
 
     def committed(self, round: int, state: State) -> None:
         """There is no other round."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,13 +25,19 @@ class RoundProgress:
     of a query that does not read that stream may be closed further. `state_bytes` is the size of the kept cells.
     `tuples` are those that each stream brought, whether a query wants them or not; `cells` those that windows over it
     were answered from, earlier ones included.
+    `lost` are files of kept tuples that were found missing or damaged: row queries leave out windows that need them.
     `sinks` has the seconds that each sink took, those that the round `waited` for it if it was down, and figures of its
-    own.
+    own. `relations` has, of each relation that some query reads, the `version` that was last seen, the `round` that
+    took it, its `rows` and `bytes` as far as they are known, and whether it `changed` in this round.
 
     Where plans follow the data, `predicted` are the seconds that the round was expected to take before it began.
     Counted since the stream began, `moves` are how often estimates came to another region of their chart, `switches`
     how often another plan followed, `fidelity` is the share of rounds (of those that were judged) whose plan was the
     best for what they were, and `regret` are the seconds that the others lost.
+
+    `postponed` has, by query, how many closed windows are left to later rounds. `answered_windows` counts the windows
+    that were answered, of queries with a deadline, `late_windows` those of them that came after it; `late_answers` has,
+    by query, how many those were and by how many seconds the latest one was late.
     """
 
     round: int
@@ -56,12 +62,18 @@ class RoundProgress:
     tuples: Mapping[str, int] = field(default_factory=dict)  # by stream
     cells: Mapping[str, int] = field(default_factory=dict)  # by stream
     placement: str = "driver"
+    lost: Sequence[str] = ()
     sinks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by name
+    relations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name
     predicted: float | None = None
     moves: int = 0
     switches: int = 0
     fidelity: float | None = None
     regret: float = 0.0
+    postponed: Mapping[str, int] = field(default_factory=dict)  # by query
+    late_answers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by query
+    answered_windows: int = 0
+    late_windows: int = 0
 
     @property
     def total_seconds(self) -> float:

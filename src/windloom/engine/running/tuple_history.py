@@ -45,24 +45,30 @@ class TupleHistory:
         if since is None:
             return None
         alone = replace(plan, sets=(replace(one, number=0),))
-        return self.jobs.cells(alone, state.kept, {one.stream: since}).get(0), history_from(since)
+        with self.folder.naming_damage(state.kept):
+            return self.jobs.cells(alone, state.kept, {one.stream: since}).get(0), history_from(since)
 
-    def answer(self, alone: Plan, state: State, than: int | None = None) -> tuple[list[Block], int | None] | None:
+    def answer(
+        self, alone: Plan, state: State, than: int | None = None, versions: Mapping[int, Cells] | None = None
+    ) -> tuple[list[Block], int | None] | None:
         """The blocks of the only query of a plan, and the start of its first complete window.
 
         None if tuples that it reads are not kept, or, with `than`, if they do not reach further back than that tick.
+        `versions` are the cells of relations. Of streams that are joined with relations as they come in, the tuples
+        that are kept are not those that were joined.
         """
         if alone.rows:
             return self._rows(alone, state)
-        since = sets_since(alone.sets, state.kept)
+        sets = [one for one in alone.sets if not one.is_relation]
+        since = sets_since(sets, state.kept)
         if since is None:
             return None
         bare = replace(state, cells={}, history={})
         empty = replace(alone, sets=(), joins=())
-        history = {one.number: history_from(since[one.stream]) for one in alone.sets}
+        history = {one.number: history_from(since[one.stream]) for one in sets}
 
         def asked_of(cells: Mapping[int, Cells]) -> tuple[Answers, int | None]:
-            return ask(bare, empty, alone, lambda one: (cells.get(one.number), history[one.number]))
+            return ask(bare, empty, alone, lambda one: (cells.get(one.number), history[one.number]), versions)
 
         try:
             _, reach = asked_of({})
@@ -70,7 +76,8 @@ class TupleHistory:
             return None
         if than is not None and reach is not None and reach >= than:
             return None
-        answers, reach = asked_of(self.jobs.cells(alone, state.kept, since))
+        with self.folder.naming_damage(state.kept):
+            answers, reach = asked_of(self.jobs.cells(alone, state.kept, since))
         return list(answers.blocks()), reach
 
     def _rows(self, alone: Plan, state: State) -> tuple[list[Block], int | None] | None:
@@ -79,7 +86,8 @@ class TupleHistory:
         if found is None:
             return None
         asked, since = found
-        return ([] if asked is None else list(self.jobs.blocks(alone, asked, state.kept))), since
+        with self.folder.naming_damage(state.kept):
+            return ([] if asked is None else list(self.jobs.blocks(alone, asked, state.kept))), since
 
 
 def not_kept(name: str) -> WindloomError:

@@ -27,7 +27,6 @@ from windloom.spark.sources.storage import absolute_place, is_remote
 
 _OWNER = "owner"
 _CHANGE = ADDED_COLUMNS[Emits.CHANGES][0]
-_PROVISIONAL = ADDED_COLUMNS[Emits.EARLY][0]
 
 
 class CurrentSink(Sink):
@@ -123,13 +122,11 @@ class CurrentSink(Sink):
             return 0  # the round has come before
         schema = answers.schema(query.name)
         rows = schema.empty_table() if rows is None else rows
-        if query.emission.kind is Emits.EARLY:
-            rows = rows.filter(pc.invert(rows[_PROVISIONAL])).drop_columns(_PROVISIONAL)
         update = self._update(table, round, query, rows, answers.until(query.name))
         if table.is_of_query and not update.changes(table):
             return 0
-        hidden = {_CHANGE} if query.emission.kind is Emits.CHANGES else {_PROVISIONAL}
-        empty = pa.schema([one for one in rows.schema if one.name not in hidden]).empty_table()
+        is_changing = query.emission.kind is Emits.CHANGES and _CHANGE in rows.column_names
+        empty = rows.slice(0, 0).drop_columns(_CHANGE) if is_changing else rows.slice(0, 0)
         update = update.completed(empty)
         return table.show(round, update.kept, update.fresh)
 

@@ -82,11 +82,7 @@ class JoinShape:
             self.names = self.names.seeing(before)
 
     def _condition(self, side: int, joined: Joined) -> list[Conjunct]:
-        source = self._statement.source
-        if joined.on:
-            node = parse_condition(fold_literals(joined.on, source), source)
-            return read_conjuncts(node, self.names, "ON", self._statement)
-        found, self.names = using_conjuncts(side, joined, self.names, self._statement)
+        found, self.names = read_condition(self.names, side, joined, self._statement)
         return found
 
     def _hang(self, one: Hanging) -> None:
@@ -202,27 +198,30 @@ class JoinShape:
         return frozenset(below(self.top, False))
 
 
-def using_conjuncts(
-    side: int, joined: Joined, names: JoinNames, statement: Statement
+def read_condition(
+    names: JoinNames, side: int, joined: Joined, statement: Statement
 ) -> tuple[list[Conjunct], JoinNames]:
-    """The equalities that USING stands for, and the names afterwards, when its columns need no qualifier."""
+    """The condition with which a side is joined to the others that can be named, and the names behind it."""
+    source = statement.source
+    if joined.on:
+        node = parse_condition(fold_literals(joined.on, source), source)
+        return read_conjuncts(node, names, "ON", statement), names
     found = []
     for token in joined.using:
         left = names.seeing(one for one in names.inner or names.visible if one != side)
         columns = []
-        for own in (left, names.seeing([side])):
+        for each in (left, names.seeing([side])):
             name = exp.Identifier(this=token.text, quoted=True)
             name.meta.update(start=token.start, end=token.end)
-            column = exp.Column(this=name)
-            read_conjuncts(column, own, "USING", statement)  # refuses what is unknown or ambiguous
-            place = own.find([name])
+            read_conjuncts(exp.Column(this=name), each, "USING", statement)  # refuses what is unknown or ambiguous
+            place = each.find([name])
             assert place is not None
-            columns.append((names.side_of(place[0]), name))
+            columns.append((place[0], name))
         qualified = [
-            exp.Column(this=name.copy(), table=exp.to_identifier(names.labels[one], quoted=True))
-            for one, name in columns
+            exp.Column(this=name.copy(), table=exp.to_identifier(names.written(column)[0], quoted=True))
+            for column, name in columns
         ]
-        equality = exp.EQ(this=qualified[0], expression=qualified[1])
-        found += read_conjuncts(equality, names, "USING", statement)
-        names = names.merging(token.text, columns[1][0] if joined.is_right else columns[0][0])
+        found += read_conjuncts(exp.EQ(this=qualified[0], expression=qualified[1]), names, "USING", statement)
+        kept = columns[1][0] if joined.is_right else columns[0][0]
+        names = names.merging(token.text, names.side_of(kept))
     return found, names

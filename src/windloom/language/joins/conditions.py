@@ -64,10 +64,10 @@ def _qualified(node: exp.Expr, names: JoinNames) -> exp.Expr:
         found = names.find_node(one)
         if found is None or not isinstance(one, exp.Column):
             return one
-        side = names.side_of(found[0])
+        label, _ = names.written(found[0])
         written = [part for part in one.parts if isinstance(part, exp.Identifier)]
         place = len(written) - len(found[1]) - 1  # of the column itself, which keeps its place in the text
-        parts = [exp.to_identifier(names.labels[side], quoted=True), *(part.copy() for part in written[place:])]
+        parts = [exp.to_identifier(label, quoted=True), *(part.copy() for part in written[place:])]
         if len(parts) > len(_PARTS):
             return one
         made = exp.Column(**dict(zip(_PARTS, reversed(parts), strict=False)))

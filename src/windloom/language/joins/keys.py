@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from windloom.errors import WrongJoinError
 from windloom.language.joins.conditions import Conjunct, Equality
 from windloom.language.joins.names import JoinNames
 from windloom.language.joins.sides import SideBuilder
@@ -102,11 +103,12 @@ def check_types(found: KeyClass, names: JoinNames, statement: Statement) -> None
     if found.kind() is None and len(typed) == sum(map(len, found.members.values())):
         one = typed[0]
         other = next(each for each in typed if each[1] != one[1])
-        raise statement.error(
+        refused = statement.error(
             f"the keys of a join must have one type, and these are {one[1]} and {other[1]}",
             found.written[-1].node,
             f"cast one of them, for example CAST(… AS {one[1].name.upper()})",
         )
+        raise WrongJoinError(refused.message, refused.detail, refused.hint)
     for _, kind in typed:
         if not kind.is_groupable:
             hint = "join on plain values: fields or elements of it, or to_json(…)"

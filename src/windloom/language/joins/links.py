@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from windloom.errors import QueryError
+from windloom.errors import QueryError, WrongJoinError
 from windloom.language.joins.clusters import Cluster, Hanging
 from windloom.language.joins.conditions import Conjunct, Equality, equality_of
 from windloom.language.joins.keys import KeyClass, KeyClasses, check_types, require_equal
@@ -81,7 +81,7 @@ class Linker:
             best = rank.index(max(rank))
             (keys, conditions), (parent, child) = found[best], pairs[best]
             if not keys:
-                raise self._no_key(linked, left)
+                raise self._no_key(linked, left, residual)
             weight += len(keys) + len(conditions)
             terms = [(one.key(parent), one.key(child), one.null_safe) for one in keys]
             self.links.append(LinkPlan(parent, child, JoinKind.INNER, terms, conditions))
@@ -98,16 +98,19 @@ class Linker:
         keys = [one for one in shared if both <= one.members.keys()]
         return keys, [one for one in residual if one.sides == both]
 
-    def _no_key(self, linked: list[int], left: list[int]) -> QueryError:
+    def _no_key(self, linked: list[int], left: list[int], residual: list[Conjunct]) -> QueryError:
+        """A condition that is no equality still tells which pairs count; then they may be found tuple by tuple."""
         one, other = self._builders[linked[0]], self._builders[left[0]]
         pairs = _expected_tuples(one) * _expected_tuples(other)
         names = self._names.labels
-        return self._statement.source.error(
+        refused = self._statement.source.error(
             f"'{names[left[0]]}' is joined without a key: every tuple would be paired with every other",
             self._statement.clause.sides[left[0]].stream,
             f"add an equality with '{names[linked[0]]}', as in ON a.x = b.y",
-            fact=f"about {pairs:,.0f} pairs per window are expected",
+            fact="" if other.stream.is_relation else f"about {pairs:,.0f} pairs per window are expected",
         )
+        is_linked = any(one.sides & set(linked) and one.sides & set(left) for one in residual)
+        return refused if is_linked else WrongJoinError(refused.message, refused.detail, refused.hint)
 
     def _cyclic(self, cluster: Cluster, shared: list[KeyClass], residual: list[Conjunct]) -> QueryError:
         sides = _core({side: {id(one) for one in shared if side in one.members} for side in cluster.members}, residual)

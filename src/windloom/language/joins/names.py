@@ -65,6 +65,10 @@ class JoinNames(Names):
         """The side of a column that is given by its qualified name."""
         return self.places[column][0]
 
+    def is_relation(self, side: int) -> bool:
+        """Whether a side is a relation, and no stream."""
+        return self.sides[side].stream.is_relation
+
     def columns_of(self, side: int) -> frozenset[str]:
         """The qualified names of the columns of a side."""
         label = self.labels[side]
@@ -73,41 +77,46 @@ class JoinNames(Names):
     def find(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
         if len(parts) > 1:
             for side in self.visible:
-                names = self.sides[side]
-                column = names.stream.find_column(parts[1].name) if names.is_qualified(parts) else None
-                if column is not None:
-                    return f"{self.labels[side]}.{column}", parts[2:]
-        found = self._sides_with(parts[0].name)
-        if len(found) != 1:
-            return None
-        column = self.sides[found[0]].stream.find_column(parts[0].name)
-        return f"{self.labels[found[0]]}.{column}", parts[1:]
+                qualified = self.sides[side].find_qualified(parts)
+                if qualified is not None:
+                    return f"{self.labels[side]}.{qualified[0]}", qualified[1]
+        owners = self.owners(parts[0].name)
+        return (owners[0][1], parts[1:]) if len(owners) == 1 else None
 
     def has_column(self, name: str) -> bool:
-        return bool(self._sides_with(name))
+        return bool(self.owners(name))
 
-    def _sides_with(self, name: str) -> list[int]:
-        """The sides that a name without a qualifier may mean."""
-        nearest = [side for side in self.inner if self.sides[side].stream.find_column(name) is not None]
+    def owners(self, name: str) -> list[tuple[str, str]]:
+        nearest = self._owners_among(self.inner, name)
         if nearest:
             return nearest
         merged = self.merged.get(name.lower())
         if merged is not None and merged in self.visible:
-            return [merged]
-        return [side for side in self.visible if self.sides[side].stream.find_column(name) is not None]
+            return self._owners_among([merged], name)
+        return self._owners_among(self.visible, name)
+
+    def _owners_among(self, sides: Iterable[int], name: str) -> list[tuple[str, str]]:
+        return [
+            (label, f"{self.labels[side]}.{column}")
+            for side in sides
+            for label, column in self.sides[side].owners(name)
+        ]
+
+    def written(self, column: str) -> tuple[str, str]:
+        side, name = self.places[column]
+        return self.sides[side].written(name)
 
     def column_term(self, column: str, node: exp.Expr) -> Term:
         side, name = self.places[column]
         sql = f"{Expression.of_column(self.labels[side]).sql}.{Expression.of_column(name).sql}"
-        return Term(sql, sql, columns=frozenset((column,)), loose=node, column=column, name=name, tree=Read(column))
+        shown = self.written(column)[1]
+        return Term(sql, sql, columns=frozenset((column,)), loose=node, column=column, name=shown, tree=Read(column))
 
     def unknown(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder, known: list[str]) -> Exception:
         name = parts[0]
-        ambiguous = self._sides_with(name.name)
-        if len(parts) == 1 and len(ambiguous) > 1:
-            owners = [self.labels[side] for side in ambiguous]
-            hint = "write " + " or ".join(f"{owner}.{name.name}" for owner in owners)
-            return binder.error(f"column '{name.name}' is ambiguous: {_listed(owners)} have it", node, hint)
+        owners = [label for label, _ in self.owners(name.name)]
+        if len(parts) == 1 and len(owners) > 1:
+            return ambiguous(name.name, owners, node, binder)
         if len(parts) > 1:
             named = [side for side, names in enumerate(self.sides) if names.is_qualified(parts)]
             if not any(side in self.visible for side in named):
@@ -120,20 +129,40 @@ class JoinNames(Names):
         )
 
     def _unknown_qualifier(self, parts: list[exp.Identifier], named: list[int], binder: Binder) -> QueryError:
-        name, labels = parts[0].name, [self.labels[side] for side in self.visible]
+        name = parts[0].name
+        labels = list(dict.fromkeys(label for label, _ in self._columns()))
         if named:
             hint = f"only columns of {_listed(labels)} can: not those of a SEMI or ANTI JOIN, nor of a later source"
             return binder.error(f"columns of '{name}' cannot be named here", parts[0], hint)
-        close = closest(name, labels)
-        hint = meant(close) if close else f"qualify columns with {_listed(labels, 'or')}"
-        return binder.error(f"'{name}' is no source of this query", parts[0], hint)
+        return no_source(name, labels, parts[0], binder)
 
     def _near(self, name: str) -> str:
-        """Columns of all visible sides that may have been meant, with their qualifiers."""
-        qualified = [(self.labels[side], column) for side in self.visible for column in self.sides[side].stream.columns]
-        close = closest(name, [column for _, column in qualified])
-        found = [f"{label}.{column}" for one in close for label, column in qualified if column.lower() == one.lower()]
-        return meant(found) if found else known_names([f"{label}.{column}" for label, column in qualified])
+        return near_columns(name, self._columns())
+
+    def _columns(self) -> list[tuple[str, str]]:
+        """All columns that can be named, as they are called."""
+        visible = [self.sides[side] for side in self.visible]
+        return [names.written(column) for names in visible for column in names.stream.columns]
+
+
+def ambiguous(name: str, owners: Sequence[str], node: exp.Expr, binder: Binder) -> QueryError:
+    """A name without a qualifier that several sources have."""
+    hint = "write " + " or ".join(f"{owner}.{name}" for owner in owners)
+    return binder.error(f"column '{name}' is ambiguous: {_listed(owners)} have it", node, hint)
+
+
+def no_source(name: str, labels: Sequence[str], at: exp.Identifier, binder: Binder) -> QueryError:
+    """A qualifier that no source is called by."""
+    close = closest(name, list(labels))
+    hint = meant(close) if close else f"qualify columns with {_listed(labels, 'or')}"
+    return binder.error(f"'{name}' is no source of this query", at, hint)
+
+
+def near_columns(name: str, qualified: Sequence[tuple[str, str]]) -> str:
+    """Columns that may have been meant, with their qualifiers."""
+    close = closest(name, [column for _, column in qualified])
+    found = [f"{label}.{column}" for one in close for label, column in qualified if column.lower() == one.lower()]
+    return meant(found) if found else known_names([f"{label}.{column}" for label, column in qualified])
 
 
 def joined_names(

@@ -14,8 +14,9 @@ from windloom.language.joins.residuals import Parts, group_residual, residual_of
 from windloom.language.joins.sides import SideBuilder
 from windloom.language.joins.windows import read_windows
 from windloom.language.outputs import Answer
-from windloom.language.statement import Statement
-from windloom.model import Join, Link, WindowedStream
+from windloom.language.relations.root import with_stream_first
+from windloom.language.statement import Statement, windowed
+from windloom.model import Join, Link, VersionWindow, Window
 from windloom.model.join import KeyPair
 
 
@@ -92,20 +93,28 @@ def read_join(statement: Statement) -> JoinReading:
     """Reads windows, conditions and what joins what."""
     assert isinstance(statement.names, JoinNames)
     names = statement.names
-    windows = read_windows(statement.clause.sources, statement.source)
+    windows = _windows(statement, names)
     shape = JoinShape(names, statement)
     where = statement.tree.args.get("where")
     shape.require([] if where is None else read_conjuncts(where.this, shape.names, "WHERE", statement))
     for exists in statement.clause.exists:
         shape.look_for(exists)
+    if (reordered := with_stream_first(statement, shape)) is not None:
+        return read_join(reordered)
     statement = replace(statement, names=shape.names)
     builders = [
-        SideBuilder(
-            WindowedStream(names.sides[side].stream.name, windows[statement.clause.sources.index(one)], one.name),
-            names.sides[side],
-            statement,
-        )
+        SideBuilder(windowed(names.sides[side].stream, windows[side], one.name), names.sides[side], statement)
         for side, one in enumerate(statement.clause.sides)
     ]
     everything = shape.names.seeing(range(len(builders)))
     return JoinReading(statement, everything, shape, builders)
+
+
+def _windows(statement: Statement, names: JoinNames) -> list[Window]:
+    """The window of every side; a relation has its version instead."""
+    sides = statement.clause.sides
+    windowed = [one for one in statement.clause.sources if not names.is_relation(sides.index(one))]
+    windows = read_windows(windowed, statement.source)
+    return [
+        VersionWindow() if names.is_relation(side) else windows[windowed.index(one)] for side, one in enumerate(sides)
+    ]

@@ -10,6 +10,7 @@ from sqlglot import Token, exp
 from windloom.errors import QueryError
 from windloom.language.from_sources import FromSource
 from windloom.language.group_by import read_groups
+from windloom.language.joins.names import JoinNames
 from windloom.language.outputs import read_answer
 from windloom.language.rows.heads import Combined, Select, Written
 from windloom.language.rows.selection import SelectionReader
@@ -17,7 +18,7 @@ from windloom.language.rows.windows import is_interval_join, row_windows
 from windloom.language.scopes import Names
 from windloom.language.statement import Statement, is_window_call
 from windloom.language.tokens import Source, Span
-from windloom.model import Grouping, JoinKind, Query, Reports, Rows, Window
+from windloom.model import EnrichedStream, Grouping, JoinKind, Query, Reports, Rows, Window
 from windloom.model.rows import Body, Selection, SetOperation
 
 #: Takes the tokens of one SELECT apart.
@@ -46,6 +47,7 @@ def read_rows(name: str, written: Written, take_apart: TakeApart, source: Source
 def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
     """Aggregates over a join whose rows must be made, because no partials of single streams answer them."""
     clause, source = statement.clause, statement.source
+    _refuse_relations(statement)
     if is_interval_join(clause.sources):
         hint = "give every stream a window, [RANGE 1 hour SLIDE 5 minutes]; WITHIN may stand beside it"
         raise source.error("aggregates need windows, and WITHIN alone makes none", clause.first.stream, hint)
@@ -56,6 +58,9 @@ def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
     for group in groups:
         reader.use(group.term.columns)
     for aggregate in answer.aggregates:
+        if aggregate.function == "frequent":
+            hint = "use top(k, x), which needs none"
+            raise statement.error("frequent() over a join needs lists of every slide", statement.tree, hint)
         for expression in aggregate.expressions:
             reader.use(expression.columns)
     return Query(
@@ -68,6 +73,20 @@ def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
         answer.having,
         text,
     )
+
+
+def _refuse_relations(statement: Statement) -> None:
+    """Rows are made of tuples that are kept, and of relations only the newest version is."""
+    names = statement.names
+    streams = [one.stream for one in names.sides] if isinstance(names, JoinNames) else [names.stream]
+    for one, stream in zip(statement.clause.sides, streams, strict=True):
+        joined = stream.relations[0] if isinstance(stream, EnrichedStream) else stream.name
+        if stream.is_relation or isinstance(stream, EnrichedStream):
+            raise statement.source.error(
+                f"rows of windows cannot be joined with relation '{joined}'",
+                one.stream,
+                "aggregate the rows, grouping by columns of the relation; or join the answers where they are read",
+            )
 
 
 def _selects(written: Written) -> Iterator[Select]:
@@ -87,6 +106,7 @@ class _Reading:
         selects = list(_selects(written))
         first = selects[0]
         for one in selects:
+            _refuse_relations(self._of(one))
             self._check(one, is_first=one is first)
         sources = [each for one in selects for each in self._of(one).clause.sources]
         windows = row_windows(sources, self.source)

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from windloom.language.exists import Exists
 from windloom.language.from_sources import FromSource, Joined
-from windloom.language.joins.clusters import using_conjuncts
+from windloom.language.joins.clusters import read_condition
 from windloom.language.joins.conditions import Conjunct, equality_of, read_conjuncts
 from windloom.language.joins.names import JoinNames
 from windloom.language.literals import fold_literals
@@ -105,10 +105,7 @@ class SelectionReader:
     def _condition(self, place: int, joined: Joined) -> list[Conjunct]:
         statement, names = self._statement, self.names
         assert isinstance(names, JoinNames)
-        if joined.on:
-            node = parse_condition(fold_literals(joined.on, statement.source), statement.source)
-            return read_conjuncts(node, names, "ON", statement)
-        found, self.names = using_conjuncts(place, joined, names, statement)
+        found, self.names = read_condition(names, place, joined, statement)
         return found
 
     def _look_for(self, kind: JoinKind, places: Sequence[int], conjuncts: Iterable[Conjunct]) -> None:

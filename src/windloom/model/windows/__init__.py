@@ -5,6 +5,16 @@ from windloom.model.windows.registry import KINDS
 from windloom.model.windows.rows import RowsWindow
 from windloom.model.windows.session import SessionWindow
 from windloom.model.windows.time import TimeWindow
+from windloom.model.windows.version import VersionWindow
 from windloom.model.windows.window import MAX_TICKS, Window
 
-__all__ = ["KINDS", "MAX_TICKS", "LandmarkWindow", "RowsWindow", "SessionWindow", "TimeWindow", "Window"]
+__all__ = [
+    "KINDS",
+    "MAX_TICKS",
+    "LandmarkWindow",
+    "RowsWindow",
+    "SessionWindow",
+    "TimeWindow",
+    "VersionWindow",
+    "Window",
+]

@@ -49,9 +49,7 @@ class LandmarkWindow(Window):
         return None
 
     def emission_obstacle(self, kind: Emits) -> str | None:
-        if kind is Emits.EMPTY:
-            return "a group has a row at every slide from its first tuple on already"
-        return "they report at every slide already" if kind is Emits.EARLY else None
+        return "a group has a row at every slide from its first tuple on already" if kind is Emits.EMPTY else None
 
     def with_slide(self, slide_ticks: int) -> LandmarkWindow:
         return LandmarkWindow(slide_ticks, self.offset_ticks)

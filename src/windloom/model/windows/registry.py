@@ -1,4 +1,7 @@
-"""The window kinds by name; a new one is one file and one line here."""
+"""The window kinds that queries name; a new one is one file and one line here.
+
+`VersionWindow` is not among them: it is what a relation has instead of a window.
+"""
 
 from __future__ import annotations
 

@@ -40,6 +40,8 @@ class Window(ABC):
     keeps_slices: ClassVar[bool] = True
     #: Whether its cells are slices, cut at edges that are known beforehand.
     is_sliced: ClassVar[bool] = True
+    #: Whether it holds a version of a relation: then it has no time, and the next version replaces its cells.
+    is_version: ClassVar[bool] = False
     #: Whether the cells of a coarse grouping can be made from those of a finer one.
     rolls_up: ClassVar[bool] = True
 

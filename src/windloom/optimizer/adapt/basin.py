@@ -8,10 +8,11 @@ together. A stream that no join reads is a basin alone (the sel–λ chart of so
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from windloom.model.query import Query
+from windloom.model.relation import EnrichedStream
 from windloom.model.stream import Stream
 from windloom.optimizer.adapt.round_cost import RoundCost, round_cost
 from windloom.optimizer.known import Known
@@ -25,13 +26,14 @@ from windloom.plan.sides import with_sides
 
 @dataclass(frozen=True, eq=False)
 class Basin:
-    """`known` has all that plans are made with but estimates."""
+    """`known` has all that plans are made with but estimates; `relations` are what its queries read besides streams."""
 
     streams: Mapping[str, Stream]
     queries: tuple[Query, ...]
     types: Types
     options: PlanOptions
     known: Known
+    relations: Mapping[str, Stream] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -40,14 +42,19 @@ class Basin:
 
     @cached_property
     def identities(self) -> tuple[SetIdentity, ...]:
-        """Of its sets."""
-        return tuple(dict.fromkeys(SetIdentity.of_query(query) for query in with_sides(self.queries)))
+        """Of its sets, but for those of relations, which rounds do not change."""
+        asked = (query for query in with_sides(self.queries) if not query.window.is_version)
+        return tuple(dict.fromkeys(map(SetIdentity.of_query, asked)))
+
+    @cached_property
+    def enriched(self) -> Mapping[str, EnrichedStream]:
+        """Streams that its queries read as joined with relations."""
+        return {one.name: one for query in self.queries for one in query.enriched}
 
     def plan(self, estimates: Estimates, given: Choices | None = None) -> Plan:
         """The best plan for what is estimated, or the plan of some choices."""
-        return make_plan(
-            self.streams, self.queries, self.types, self.options, self.known.with_estimates(estimates), given=given
-        )
+        sources, known = {**self.streams, **self.relations}, self.known.with_estimates(estimates)
+        return make_plan(sources, self.queries, self.types, self.options, known, given=given, imagined=True)
 
     def cost(self, plan: Plan) -> RoundCost:
         """What a plan is predicted to take, with the statistics it carries."""
@@ -56,7 +63,8 @@ class Basin:
     def own(self, choices: Choices) -> Choices:
         """Of the choices of a whole plan, those that are about this basin."""
         names = {query.name for query in with_sides(self.queries)}
-        about = {*self.streams, *(query.name for query in self.queries if query.join is not None)}
+        several = (query.name for query in self.queries if query.join is not None or query.rows is not None)
+        about = {*self.streams, *self.enriched, *several}
         return Choices(
             tuple(tree for tree in choices.trees if tree.queries[0] in names),
             tuple(one for one in choices.options if one[1] in about),
@@ -66,7 +74,7 @@ class Basin:
 def basins_of(
     streams: Mapping[str, Stream], queries: Iterable[Query], types: Types, options: PlanOptions, known: Known
 ) -> list[Basin]:
-    """In the order of the streams."""
+    """In the order of the streams, among which are relations."""
     queries = list(queries)
     parts: list[set[str]] = []
     for query in queries:
@@ -81,6 +89,7 @@ def basins_of(
             types,
             options,
             known,
+            {name: one for name, one in streams.items() if one.is_relation},
         )
         for part in sorted(parts, key=lambda part: min(places[name] for name in part))
     ]

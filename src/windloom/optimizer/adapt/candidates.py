@@ -88,7 +88,7 @@ def ranked(
 
 def _variants(plan: Plan, choices: Choices) -> Iterator[Choices]:
     for switch in SWITCHES.values():
-        if switch.is_predicted:
+        if switch.is_varied:
             for about, present in switch.in_force(plan).items():
                 for option in switch.options(plan, about):
                     if option != present:

@@ -7,7 +7,8 @@ alike cannot tell the two apart: the fit stays as near as it can to no constant 
 explain constants and long ones factors. Rounds weigh less the older they are, as in estimates.
 
 How tuples are taken in has a line for each way that has been tried; one that has not been tried yet takes that of the
-others. `rest` is a mean: what rounds take besides these stages. Bytes of kept cells have a factor.
+others. `rest` is a mean: what rounds take besides these stages. Bytes of kept cells have a factor. The model takes
+windows as full; while a stream is younger than its longest window, less is kept, and the step takes less by as much.
 
 Nothing here changes what a prediction is made from: it is made before the round, with estimates from earlier rounds.
 """
@@ -58,6 +59,16 @@ class MeasuredRound:
         return sum(seconds for name, seconds in self.seconds.items() if name != _WAITING)
 
     @property
+    def fullness(self) -> float:
+        """What was kept, as a share (or multiple) of what the model says is kept once windows are full."""
+        return self.state_bytes / self.predicted.held if self.state_bytes > 0 and self.predicted.held > 0 else 1.0
+
+    def modelled(self, name: str) -> float:
+        """What the model says of a stage: `intake` has Spark's jobs too."""
+        seconds = self.predicted.stages[name]
+        return seconds + self.predicted.rest if name == "intake" else seconds * (self.fullness if name == "step" else 1)
+
+    @property
     def rest(self) -> float:
         return self.total - sum(self.stage(name) for name in MEASURED)
 
@@ -80,6 +91,7 @@ class Correction:
         kept = sum(one.state_bytes * weight for one, weight in pairs)
         expected = sum(one.predicted.held * weight for one, weight in pairs)
         self.held = kept / expected if kept > 0 and expected > 0 else 1.0
+        self.fullness = held[0].fullness if held else 1.0
 
     def after(self, measured: MeasuredRound) -> Correction:
         """With one more round."""
@@ -97,7 +109,7 @@ class Correction:
         return replace(
             cost,
             intake=intake(cost.intake + cost.rest),
-            step=self.lines["step"](cost.step),
+            step=self.lines["step"](cost.step * self.fullness),
             answers=self.lines["answers"](cost.answers),
             rest=self.rest,
             held=self.held * cost.held,
@@ -118,7 +130,7 @@ def _fitted(stage: str, rounds: Iterable[MeasuredRound], weights: Iterable[float
         measured = one.stage(stage)
         if measured <= 1e-6:
             continue
-        predicted = one.predicted.stages[stage] + (one.predicted.rest if stage == "intake" else 0.0)
+        predicted = one.modelled(stage)
         share = weight / measured**2
         a, b, d = a + share, b + share * predicted, d + share * predicted**2
         x, y = x + share * measured, y + share * predicted * measured

@@ -90,7 +90,7 @@ def value_of(figure: Figure, basin: Basin, estimates: Estimates) -> float:
     seen = estimates.streams.get(figure.stream)
     match figure.kind:
         case Kind.RATE:
-            given = basin.streams[figure.stream].events_per_second
+            given = (basin.enriched.get(figure.stream) or basin.streams[figure.stream]).events_per_second
             return max(LEAST, _rate(seen, given))
         case Kind.ROUND:
             ongoing = basin.known.ongoing
@@ -151,9 +151,19 @@ def with_figures(estimates: Estimates, basin: Basin, wanted: Mapping[Figure, flo
     streams, sets = dict(estimates.streams), dict(estimates.sets)
     for figure, value in wanted.items():
         streams[figure.stream] = _moved_stream(figure, value, basin, streams.get(figure.stream), estimates)
+        for name in _enriched_alike(figure, basin, streams):
+            own = value if figure.kind is Kind.ROUND else streams[name].rate.value * value / now[figure]
+            streams[name] = _moved_stream(figure, own, basin, streams[name], estimates)
         for identity in _sets_of(figure, basin):
             sets[identity] = _moved_set(figure, value, now[figure], identity, sets.get(identity), estimates)
     return Estimates(streams, sets)
+
+
+def _enriched_alike(figure: Figure, basin: Basin, streams: Mapping[str, StreamEstimate]) -> list[str]:
+    """The streams that move with a figure because they are joined of the tuples that it is about."""
+    if figure.kind not in (Kind.RATE, Kind.ROUND):
+        return []
+    return [name for name, one in basin.enriched.items() if one.base == figure.stream and name in streams]
 
 
 def _rate(seen: StreamEstimate | None, given: float | None) -> float:

@@ -11,6 +11,7 @@ from windloom.optimizer.cost.calibrated import columns_of, keeping_cost
 from windloom.optimizer.cost.constants import Constants
 from windloom.optimizer.estimate import estimate_plan
 from windloom.optimizer.intake.cost import scan_bytes
+from windloom.optimizer.rows.cost import row_round_seconds
 from windloom.plan.physical import PartialSet, Plan
 
 _BYTES = 8.0
@@ -19,7 +20,8 @@ _BYTES = 8.0
 @dataclass(frozen=True, slots=True)
 class RoundCost:
     """Of one round. `intake`: tuples are read and made into cells; `step`: these are merged with the cells that are
-    kept; `answers`: windows are answered. `rest` does not depend on what comes: Spark's job, logs, commits.
+    kept; `answers`: windows are answered, joins folded, rows of windows made. `rest` does not depend on what comes:
+    Spark's jobs, logs, commits.
 
     `held` are bytes of cells that are kept from round to round, `taken` those of what a round brings over.
     """
@@ -61,10 +63,12 @@ def round_cost(plan: Plan, constants: Constants) -> RoundCost:
     step = sum(_keeping(one, constants) for one in plan.sets)
     shared = sum(one.shared * _length(plan.sets[i]) for i, one in enumerate(found.sets))
     answers = sum(tree.total * _length(plan.sets[i]) for i, one in enumerate(found.sets) for tree in one.trees)
-    longest = max((_length(one) for one in plan.sets), default=0.0)
+    answers += sum(found.folds[join.name] * _length(plan.sets[join.sides[0].set]) for join in plan.joins)
+    answers += sum(row_round_seconds(one, constants) for one in plan.rows)
+    rest = constants.seconds("job") * (bool(plan.sets) + bool(plan.rows))
     taken = sum(_taken(plan, number) for number in range(len(plan.scans)))
     held = sum(_held(one) for one in plan.sets)
-    return RoundCost(shared - step, step, answers, found.job * longest, held, taken)
+    return RoundCost(shared - step, step, answers, rest, held, taken)
 
 
 def _length(one: PartialSet) -> float:

@@ -11,18 +11,23 @@ the stage of `make_plan` that decides asks them first.
 | log | a woven stream | smaller, tuples, cells | nothing |
 | fold | a join | the techniques of folds | nothing |
 | order | a join | the orders of its links | nothing |
+| row order | a row query | the orders of its strands | Spark compiles another job |
+
+Charts try the options of those switches one by one whose best option the optimizer does not find by itself. Folds and
+orders it chooses by the same predicted cost as charts compare.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, permutations
+from itertools import islice, permutations, product
 from typing import Protocol
 
 from windloom.kernels.techniques.registry import choose_technique
 from windloom.model.join import Join
 from windloom.optimizer.intake import intake_obstacle, intakes_of
 from windloom.optimizer.joins.folds import possible_folds
+from windloom.optimizer.rows.order import ROW_ORDER, possible_orders, write_orders
 from windloom.plan.choices import Choices, TreeChoice
 from windloom.plan.physical import PartialSet, Plan, Tree
 from windloom.plan.scans import WovenScan
@@ -36,13 +41,13 @@ MOST_ORDERS = 24
 class Switch(Protocol):
     """One kind of choice.
 
-    `recompiles` says whether Spark must compile new code for another option, `is_predicted` whether the predicted cost
-    of a plan depends on the option: then charts compare them.
+    `recompiles` says whether Spark must compile new code for another option, `is_varied` whether charts try options
+    that the optimizer has not chosen.
     """
 
     name: str
     recompiles: bool
-    is_predicted: bool
+    is_varied: bool
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         """The option of each stream or join that the plan has."""
@@ -56,7 +61,7 @@ class Switch(Protocol):
 class IntakeSwitch:
     """Whether Spark aggregates the tuples of a stream, or kernels do."""
 
-    name, recompiles, is_predicted = "intake", True, True
+    name, recompiles, is_varied = "intake", True, True
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return intakes_of(plan)
@@ -71,7 +76,7 @@ class IntakeSwitch:
 class LogSwitch:
     """Whether the log keeps tuples or cells."""
 
-    name, recompiles, is_predicted = "log", False, False
+    name, recompiles, is_varied = "log", False, False
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return {scan.stream: scan.log for scan in _timed_woven(plan)}
@@ -83,7 +88,7 @@ class LogSwitch:
 class FoldSwitch:
     """How the sides of a join are matched."""
 
-    name, recompiles, is_predicted = "fold", False, False
+    name, recompiles, is_varied = "fold", False, False
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return {join.name: join.fold for join in plan.joins}
@@ -96,7 +101,7 @@ class FoldSwitch:
 class OrderSwitch:
     """In which order the links of a join are folded."""
 
-    name, recompiles, is_predicted = "order", False, False
+    name, recompiles, is_varied = "order", False, False
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
         return {join.name: " ".join(map(str, join.order)) for join in plan.joins}
@@ -106,7 +111,22 @@ class OrderSwitch:
         return [" ".join(map(str, order)) for order in islice(_orders(join), MOST_ORDERS)]
 
 
-SWITCHES: dict[str, Switch] = {one.name: one for one in (IntakeSwitch(), LogSwitch(), FoldSwitch(), OrderSwitch())}
+class RowOrderSwitch:
+    """In which order the strands of a row query are joined."""
+
+    name, recompiles, is_varied = ROW_ORDER, True, False
+
+    def in_force(self, plan: Plan) -> Mapping[str, str]:
+        return {one.name: write_orders(one.orders) for one in plan.rows}
+
+    def options(self, plan: Plan, about: str) -> Sequence[str]:
+        rows = next(one for one in plan.rows if one.name == about).rows
+        each = (islice(possible_orders(selection), MOST_ORDERS) for selection in rows.selections)
+        return [write_orders(orders) for orders in islice(product(*each), MOST_ORDERS)]
+
+
+_EVERY: tuple[Switch, ...] = (IntakeSwitch(), LogSwitch(), FoldSwitch(), OrderSwitch(), RowOrderSwitch())
+SWITCHES: dict[str, Switch] = {one.name: one for one in _EVERY}
 
 
 def choices_of(plan: Plan) -> Choices:

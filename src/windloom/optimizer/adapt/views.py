@@ -14,6 +14,7 @@ from windloom.optimizer.adapt.objective import Least
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.optimizer.adapt.switching import CLEARLY
 from windloom.optimizer.known import with_statistics
+from windloom.optimizer.rows.order import ROW_ORDER
 from windloom.plan.adapting import AdaptView, AxisView, CandidateView, ChartView, RoundView
 from windloom.plan.choices import Choices
 from windloom.plan.memory import Memory
@@ -29,7 +30,8 @@ _SHOWN = 3
 def described(choices: Choices) -> str:
     """What is particular about a plan, in a few words."""
     parts = [f"{stream} {way}" for stream, way in choices.options_of("intake").items()]
-    parts.append("1 tree" if len(choices.trees) == 1 else f"{len(choices.trees)} trees")
+    if choices.trees:
+        parts.append("1 tree" if len(choices.trees) == 1 else f"{len(choices.trees)} trees")
     named = list(dict.fromkeys(f"{part} by {name}" for tree in choices.trees for part, name in tree.techniques))
     if named:
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
@@ -39,6 +41,8 @@ def described(choices: Choices) -> str:
     parts += [f"{join} folded by {way}" for join, way in choices.options_of("fold").items() if way != usual]
     orders = {join: order for join, order in choices.options_of("order").items() if " " in order}
     parts += [f"{join} in order {order}" for join, order in orders.items()]
+    strands = {name: order for name, order in choices.options_of(ROW_ORDER).items() if order.count(" ") > 1}
+    parts += [f"{name} joined in order {order}" for name, order in strands.items()]
     return "; ".join(parts)
 
 

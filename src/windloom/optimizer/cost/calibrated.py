@@ -165,9 +165,14 @@ def dropped(constants: Constants, tuples: float) -> float:
 def keeping_cost(
     constants: Constants, statistics: Statistics, edges_per_second: float, components: tuple[PlannedComponent, ...]
 ) -> float:
-    """Seconds per second to merge what rounds take in with the cells that earlier ones have left."""
+    """Seconds per second to merge what rounds take in with the cells that earlier ones have left.
+
+    Of a list, each tuple is taken to have added a value and a count, which are moved with their cell.
+    """
     kept = float(statistics.cells_per_second(np.array([edges_per_second]))[0]) * (statistics.readings - 1)
-    return kept * (constants.seconds("read") + columns_of(components) * constants.seconds("read_column"))
+    listed = sum(one.family.is_list for one in components) * statistics.events_per_second * (statistics.readings - 1)
+    a_cell = constants.seconds("read") + columns_of(components) * constants.seconds("read_column")
+    return kept * a_cell + 2 * listed * constants.seconds("read_column")
 
 
 def compared_classes(slice_id: SliceId) -> int:

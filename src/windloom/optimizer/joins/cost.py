@@ -12,7 +12,7 @@ from windloom.kernels.families.algebra import ADD_INT
 from windloom.model.join import Carried, Folded, Join, Summed
 from windloom.model.time import TICKS_PER_SECOND
 from windloom.optimizer.cost.constants import Constants
-from windloom.optimizer.joins.order import SideSize, elimination_order
+from windloom.optimizer.joins.order import SideSize, elimination_of
 from windloom.optimizer.joins.sizes import side_sizes
 from windloom.plan.physical import PartialSet, PlannedJoin
 from windloom.plan.statistics import Statistics
@@ -38,7 +38,7 @@ class FoldedJoin:
     def of(cls, join: PlannedJoin, sets: Sequence[PartialSet]) -> FoldedJoin:
         own = tuple(sets[place.set] for place in join.sides)
         sizes = side_sizes(join.join, [one.statistics for one in own], join.observed)
-        return cls(join.join, own, sizes, elimination_order(join.join, sizes).matches)
+        return cls(join.join, own, sizes, elimination_of(join.join, sizes, join.order).matches)
 
     @property
     def ends_per_second(self) -> float:

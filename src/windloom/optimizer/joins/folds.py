@@ -74,6 +74,8 @@ def matrix_obstacle(join: PlannedJoin, sets: Sequence[PartialSet]) -> str | None
     if link.kind is not JoinKind.INNER:
         return f"it is a {link.kind.upper()} join"
     for side in join.join.sides:
+        if side.is_relation:
+            return f"'{side.alias}' is a relation"
         if side.window.extent_ticks is None:
             return f"the windows of '{side.alias}' grow from a landmark"
     for folded in join.join.folded:

@@ -162,6 +162,15 @@ class _Folded:
     matches: float = 0.0
 
 
+def elimination_of(join: Join, sizes: Sequence[SideSize], order: Order) -> Elimination:
+    """What a given order touches, in which every child is complete before it is folded."""
+    folded = {side: _Folded(size) for side, size in enumerate(sizes)}
+    for number in order:
+        link = join.links[number]
+        folded[link.parent] = _fold(join, number, folded[link.parent], folded[link.child])
+    return Elimination(order, folded[0].touched, folded[0].matches)
+
+
 def _below(join: Join, sizes: Sequence[SideSize], side: int) -> _Folded:
     numbers = [number for number, link in enumerate(join.links) if link.parent == side]
     children = [_below(join, sizes, join.links[number].child) for number in numbers]

@@ -6,7 +6,8 @@ A round joins what is new of each strand with what is there of the others, in on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 
 from windloom.model.join import JoinKind
 from windloom.model.rows import Selection
@@ -16,6 +17,34 @@ from windloom.plan.rows import StrandRate
 
 #: The share of pairs that a condition without a key is assumed to let through.
 RESIDUAL_SHARE = 1 / 3
+
+
+#: The switch of these orders, and what stands between those of several selections.
+ROW_ORDER, _BETWEEN = "row order", " / "
+
+
+def write_orders(orders: Sequence[Order]) -> str:
+    """The orders of all selections of a query as the option of a switch.
+
+    >>> write_orders([(0, 2, 1), (0,)])
+    '0 2 1 / 0'
+    """
+    return _BETWEEN.join(" ".join(map(str, order)) for order in orders)
+
+
+def read_orders(text: str) -> list[Order]:
+    """
+    >>> read_orders("0 2 1 / 0")
+    [(0, 2, 1), (0,)]
+    """
+    return [tuple(map(int, order.split())) for order in text.split(_BETWEEN)]
+
+
+def possible_orders(selection: Selection) -> Iterator[Order]:
+    """All orders that give the rows of a selection: one, where a LEFT join is among the strands."""
+    every = range(selection.joined)
+    is_free = all(one.kind is JoinKind.INNER for one in selection.attached)
+    yield from permutations(every) if is_free else [tuple(every)]
 
 
 def strand_sizes(selection: Selection, rates: Sequence[StrandRate]) -> list[Size]:
@@ -76,9 +105,10 @@ def joined(selection: Selection, done: set[int], found: Size, other: int, size: 
 
 def links(selection: Selection, done: set[int], other: int) -> tuple[int, int]:
     """How many keys, and how many other conditions, are decided when a strand is joined to those before it."""
+    own = selection.attached[other - 1].on if other else ()  # of a LEFT join
     decided = [
         one
-        for one in selection.conditions
+        for one in (*selection.conditions, *own)
         if other in one.strands and set(one.strands) <= done | {other} and len(one.strands) > 1
     ]
     keys = sum(one.is_key for one in decided)

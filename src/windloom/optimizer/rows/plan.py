@@ -14,8 +14,9 @@ from windloom.model.rows import Strand
 from windloom.model.stream import Stream
 from windloom.model.types import DataType
 from windloom.optimizer.known import Known, strand_rate
-from windloom.optimizer.rows.order import expected_rows, join_order
+from windloom.optimizer.rows.order import ROW_ORDER, expected_rows, join_order, read_orders
 from windloom.optimizer.shapes import Types, shape_of
+from windloom.plan.choices import Choices
 from windloom.plan.physical import PlannedComponent, Shape
 from windloom.plan.rows import PlannedRows, Store, StrandRate
 
@@ -24,21 +25,32 @@ MOST_PAIRS = 1e9
 
 
 def plan_rows(
-    query: Query, streams: Mapping[str, Stream], types: Types, shapes: dict[Shape, int], known: Known
+    query: Query,
+    streams: Mapping[str, Stream],
+    types: Types,
+    shapes: dict[Shape, int],
+    known: Known,
+    given: Choices | None = None,
+    *,
+    imagined: bool = False,
 ) -> PlannedRows:
+    """`given` replaces the choice of the orders. Nothing is refused that runs already, or that is only imagined."""
     rows = query.rows
     assert rows is not None
     rates = tuple(strand_rate(streams[strand.stream], strand, known) for strand in rows.strands)
+    named = None if given is None else given.options_of(ROW_ORDER).get(query.name)
+    told = None if named is None else read_orders(named)
     orders, pairs, refused, place = [], 0.0, 0.0, 0
-    for selection in rows.selections:
+    for number, selection in enumerate(rows.selections):
         own = rates[place : place + len(selection.strands)]
         place += len(selection.strands)
-        orders.append(join_order(selection, own))
+        orders.append(join_order(selection, own) if told is None else told[number])
         made, looked_at = expected_rows(selection, own, orders[-1])
         pairs += made
         # How many values a key has is often not known, and then nothing is refused because of it.
         refused = max(refused, looked_at, made if selection.joined > 1 and own[0].knows_values else 0.0)
-    _check_pairs(query, refused, rates)
+    if given is None and not imagined:
+        _check_pairs(query, refused, rates)
     shape = _shape(query, types, streams[query.streams[0]].window_type)
     return PlannedRows(
         query,
@@ -82,13 +94,18 @@ def _check_pairs(query: Query, pairs: float, rates: Sequence[StrandRate]) -> Non
 
 
 def stores_of(queries: Iterable[Query], streams: Mapping[str, Stream], keep_ticks: int) -> tuple[Store, ...]:
-    """What every stream keeps; with `keep_ticks`, all tuples of all streams with all their columns."""
+    """What every stream keeps; with `keep_ticks`, all tuples of all streams with all their columns.
+
+    Relations are among the streams, and are kept version by version instead.
+    """
     strands: dict[str, list[Strand]] = {}
     for query in queries:
         for strand in () if query.rows is None else query.rows.strands:
             strands.setdefault(strand.stream, []).append(strand)
     found = []
     for name, stream in streams.items():
+        if stream.is_relation:
+            continue
         if keep_ticks:
             columns, predicates = tuple(stream.columns), None
         elif name in strands:

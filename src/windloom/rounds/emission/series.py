@@ -38,7 +38,7 @@ def paces_of(asked: Iterable[Planned], state: State) -> dict[str, Pace]:
         window, inputs = planned.query.window, planned.query.inputs
         # When a stream has ended every window is closed, also those that begin after its last tuple.
         latest = max((state.seen[one] for one in inputs if one in state.seen), default=TICK_MIN)
-        until = min(state.closed_over(inputs), window.last_start(latest) + window.range_ticks)
+        until = min(state.answered_by(planned.query), window.last_start(latest) + window.range_ticks)
         found[planned.name] = Pace(window.slide_ticks, until, window.extent_ticks is None)
     return found
 

@@ -25,6 +25,7 @@ from windloom.rounds.joins.lowering import Lowering
 from windloom.rounds.joins.matrix import TooManyGroupsError
 from windloom.rounds.joins.rows import FoldedRows, FoldTypes, SideRows
 from windloom.rounds.joins.sides import Ends, HeldTrees, side_rows
+from windloom.rounds.relations.rows import relation_rows, with_matches_only
 from windloom.rounds.tree_cells import TreeCells
 from windloom.rounds.windows.life import Landmark
 
@@ -43,13 +44,16 @@ def join_makers(
     cells: Mapping[int, Cells],
     interval: Callable[[PlannedJoin], Interval],
     landmarks: Mapping[str, Landmark],
+    asked: Collection[int],
     threads: int = 1,
-    without: Collection[int] = (),
-) -> list[Callable[[], Iterator[Block]]]:
-    """Makers of blocks, each for joins that are folded together."""
-    asked = [join for number, join in enumerate(plan.joins) if number not in without]
+) -> list[tuple[str, Callable[[], Iterator[Block]]]]:
+    """Makers of blocks, each for joins that are folded together, by the name of the first of them.
+
+    `asked` are the places of the joins to answer.
+    """
     families = _Families(plan, cells, interval, landmarks, threads)
-    return [partial(families.blocks, joins) for joins in families.together(asked)]
+    together = families.together([plan.joins[number] for number in asked])
+    return [(joins[0].name, partial(families.blocks, joins)) for joins in together]
 
 
 def join_folds(
@@ -138,7 +142,7 @@ class _Family:
 
     def answered(self) -> Iterator[tuple[PlannedJoin, FoldTypes, list[SideRows], Ends]]:
         """What the sides of every join answer for every stretch of ends."""
-        trees = [self.held.of(place) for place in self.joins[0].sides]
+        trees = with_matches_only(self.plan, self.joins, [self.held.of(place) for place in self.joins[0].sides])
         typed = [(join, _types(join, trees)) for join in self.joins]
         for ends in self._stretches(trees):
             known: dict[object, SideRows] = {}
@@ -151,7 +155,13 @@ class _Family:
         side, place = join.join.sides[number], join.sides[number]
         key = (place, side.components)
         if key not in known:
-            known[key] = side_rows(tree, self.plan.side(place)[2], side, ends, self.landmarks)
+            member = self.plan.side(place)[2]
+            is_windowed = not side.is_relation
+            known[key] = (
+                side_rows(tree, member, side, ends, self.landmarks)
+                if is_windowed
+                else relation_rows(tree, member, side, ends)
+            )
         return known[key]
 
     def _stretches(self, trees: Sequence[TreeCells]) -> Iterator[Ends]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,16 +47,30 @@ def count_links(plan: Plan, cells: Mapping[int, Cells]) -> dict[tuple[int, int],
     return found
 
 
+def with_relations(
+    plan: Plan, added: Mapping[tuple[int, int], LinkRound], whole: Mapping[tuple[int, int], LinkRound]
+) -> dict[tuple[int, int], LinkRound]:
+    """What all shards have counted together. Each has all of a relation, which is `whole` where it counts once."""
+    found = dict(added)
+    for (place, number), link in added.items():
+        join = plan.joins[place].join
+        if join.sides[join.links[number].parent].is_relation:
+            found[place, number] = whole[place, number]
+        elif join.sides[join.links[number].child].is_relation:
+            found[place, number] = replace(link, child=whole[place, number].child)
+    return found
+
+
 def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, ...]) -> NDArray[np.int64]:
     """Of the keys of all groups that can match anything."""
     if cells is None or not cells.groups:
         return np.zeros(0, np.int64)
     columns = [cells.keys[position] for position in positions]
-    found = spark_hash(columns, cells.groups)
+    is_matched = np.ones(cells.groups, np.bool_)
     for column, is_safe in zip(columns, safe, strict=True):
         if column.null_count and not is_safe:
-            found = found[column.is_valid().to_numpy(zero_copy_only=False)]
-    return found
+            is_matched &= column.is_valid().to_numpy(zero_copy_only=False)
+    return spark_hash(columns, cells.groups)[is_matched]
 
 
 def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:

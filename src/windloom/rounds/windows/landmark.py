@@ -55,7 +55,7 @@ def landmarks_of(
     found = {}
     for one in plan.sets:
         for planned in landmark_queries(one):
-            window, stream, closed = planned.query.window, one.stream, until[planned.query.inputs]
+            window, stream, closed = planned.query.window, one.base, until[planned.query.inputs]
             latest = max((seen[each] for each in planned.query.inputs if each in seen), default=None)
             if latest is None:
                 found[planned.name] = Landmark()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, Window
+from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, VersionWindow, Window
 from windloom.rounds.windows.landmark import LandmarkLife
 from windloom.rounds.windows.life import Life
 from windloom.rounds.windows.rows import RowsLife
 from windloom.rounds.windows.session import SessionLife
 from windloom.rounds.windows.time import TimeLife
+from windloom.rounds.windows.version import VersionLife
 
 LIVES: dict[str, Life] = {
     TimeWindow.kind: TimeLife(),
     LandmarkWindow.kind: LandmarkLife(),
     RowsWindow.kind: RowsLife(),
     SessionWindow.kind: SessionLife(),
+    VersionWindow.kind: VersionLife(),
 }
 
 

@@ -3,7 +3,7 @@
 import { counted, number, work } from "/page/words.js";
 
 /** Kinds of nodes from left to right, with what stands above them and how wide they are; kinds that come later stand before the queries. */
-const KINDS = { stream: ["STREAMS", 112], scan: ["SCANS", 84], set: ["SLICES", 170], tree: ["TREES", 104], fold: ["JOINS", 140], answer: ["QUERIES", 250] };
+const KINDS = { stream: ["STREAMS", 112], relation: ["RELATIONS", 130], enriched: ["ENRICHED", 150], scan: ["SCANS", 84], set: ["SLICES", 170], tree: ["TREES", 104], fold: ["JOINS", 140], answer: ["QUERIES", 250] };
 const OTHER = 140, TOP = 30, TALL = 46, GAP = 8, BETWEEN = 24;
 /** Queries stand below each other, or if there are more, side by side: so many, so wide and tall, with so much between. */
 const FEW = 40, ABREAST = 3, NARROW = 138, LOW = 22, CLOSE = 5;
@@ -37,7 +37,7 @@ function lookUp(plan, sharing) {
   const members = plan.sets.flatMap((one) => one.trees.flatMap((tree) => tree.queries));
   return {
     streams: by(plan.streams, "name"), scans: by(plan.scans, "number"), sets: by(plan.sets, "number"), queries: by(members, "name"),
-    joins: by(plan.joins || [], "name"), setCosts: by(sharing.sets, "number"), shares: sharing.queries,
+    relations: by(plan.relations, "name"), enriched: by(plan.enriched, "name"), joins: by(plan.joins || [], "name"), setCosts: by(sharing.sets, "number"), shares: sharing.queries,
   };
 }
 
@@ -47,6 +47,21 @@ const TELL = {
   stream: (one, { streams }) => {
     const { events_per_second: events, rate: how, time, windows_per_tuple: windows } = streams.get(one.stream);
     return { title: one.stream, sub: `${number(events)} events/s`, facts: { rate: `${number(events)} events/s, ${how}`, time, "windows per tuple": number(windows) } };
+  },
+  relation: (one, { relations }) => {
+    const { retroactive, version, read_by: readers } = relations.get(one.relation), kind = retroactive ? "retroactive" : "non-retroactive";
+    const known = (figure) => (figure === null || figure === undefined ? undefined : number(figure));
+    return {
+      title: one.relation, sub: kind,
+      facts: { kind, version: version ? `${version.number} since round ${version.round}` : "not read yet", rows: version && known(version.rows), bytes: version && known(version.bytes), "read by": readers.join(", ") },
+    };
+  },
+  enriched: (one, { enriched }) => {
+    const { stream, joined } = enriched.get(one.enriched);
+    return {
+      title: `${stream} + ${joined.map((other) => other.relation).join(", ")}`, sub: "joined as tuples come",
+      facts: { joined: joined.map((other) => `${other.kind} ${other.relation} on ${other.on}`).join("; ") },
+    };
   },
   scan: (one, { scans }) => {
     const { intake, why, feeds, where } = scans.get(one.scan);

@@ -44,11 +44,11 @@ _FOLDED = -3
 class WideAnswers:
     """`slots[i]` names the frame's columns that hold shape i's columns; `queries` numbers the plan's queries.
 
-    The frame is made from a persisted one, which has been made.
+    The frame is made from persisted ones, which have been made.
     """
 
     frame: DataFrame
-    persisted: DataFrame
+    persisted: tuple[DataFrame, ...]
     slots: tuple[tuple[str, ...], ...]
     queries: tuple[str, ...]
     totals: Totals
@@ -56,7 +56,8 @@ class WideAnswers:
 
     def unpersist(self) -> None:
         """Frees the memory and disk that hold the answers."""
-        self.persisted.unpersist()
+        for one in self.persisted:
+            one.unpersist()
 
     def shape_frame(self, plan: Plan, shape: int) -> DataFrame:
         """All rows of a shape: `query` (its number), `window_start`, `window_end`, then the shape's own columns."""
@@ -148,7 +149,7 @@ def hold_answers(round: ShardRound, cells: DataFrame, shards: int) -> WideAnswer
             answers = answers.unionAll(arrow_frame(cells.sparkSession, rows, ddl))
             totals = replace(totals, rows=totals.rows + rows.num_rows)
         left = State(frontiers=round.input.frontiers, seen=round.input.seen)
-        return WideAnswers(answers, frame, slots, queries, totals, left)
+        return WideAnswers(answers, (frame,), slots, queries, totals, left)
     except BaseException:
         frame.unpersist()
         raise

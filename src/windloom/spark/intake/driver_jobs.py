@@ -127,5 +127,5 @@ class SparkBatchJobs:
 
 def _jobs(plan: Plan, streams: Sequence[Stream]) -> int:
     """How often a micro-batch is read: for every scan, and for the ticks of streams that no scan reads."""
-    read = {scan.stream for scan in plan.scans}
+    read = {plan.base_of(scan.stream) for scan in plan.scans}
     return len(plan.scans) + sum(stream.name not in read for stream in streams)

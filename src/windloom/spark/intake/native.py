@@ -25,7 +25,9 @@ _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 
 
 def tick_sql(stream: Stream) -> str:
-    """Microseconds since the epoch; NULL if the time is NULL, unreadable or out of range."""
+    """Microseconds since the epoch; NULL if the time is NULL, unreadable or out of range. A relation has none."""
+    if stream.is_relation:
+        return "0L"  # all rows are in one slice
     column = Expression.of_column(stream.time).sql
     match stream.columns[stream.time].kind:
         case TypeKind.INTEGER:

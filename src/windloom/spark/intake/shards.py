@@ -28,7 +28,15 @@ from windloom.rounds.taken import Taken, take_partials, take_together, take_tupl
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.positions import with_positions
 from windloom.spark.intake.projection import projected
-from windloom.spark.intake.take import Ticks, clock, counted_events, timed_partials, timed_tuples, without_time
+from windloom.spark.intake.take import (
+    Ticks,
+    bases_unread,
+    clock,
+    counted_events,
+    timed_partials,
+    timed_tuples,
+    without_time,
+)
 from windloom.spark.unions import union_all
 
 #: Used instead of the number of a shard: the row reports what a task saw.
@@ -80,6 +88,9 @@ def shard_cells(
         for part in _parts(plan, scan):
             taken = _taken_frame(part, stream, frame, shards)
             found.append(taken.mapInArrow(_task(plan, part, before.get(stream.name, ON_TIME), shards), _DDL))
+    if not found:  # row queries alone, which are answered from tuples
+        spark = next(iter(frames.values())).sparkSession
+        return spark.createDataFrame([], _DDL), 0
     return union_all(found), len(found)
 
 
@@ -90,7 +101,8 @@ def told(plan: Plan, frame: DataFrame) -> Told:
     scanned: dict[int, Scanned] = {}
     for row in frame.where(F.col("shard") == TOLD).collect():
         scan, about, seen, late = plan.scans[row["scan"]], *_read_told(row["cells"])
-        ticks[scan.stream] = ticks.get(scan.stream, Ticks()) + about
+        if plan.base_of(scan.stream) == scan.stream:  # what was joined has no clock of its own
+            ticks[scan.stream] = ticks.get(scan.stream, Ticks()) + about
         scanned[scan.number] = scanned.get(scan.number, Scanned()) + seen
         if late is not None:
             behind.setdefault(scan.number, []).append(late)
@@ -113,13 +125,16 @@ def with_clocks(seen: Told, plan: Plan, frames: Mapping[str, DataFrame], streams
     """Adds the ticks of streams of which no scan sees all tuples."""
     largest, smallest, events = dict(seen.largest_ticks), dict(seen.smallest_ticks), dict(seen.events)
     seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all}
-    for stream in streams:
-        if stream.name not in seeing:
-            ticks = clock(stream, frames[stream.name])
-            if ticks.first is not None and ticks.last is not None:
-                smallest[stream.name], largest[stream.name] = ticks.first, ticks.last
-            events[stream.name] = ticks.tuples or 0
-    return replace(seen, largest_ticks=largest, smallest_ticks=smallest, events=events)
+    unread, untimed = bases_unread(plan), dict(seen.untimed)
+    known = {stream.name: stream for stream in (*plan.streams, *streams)}
+    for name in {stream.name for stream in streams} - seeing | unread:
+        ticks = clock(known[name], frames[name])
+        if ticks.first is not None and ticks.last is not None:
+            smallest[name], largest[name] = ticks.first, ticks.last
+        events[name] = ticks.tuples or 0
+        if name in unread and ticks.untimed:
+            untimed[name] = ticks.untimed
+    return replace(seen, largest_ticks=largest, smallest_ticks=smallest, untimed=untimed, events=events)
 
 
 def _parts(plan: Plan, scan: Scan) -> list[_Part]:

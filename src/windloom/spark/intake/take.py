@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from windloom.spark.intake.collect import Fetched, collected
 from windloom.spark.intake.native import slice_starts, tick_sql
 from windloom.spark.intake.partials import partials_frame
 from windloom.spark.intake.projection import projected
+from windloom.spark.relations.enrich import RoundFrames
 
 #: Tuples are kept for the log only up to this size; beyond it, the cells are logged.
 KEPT_BYTES = 256 << 20
@@ -101,38 +102,43 @@ def take_in(
     tuples of scans that keep them.
     """
     timed = list(timed)
+    known = {stream.name: stream for stream in (*plan.streams, *timed)}
     seeing = {scan.stream for scan in plan.scans if scan.signature.sees_all and not _is_counted(scan)}
-    unseen = {stream.name for stream in timed} - seeing
+    unseen = {stream.name for stream in timed} - seeing | bases_unread(plan)
     parts: list[Taken] = []
     size = 0
     ticks: dict[str, Ticks] = {}
     tuples: dict[int, pa.Table] = {}
     for scan in plan.scans:
-        stream = plan.stream(scan.stream)
+        stream, base = plan.stream(scan.stream), plan.base_of(scan.stream)
         if _is_counted(scan):
             continue
-        found, frame = _Found(timed=stream in timed and _tells(scan)), frames[scan.stream]
-        if scan.stream in unseen and _tells(scan):
+        is_base, tells = base == scan.stream, _tells(scan)
+        found = _Found(timed=stream in timed and tells)
+        if base in unseen and tells:
             found.clock = Clock(stream)
-            frame = found.clock.watching(frame)
+        frame = _watched(frames, scan.stream, found.clock)
         own = before.get(scan.stream, ON_TIME)
         for part in _scanned(plan, scan, stream, frame, own, found, keeper):
             parts.append(part)
             size += sum(cells.nbytes for cells in part.cells.values())
             if limit is not None and size > limit:
                 raise TooLargeError(stream.name, size, limit)
-        if found.ticks.untimed and not skip_untimed:
-            raise without_time(stream, found.ticks.untimed)
-        ticks[scan.stream] = found.ticks
+        if is_base and tells:
+            ticks[base] = found.ticks + ticks.get(base, Ticks())
+            _refuse_untimed(stream, ticks[base], skip_untimed)
         watched = None if found.clock is None or not found.fetched.at_once else found.clock.observed()
         if watched is not None:
-            ticks[scan.stream] += watched
-            unseen.remove(scan.stream)
+            # A scan of the stream itself counts tuples without a time; one of what was joined does not see all.
+            ticks[base] = ticks.get(base, Ticks()) + replace(watched, untimed=0 if is_base else watched.untimed)
+            unseen.remove(base)
         if found.table is not None:
             tuples[scan.number] = found.table
-    for stream in timed:
-        if stream.name in unseen:
-            ticks[stream.name] = ticks.get(stream.name, Ticks()) + clock(stream, frames[stream.name])
+    for name in unseen:
+        told = clock(known[name], frames[name])
+        ticks[name] = ticks.get(name, Ticks()) + replace(told, untimed=0 if name in ticks else told.untimed)
+    for name, one in ticks.items():
+        _refuse_untimed(known[name], one, skip_untimed)
     taken = take_together(parts) if parts else Taken()
     return TakenIn(
         taken,
@@ -142,6 +148,24 @@ def take_in(
         tuples,
         counted_events(plan, taken.scanned, ticks),
     )
+
+
+def _refuse_untimed(stream: Stream, ticks: Ticks, skip_untimed: bool) -> None:
+    if ticks.untimed and not skip_untimed:
+        raise without_time(stream, ticks.untimed)
+
+
+def bases_unread(plan: Plan) -> set[str]:
+    """Streams that are read only as joined with relations: no scan sees their tuples as they came."""
+    read = {scan.stream for scan in plan.scans if not _is_counted(scan)}
+    return {stream.base for stream in plan.enriched if stream.name in read and stream.base not in read}
+
+
+def _watched(frames: Mapping[str, DataFrame], name: str, clock: Clock | None) -> DataFrame:
+    """The frame of a scan, with a clock on the tuples as they came."""
+    if clock is None:
+        return frames[name]
+    return frames.watched(name, clock.watching) if isinstance(frames, RoundFrames) else clock.watching(frames[name])
 
 
 def counted_events(plan: Plan, scanned: Mapping[int, Scanned], ticks: Mapping[str, Ticks]) -> dict[str, int]:
@@ -247,18 +271,19 @@ class Clock:
             told = self._observation.get
         except Py4JJavaError:  # pyspark cannot read the row without columns that stands for nothing observed
             return None
-        return Ticks(told["first"], told["last"], tuples=told["tuples"])
+        return Ticks(told["first"], told["last"], told["untimed"], told["tuples"])
 
 
 def clock(stream: Stream, frame: DataFrame) -> Ticks:
     """The same, found by a separate job."""
     row = frame.selectExpr(*_span_sql(stream)).collect()[0]
-    return Ticks(row["first"], row["last"], tuples=row["tuples"])
+    return Ticks(row["first"], row["last"], row["untimed"], row["tuples"])
 
 
-def _span_sql(stream: Stream) -> tuple[str, str, str]:
+def _span_sql(stream: Stream) -> tuple[str, ...]:
     tick = tick_sql(stream)
-    return f"min({tick}) AS first", f"max({tick}) AS last", f"count({tick}) AS tuples"
+    counts = f"count({tick}) AS tuples", f"count(*) - count({tick}) AS untimed"
+    return f"min({tick}) AS first", f"max({tick}) AS last", *counts
 
 
 def without_time(stream: Stream, tuples: int) -> WindloomError:

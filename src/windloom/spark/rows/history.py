@@ -92,7 +92,8 @@ def _alone(plan: Plan, stream: Stream) -> Plan:
     scan = scans[0]
     if not (isinstance(scan, WovenScan) and _is_plain(scan, stream)):
         scans = choose_scans([stream], sets, "auto", load_constants())
-    return replace(plan, streams=(stream,), sets=tuple(sets), scans=scans, joins=(), rows=(), stores=())
+    plan = replace(plan, joins=(), rows=(), stores=(), enriched=(), relations=())
+    return replace(plan, streams=(stream,), sets=tuple(sets), scans=scans)
 
 
 def _is_plain(scan: WovenScan, stream: Stream) -> bool:

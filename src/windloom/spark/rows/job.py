@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from windloom.aggregates.arrow import arrow_type
 from windloom.model.rows import Strand
+from windloom.model.types import DataType
 from windloom.plan.physical import Plan, Shape
 from windloom.plan.rows import PlannedRows
 from windloom.rounds.block import Block
@@ -62,13 +63,13 @@ class TupleViews:
             self._made = {}
 
 
-def rows_sql(planned: PlannedRows, shape: Shape, asked: AskedRows, views: TupleViews) -> str:
-    """`window_start`, `window_end`, and the columns of a query as `c0, c1, …`."""
+def rows_sql(asked: AskedRows, views: TupleViews, time: DataType | None) -> str:
+    """`window_start`, `window_end`, and the columns of a query as `c0, c1, …`; edges are ticks if `time` is None."""
 
     def instant(ticks: str) -> str:
-        return instant_sql(ticks, shape.time)
+        return ticks if time is None else instant_sql(ticks, time)
 
-    asking = _asking(asked, views, instant)
+    planned, asking = asked.planned, _asking(asked, views, instant)
     if planned.is_aggregated:
         return answers_sql(asking, planned)
     return (lifetimes_sql if planned.rows.has_lifetimes else ends_sql)(asking, planned.orders)
@@ -100,7 +101,7 @@ def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Ite
         return
     shapes = [plan.shapes[one.planned.shape] for one in asked]
     columns = [_columns(shape) for shape in shapes]
-    texts = [rows_sql(one.planned, shape, one, views) for one, shape in zip(asked, shapes, strict=True)]
+    texts = [rows_sql(one, views, shape.time) for one, shape in zip(asked, shapes, strict=True)]
     slots = [slot_names(kind for _, kind in own) for own in columns]
     kinds = {
         slot: kind

@@ -73,7 +73,7 @@ def find_file_stream(stream: Stream, path: str) -> FileStream:
 
 def _unseen(stream: Stream, path: str, pattern: str) -> FileStream:
     """A directory without files: text is assumed to have a header, and columns to be as declared."""
-    kind, suffix = find_format([Path(pattern)], stream.name)
+    kind, suffix = find_format([Path(pattern)], stream)
     return FileStream(Source(stream, path, kind, separator_of(suffix), has_header=True), pattern)
 
 

@@ -1,4 +1,4 @@
-"""Reads the data of a stream from files: the format from the ending, the columns from the catalog.
+"""Reads the data of a stream, or a relation, from files: the format from the ending, the columns from the catalog.
 
 Text has no types, so a field that does not fit its declared type is an error, never a silent NULL; its
 columns are found by their names, if it has names.
@@ -64,7 +64,7 @@ class Source:
         reader = spark.read.format(self.format).options(**self.options(enforceSchema=by_place))
         if self.format in ("csv", "json"):
             reader = reader.schema(self.schema(columns))
-        with as_windloom_errors(f"stream '{self.stream.name}'"):
+        with as_windloom_errors(self.stream.title):
             frame = reader.load(self.path)
             return frame if self.fields is None else self.select(frame, columns)
 
@@ -94,14 +94,14 @@ class Source:
 def find_source(stream: Stream, path: str) -> Source:
     """Inspects a file or directory of Parquet, CSV, JSON lines or ORC, without Spark."""
     if "://" in path:
-        kind, suffix = find_format([Path(path)], stream.name)
+        kind, suffix = find_format([Path(path)], stream)
         return Source(stream, path, kind, separator_of(suffix), has_header=True)
-    return look_at(stream, Path(path), _files(stream.name, Path(path)))
+    return look_at(stream, Path(path), _files(stream, Path(path)))
 
 
 def look_at(stream: Stream, place: Path, files: Sequence[Path]) -> Source:
     """The source at `place`, from the files in it: at least one, all of one format."""
-    kind, suffix = find_format(files, stream.name)
+    kind, suffix = find_format(files, stream)
     literal = local_path(place)
     try:
         if kind == "csv":
@@ -110,7 +110,7 @@ def look_at(stream: Stream, place: Path, files: Sequence[Path]) -> Source:
             return Source(stream, literal, kind, fields=_look_at_json(stream, files[0]))
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise WindloomError(
-            f"stream '{stream.name}': cannot read '{place}'", str(error), "check the file; text must be UTF-8"
+            f"{stream.title}: cannot read '{place}'", str(error), "check the file; text must be UTF-8"
         ) from None
     return Source(stream, literal, kind)
 
@@ -125,10 +125,10 @@ def local_path(path: Path) -> str:
     return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path.absolute()))
 
 
-def _files(stream: str, place: Path) -> list[Path]:
+def _files(stream: Stream, place: Path) -> list[Path]:
     if not place.exists():
         raise WindloomError(
-            f"stream '{stream}': there is no file or directory '{place}'",
+            f"{stream.title}: there is no file or directory '{place}'",
             f"looked for {place.absolute()}",
             "check the path",
         )
@@ -137,7 +137,7 @@ def _files(stream: str, place: Path) -> list[Path]:
     files = files_in(place)
     if not files:
         raise WindloomError(
-            f"stream '{stream}': the directory '{place}' holds no data",
+            f"{stream.title}: the directory '{place}' holds no data",
             "names that begin with '.' or '_' do not count",
             "check the path",
         )
@@ -150,19 +150,19 @@ def files_in(place: Path) -> list[Path]:
     return [one for one, parts in inside if not any(part.startswith(("_", ".")) for part in parts)]
 
 
-def find_format(files: Sequence[Path], stream: str) -> tuple[str, str]:
+def find_format(files: Sequence[Path], stream: Stream) -> tuple[str, str]:
     """The format of all files, and the ending that shows it."""
     endings = [next((one.lower() for one in reversed(file.suffixes) if one.lower() in FORMATS), "") for file in files]
     for file, ending in zip(files, endings, strict=True):
         if not ending:
             raise WindloomError(
-                f"stream '{stream}': cannot tell the format of '{file}'",
+                f"{stream.title}: cannot tell the format of '{file}'",
                 f"its ending is '{file.suffix}'" if file.suffix else "its name has no ending",
                 "use " + ", ".join(sorted(FORMATS)),
             )
         if ending != endings[0]:
             raise WindloomError(
-                f"stream '{stream}': the directory '{files[0].parent}' holds files of several formats",
+                f"{stream.title}: the directory '{files[0].parent}' holds files of several formats",
                 f"'{files[0].name}' and '{file.name}'",
                 "give a directory with files of one format",
             )
@@ -199,7 +199,7 @@ def _look_at_csv(stream: Stream, path: str, files: Sequence[Path], separator: st
             _check_columns(stream, file, row, names)
         elif names and row != first:
             raise WindloomError(
-                f"stream '{stream.name}': the files of '{files[0].parent}' have different columns",
+                f"{stream.title}: the files of '{files[0].parent}' have different columns",
                 f"'{files[0].name}' begins with {separator.join(first)}\n'{file.name}' with {separator.join(row)}",
                 "give files with one header",
             )
@@ -211,18 +211,19 @@ def _look_at_csv(stream: Stream, path: str, files: Sequence[Path], separator: st
 def _header(stream: Stream, row: list[str]) -> list[str | None]:
     """The declared column that each field names; none at all if the first line holds data.
 
-    A header names the time column, or most of its fields are names of columns.
+    A header names the time column, or most of its fields are names of columns; of a relation, any of them.
     """
     named = [stream.find_column(field.strip()) for field in row]
     known = sum(name is not None for name in named)
-    return named if stream.time in named or known * 2 > len(row) else []
+    is_named = bool(known) if stream.is_relation else stream.time in named
+    return named if is_named or known * 2 > len(row) else []
 
 
 def _check_columns(stream: Stream, file: Path, row: list[str], names: list[str | None]) -> None:
     if not names:
         if len(row) != len(stream.columns):
             raise WindloomError(
-                f"stream '{stream.name}': '{file}' does not have the declared columns",
+                f"{stream.title}: '{file}' does not have the declared columns",
                 f"declared are {len(stream.columns)} columns, its first line has {len(row)}: {', '.join(row)[:200]}",
                 "declare every column in the order of the file, or give it a header",
             )
@@ -231,7 +232,7 @@ def _check_columns(stream: Stream, file: Path, row: list[str], names: list[str |
         if names.count(column) != 1:
             what = "no" if column not in names else "more than one"
             raise WindloomError(
-                f"stream '{stream.name}' is declared with a column '{column}', and its data has {what} such column",
+                f"{stream.title} is declared with a column '{column}', and its data has {what} such column",
                 f"the header of '{file}' is {', '.join(row)}",
                 near_names(column, row) if what == "no" else "give each column of the file a name of its own",
             )
@@ -251,14 +252,14 @@ def _look_at_json(stream: Stream, file: Path) -> tuple[str, ...] | None:
                 continue
             if isinstance(record, dict):
                 found.update(dict.fromkeys(record))
-    fields = Stream(stream.name, dict.fromkeys(found, stream.columns[stream.time]))
+    fields = Stream(stream.name, dict.fromkeys(found, next(iter(stream.columns.values()))))  # only names matter
     for column in stream.columns:
         if found and fields.find_column(column) is None:
             others = [name for name in found if stream.find_column(name) is None]
             hint = near_names(column, others)
             if column == stream.time or hint.startswith("did you mean"):
                 raise WindloomError(
-                    f"stream '{stream.name}' is declared with a column '{column}' that its data does not have",
+                    f"{stream.title} is declared with a column '{column}' that its data does not have",
                     f"the fields of '{file}' are {', '.join(found)}",
                     hint,
                 )

@@ -1,4 +1,7 @@
-"""A join by Spark alone: every side's tuples once for each end of a window, joined on ends and keys, pair by pair."""
+"""A join by Spark alone: every side's tuples once for each end of a window, joined on ends and keys, pair by pair.
+
+A relation has no ends: its rows are joined on keys.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def joined(query: Query, streams: Mapping[str, Stream], frames: Mapping[str, Dat
     bounds = _bounds(join, streams, frames)
     frame = _Frames(join, streams, frames, bounds).below(0).withColumn("__w", F.col("__e0"))
     starts = [one for side in join.sides if (one := _start(side, bounds)) is not None]
-    kind = streams[join.sides[0].source.stream].window_type
+    kind = streams[join.streams[0]].window_type
     start = starts[0] if len(starts) == 1 else f"least({', '.join(starts)})"
     return Windowed(frame, F.col("__w"), F.expr(instant_sql(start, kind)), F.expr(instant_sql("__w", kind)))
 
@@ -83,9 +86,11 @@ def _bounds(join: Join, streams: Mapping[str, Stream], frames: Mapping[str, Data
 
 def _start(side: Side, bounds: Mapping[str, Bounds]) -> str | None:
     """The tick at which the window of a side begins; None if it has none."""
+    if side.is_relation:
+        return None
     if not isinstance(side.window, LandmarkWindow):
         return f"__w - {side.window.range_ticks}L"
-    first = bounds[side.source.stream].first
+    first = bounds[side.source.streams[0]].first
     return None if first is None else f"{side.window.last_start(first)}L"
 
 
@@ -110,25 +115,40 @@ class _Frames:
         `__e` is the end, `__t` the tick of the tuple, `__k` are its grouping columns and `__m` magnitudes of sums.
         """
         side = self.join.sides[number]
+        if side.is_relation:
+            return self._version(number)
         stream, frame = self.streams[side.source.stream], self.frames[side.source.stream]
-        bounds = self.bounds.get(stream.name)
+        bounds = self.bounds.get(side.source.streams[0])
         source = windowed(_plain(side), stream, frame, bounds)
         held = source.frame.select("*", source.window).withColumn("__end", source.end)
         ended = tick_sql(Stream("", {"__end": stream.window_type}, "__end"))
         added = {f"__e{number}": ended, f"__t{number}": tick_sql(stream)}
-        added |= {f"__k{number}_{i}": one.sql for i, one in enumerate(side.group_by)}
-        for i, component in enumerate(side.components):
-            if component.kind == "sum" and component.argument is not None:
-                added[f"__m{number}_{i}"] = f"abs(CAST({component.argument.sql} AS DOUBLE))"
+        added |= _read(number, side)
         held = held.withColumns({name: F.expr(sql) for name, sql in added.items()})
         if bounds is not None and bounds.last is not None:
             last = self.join.window.last_start(bounds.last) + self.join.window.slide_ticks
             held = held.where(f"__e{number} <= {last}L")
         return held.drop("__w", "__end").alias(side.alias)
 
+    def _version(self, number: int) -> DataFrame:
+        """All rows of a relation; once for each end if streams hang on it."""
+        side = self.join.sides[number]
+        held = self.frames[side.source.stream]
+        held = held if side.where is None else held.where(side.where.sql)
+        held = held.withColumns({name: F.expr(sql) for name, sql in _read(number, side).items()})
+        if self._has_ends(number):
+            ends = self._own(0).select(F.col("__e0").alias(f"__e{number}")).distinct()
+            held = held.crossJoin(ends)
+        return held.alias(side.alias)
+
+    def _has_ends(self, number: int) -> bool:
+        """Is there a stream among a side and what hangs on it?"""
+        below = (link.child for link in self.join.links if link.parent == number)
+        return not self.join.sides[number].is_relation or any(map(self._has_ends, below))
+
     def _linked(self, frame: DataFrame, link: Link) -> DataFrame:
         parent, child = link.parent, link.child
-        conditions = [f"__e{parent} = __e{child}"]
+        conditions = [f"__e{parent} = __e{child}"] if self._has_ends(child) else []
         for pair in link.keys:
             sign = "<=>" if pair.null_safe else "="
             conditions.append(f"__k{parent}_{pair.parent} {sign} __k{child}_{pair.child}")
@@ -141,6 +161,15 @@ class _Frames:
         found = frame.join(other, F.expr(on), _HOW[link.kind])
         names = [name for name in found.columns if name.startswith(("__p", "__c"))]
         return found.drop(*names)
+
+
+def _read(number: int, side: Side) -> dict[str, str]:
+    """The grouping columns of a side, and the magnitudes of what it sums."""
+    found = {f"__k{number}_{i}": one.sql for i, one in enumerate(side.group_by)}
+    for i, component in enumerate(side.components):
+        if component.kind == "sum" and component.argument is not None:
+            found[f"__m{number}_{i}"] = f"abs(CAST({component.argument.sql} AS DOUBLE))"
+    return found
 
 
 def _renamed(frame: DataFrame, to: str, name: str, count: int) -> DataFrame:

@@ -28,6 +28,7 @@ from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.intake.native import tick_sql
 from windloom.spark.verification.joined_frames import joined, size_of, tick_of
+from windloom.spark.verification.relation_frames import with_enriched
 from windloom.spark.verification.row_frames import aggregated, pair_tick, row_frame
 from windloom.spark.verification.window_frames import windowed
 
@@ -79,7 +80,11 @@ def time_spark_window(query: Query, streams: Mapping[str, Stream], frames: Mappi
 def spark_window_frame(
     query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame], *, with_scales: bool = True
 ) -> DataFrame:
-    """The query as a Spark user writes it, with `__n` and the scale of floating-point answers as further columns."""
+    """The query as a Spark user writes it, with `__n` and the scale of floating-point answers as further columns.
+
+    Relations are among streams and frames.
+    """
+    streams, frames = with_enriched(query, streams, frames)
     if query.rows is not None:
         if query.rows.columns:
             return row_frame(query, streams, frames)

@@ -73,6 +73,20 @@ def test_bytes_have_a_factor() -> None:
     assert Correction([a_round(1.0, 1.0)] * 3)(RoundCost(held=50.0), WOVEN).held == pytest.approx(100.0)
 
 
+def test_while_windows_fill_up_the_step_takes_as_much_as_is_kept() -> None:
+    def filling(number: int) -> MeasuredRound:
+        """The model takes windows as full from the first round on; they are, with 1,000 bytes, after twenty."""
+        cost, kept = RoundCost(1.0, 0.5, 0.1, held=1000.0), 50.0 * number
+        return MeasuredRound(
+            cost, {"partials": 1.0, "step": 2 * 0.5 * kept / 1000, "answers": 0.1}, (("s", "woven"),), kept
+        )
+
+    for newest in (4, 10, 19):
+        found = Correction([filling(number) for number in range(newest, 0, -1)])
+        follows = filling(newest + 1).seconds["step"]
+        assert found(filling(newest).predicted, WOVEN).step == pytest.approx(follows, rel=0.3)
+
+
 @given(st.lists(st.tuples(st.floats(0, 5), st.floats(0, 5)), max_size=20))
 def test_no_line_is_negative(pairs: list[tuple[float, float]]) -> None:
     for line in Correction([a_round(*pair) for pair in pairs]).lines.values():

@@ -1,0 +1,129 @@
+"""Makes a relation from a DataFrame, or from a function that gives the current one; each mistake has its own error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from windloom.engine.declare import match_declaration
+from windloom.errors import WindloomError, near_names
+from windloom.model.relation import Relation
+from windloom.model.stream import Stream
+from windloom.model.types import DataType
+from windloom.spark.api import DataFrame
+from windloom.spark.errors import as_windloom_errors
+from windloom.spark.frames import column_types
+
+#: A relation as it is given: one version for good, or a function that gives the current one.
+Given = DataFrame | Callable[[], DataFrame]
+
+_EXAMPLE = "for example loom.relation('person', lambda: spark.read.parquet(path))"
+
+
+@dataclass(frozen=True, slots=True)
+class RelationSource:
+    """A relation with its data."""
+
+    relation: Relation
+    given: Given
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it has one version for good."""
+        return isinstance(self.given, DataFrame)
+
+    def current(self) -> DataFrame:
+        """The current version, with the columns of the relation."""
+        frame = _frame_of(self.relation.name, self.given)
+        found, name = column_types(frame), self.relation.name
+        for column, kind in self.relation.columns.items():
+            if found.get(column) != kind:
+                raise WindloomError(
+                    f"relation '{name}': its function gives another schema than before",
+                    _difference(column, kind, found),
+                    "give a DataFrame with the columns of the first one; for others, register a relation of its own",
+                )
+        return frame if list(found) == list(self.relation.columns) else frame.select(*_quoted(self.relation))
+
+
+def make_relation(name: str, given: Given, declared: Relation | None, retroactive: bool | None) -> RelationSource:
+    """The relation, with the columns that are declared or that its data has now."""
+    if not name or not isinstance(name, str):
+        raise WindloomError("a relation needs a name", f"it was given {name!r}", "loom.relation('person', df)")
+    if retroactive is not None and not isinstance(retroactive, bool):
+        raise WindloomError(
+            f"relation '{name}': retroactive says yes or no", f"it is {retroactive!r}", "use True or False"
+        )
+    if not isinstance(given, DataFrame) and not callable(given):
+        raise WindloomError(
+            f"relation '{name}' needs a Spark DataFrame, or a function that gives one",
+            f"it was given a {type(given).__module__}.{type(given).__qualname__}",
+            _EXAMPLE,
+        )
+    if retroactive is None:
+        retroactive = True if declared is None else declared.is_retroactive
+    frame = _frame_of(name, given)
+    if declared is not None:
+        frame = match_declaration(declared, frame)
+        own: Given = frame if isinstance(given, DataFrame) else _declared(name, given, declared)
+        return RelationSource(Relation(name, dict(declared.columns), is_retroactive=retroactive), own)
+    return RelationSource(Relation(name, column_types(frame), is_retroactive=retroactive), given)
+
+
+def refuse_name_of_other(name: str, what: str, others: Mapping[str, Stream]) -> None:
+    """Streams and relations are called by their names in FROM, so no two of them have the same."""
+    found = next((other for other in others if str(name).lower() == other.lower()), None)
+    if found is not None:
+        other = "relation" if others[found].is_relation else "stream"
+        raise WindloomError(
+            f"{what} '{name}' cannot be registered",
+            f"there is a {other} '{found}', and FROM calls both by their names",
+            "give one of them another name",
+        )
+
+
+def _declared(name: str, given: Callable[[], DataFrame], declared: Relation) -> Callable[[], DataFrame]:
+    return lambda: match_declaration(declared, _frame_of(name, given))
+
+
+def _frame_of(name: str, given: Given) -> DataFrame:
+    frame = given
+    if not isinstance(given, DataFrame):
+        frame = _called(name, given)
+    if not isinstance(frame, DataFrame):
+        raise WindloomError(
+            f"relation '{name}': its function gives no Spark DataFrame",
+            f"it gave a {type(frame).__module__}.{type(frame).__qualname__}",
+            _EXAMPLE,
+        )
+    if frame.isStreaming:
+        raise WindloomError(
+            f"relation '{name}' is a streaming DataFrame",
+            "a relation is a table that is read as a whole, version by version",
+            f"read it with spark.read; or register it as a stream: loom.stream('{name}', df, time=…)",
+        )
+    return frame
+
+
+def _called(name: str, given: Callable[[], DataFrame]) -> DataFrame:
+    try:
+        with as_windloom_errors(f"the function of relation '{name}'"):
+            return given()
+    except WindloomError:
+        raise
+    except Exception as error:  # whatever the user's own code raises
+        raise WindloomError(
+            f"relation '{name}': its function failed",
+            f"{type(error).__name__}: {error}",
+            "mend it; a stream that stopped goes on where it was when it is started again with its checkpoint",
+        ) from error
+
+
+def _difference(column: str, kind: DataType, found: dict[str, DataType]) -> str:
+    if column in found:
+        return f"column '{column}' was {kind}, and is {found[column]}"
+    return f"column '{column}' is missing: {near_names(column, list(found))}"
+
+
+def _quoted(relation: Relation) -> list[str]:
+    return ["`" + column.replace("`", "``") + "`" for column in relation.columns]

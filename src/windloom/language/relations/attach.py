@@ -1,0 +1,321 @@
+"""Non-retroactive relations in FROM: each is attached to the stream that its condition names, which it enriches.
+
+What is left is a query over streams, and over retroactive relations, whose conditions may name columns of the attached
+relations as if they were columns of their streams. An INNER join may be conditioned in ON or in WHERE: equalities with
+the stream become the condition of the join, and all else stays a condition on what comes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import Token, exp
+
+from windloom.errors import QueryError
+from windloom.language.exists import Exists
+from windloom.language.from_clause import FromClause
+from windloom.language.from_sources import FromSource, Joined
+from windloom.language.joins.clusters import read_condition
+from windloom.language.joins.conditions import Conjunct, equality_of, read_conjuncts
+from windloom.language.joins.names import JoinNames, names_of
+from windloom.language.literals import fold_literals
+from windloom.language.relations.conditions import check_keys, condition_of
+from windloom.language.relations.names import Attached, EnrichedNames
+from windloom.language.row_bracket import is_row_bracket
+from windloom.language.scopes import Names
+from windloom.language.statement import Statement
+from windloom.language.syntax import parse_condition
+from windloom.model import Enrichment, JoinKind, Relation, Stream
+from windloom.model.relation import enriched
+
+
+def attach_relations(statement: Statement) -> Statement:
+    """The statement without its non-retroactive relations, over streams that are enriched with them."""
+    names = statement.names
+    if not isinstance(names, JoinNames) or not any(_is_attached(side.stream) for side in names.sides):
+        return statement
+    return _Attaching(statement, names).attached()
+
+
+def _is_attached(stream: Stream) -> bool:
+    """Whether tuples are joined with it as they come in."""
+    return isinstance(stream, Relation) and not stream.is_retroactive
+
+
+@dataclass(slots=True)
+class _Base:
+    """A stream, and what it is enriched with so far; `members` are its own side and those of its relations."""
+
+    names: Names
+    side: int
+    enrichments: list[Enrichment] = field(default_factory=list)
+    attached: list[Attached] = field(default_factory=list)
+    hidden: list[Attached] = field(default_factory=list)
+    members: set[int] = field(default_factory=set)
+    merged: set[str] = field(default_factory=set)
+
+    def scope(self, more: Attached) -> EnrichedNames:
+        """The names in the condition of one more relation, of which every column can be named there."""
+        own, every = self.names, (*self.attached, more)
+        columns = {one.column(name): kind for one in every for name, kind in one.relation.columns.items()}
+        stream = Stream(own.stream.name, {**own.stream.columns, **columns}, own.stream.time)
+        return EnrichedNames(stream, own.qualifiers, own.aliases, own.own, own.stream, every)
+
+    def final(self, relations: dict[str, Stream]) -> Names:
+        """The names of the enriched stream."""
+        own, made = self.names, tuple(self.enrichments)
+        if not made:
+            return own
+        stream, hidden = enriched(own.stream, made, relations), tuple(self.hidden)
+        attached, merged = tuple(self.attached), frozenset(self.merged)
+        return EnrichedNames(stream, own.qualifiers, own.aliases, own.own, own.stream, attached, hidden, merged)
+
+
+class _Attaching:
+    """`_brought` are the conditions that each side of FROM came with, `_where` those of WHERE, `_used` what is done."""
+
+    def __init__(self, statement: Statement, names: JoinNames) -> None:
+        self._statement, self._clause = statement, statement.clause
+        self._sides = statement.clause.sides
+        self._bases = [
+            _Base(one, side, members={side}) for side, one in enumerate(names.sides) if not _is_attached(one.stream)
+        ]
+        self._brought: dict[int, list[Conjunct]] = {}
+        self._names = self._read_from(names)
+        where = statement.tree.args.get("where")
+        self._where = [] if where is None else read_conjuncts(where.this, self._names, "WHERE", statement)
+        self._used: list[Conjunct] = []
+
+    def _read_from(self, names: JoinNames) -> JoinNames:
+        """Reads the conditions of FROM, source by source, each over those before it; the names behind all of them."""
+        visible: list[int] = []
+        for one in self._clause.named:
+            side = self._side(one)
+            names = names.seeing([*visible, side])
+            found: list[Conjunct] = []
+            if one.joined is not None:
+                found, names = read_condition(names, side, one.joined, self._statement)
+            self._brought[side] = found
+            if one.joined is None or one.joined.kind.shows_child:
+                visible.append(side)
+        return names.seeing(visible)
+
+    def attached(self) -> Statement:
+        for one in self._clause.named:
+            if self._is_attached(one):
+                self._attach(one)
+        for exists in self._clause.exists:
+            if self._is_looked_into(exists):
+                self._look_into(exists)
+        return self._rest()
+
+    # ---- one relation -------------------------------------------------------------------------------------------
+
+    def _attach(self, one: FromSource) -> None:
+        side, joined = self._side(one), self._joined(one)
+        if joined.kind is not JoinKind.INNER:
+            self._attach_outside(one, joined, self._conditions(one))
+            return
+        pool = list(self._loose())
+        base = next((found for each in pool if (found := self._linked(each, side)) is not None), None)
+        if base is None:
+            raise self._no_key(one, one.stream)
+        self._check_present(base, one)
+        on = [each for each in self._conditions(one) if side in each.sides and each.sides <= {side} | base.members]
+        on += [each for each in pool if self._linked(each, side) is base and each not in on]
+        self._add(base, side, joined, on)
+
+    def _attach_outside(self, one: FromSource, joined: Joined, on: Sequence[Conjunct]) -> None:
+        """LEFT, SEMI and ANTI: the whole condition is that of the join, and names one stream."""
+        side = self._side(one)
+        base = next((found for each in on if (found := self._compared(each, side)) is not None), None)
+        if base is None:
+            raise self._no_key(one, joined.word)
+        outside = [each for each in on if not each.sides <= {side} | base.members]
+        if outside:
+            raise self._statement.error(
+                f"'{one.name}' is a non-retroactive relation, and tuples of one stream are joined with it",
+                outside[0].node,
+                f"name columns of '{base.names.label}' alone, or declare the relation without NONRETROACTIVE",
+            )
+        rejects = any(each.rejects_nulls(member, self._names) for each in on for member in base.members)
+        if joined.kind is not JoinKind.LEFT or not rejects:
+            self._check_present(base, one)
+        self._add(base, side, joined, on)
+
+    def _look_into(self, exists: Exists) -> None:
+        """EXISTS asks what SEMI asks, and NOT EXISTS what ANTI asks."""
+        one = exists.sources[0]
+        if len(exists.sources) > 1:
+            hint = "write one EXISTS for the relation, and another one for the rest"
+            raise self._error("a non-retroactive relation stands alone in EXISTS", exists.word, hint)
+        side, on = self._side(one), list[Conjunct]()
+        if exists.where:
+            node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
+            names = self._names.seeing([*self._names.visible, side], [side])
+            on = read_conjuncts(node, names, "WHERE", self._statement)
+        self._attach_outside(one, Joined(exists.kind, exists.word), on)
+
+    def _add(self, base: _Base, side: int, joined: Joined, on: Sequence[Conjunct]) -> None:
+        names, relation = self._names.sides[side], self._names.sides[side].stream
+        self._check_window(base)
+        count = sum(each.relation == relation.name for each in base.enrichments)
+        attached = Attached(relation, names.qualifiers, relation.name if not count else f"{relation.name} {count + 1}")
+        scope, nodes = base.scope(attached), [each.node for each in on]
+        for node in nodes:
+            check_keys(node, scope, self._statement)
+        columns = {attached.column(name) for name in relation.columns}
+        condition = condition_of(nodes, scope, columns, self._statement)
+        base.enrichments.append(Enrichment(relation.name, attached.prefix, joined.kind, condition))
+        (base.attached if joined.kind.shows_child else base.hidden).append(attached)
+        base.members.add(side)
+        base.merged |= {token.text.lower() for token in joined.using}
+        self._used += on
+
+    # ---- conditions ---------------------------------------------------------------------------------------------
+
+    def _joined(self, one: FromSource) -> Joined:
+        """How a relation is joined. If it comes first, the source after it says that."""
+        if one.joined is not None and one.joined.is_right:
+            raise self._keeps_rows(one, "RIGHT JOIN", one.joined.word)
+        if one.joined is not None:
+            return one.joined
+        following = next(each for each in self._clause.named if each.joined is not None).joined
+        assert following is not None
+        if following.is_right:
+            return replace(following, is_right=False)
+        if following.kind is not JoinKind.INNER:
+            raise self._keeps_rows(one, following.kind.words, following.word)
+        return following
+
+    def _conditions(self, one: FromSource) -> list[Conjunct]:
+        """What it was joined with; of the first source, what the next one was joined to it with."""
+        if one.joined is not None:
+            return self._brought[self._side(one)]
+        return self._brought[self._side(self._clause.named[1])]
+
+    def _loose(self) -> Iterator[Conjunct]:
+        """Conditions that every row has to satisfy, and that are not used yet."""
+        for one in self._clause.named:
+            if one.joined is None or one.joined.kind is JoinKind.INNER:
+                yield from (each for each in self._brought[self._side(one)] if each not in self._used)
+        yield from (each for each in self._where if each not in self._used)
+
+    def _compared(self, conjunct: Conjunct, side: int) -> _Base | None:
+        """The stream that a condition compares a relation with; None if that is none, or several."""
+        others = conjunct.sides - {side}
+        if side not in conjunct.sides or not others:
+            return None
+        return next((one for one in self._bases if others <= one.members and not one.names.stream.is_relation), None)
+
+    def _linked(self, conjunct: Conjunct, side: int) -> _Base | None:
+        """The same for an equality."""
+        return None if equality_of(conjunct, self._names) is None else self._compared(conjunct, side)
+
+    # ---- what is refused ----------------------------------------------------------------------------------------
+
+    def _no_key(self, one: FromSource, at: Token) -> QueryError:
+        stream = next(base.names.label for base in self._bases if not base.names.stream.is_relation)
+        hint = f"compare a column of '{one.name}' with one of a stream: ON {stream}.x = {one.name}.y"
+        return self._error(f"relation '{one.name}' is joined without a key", at, hint)
+
+    def _keeps_rows(self, one: FromSource, shown: str, at: Token) -> QueryError:
+        hint = f"begin with the stream: FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {one.name} ON …"
+        return self._error(f"the {shown} keeps the rows of relation '{one.name}', which have no windows", at, hint)
+
+    def _check_present(self, base: _Base, one: FromSource) -> None:
+        """Refuses to drop tuples of a stream that may have no match: rows without one would have to be dropped too."""
+        own, named = self._sides[base.side], self._clause.named
+        until = named.index(one) if one in named else len(named)
+        later = [each.joined for each in named[named.index(own) + 1 : until]]
+        is_left = own.joined is not None and own.joined.kind is JoinKind.LEFT and not own.joined.is_right
+        if is_left or any(joined is not None and joined.is_right for joined in later):
+            raise self._error(
+                f"relation '{one.name}' is joined to '{own.name}', which may have no match itself",
+                one.stream,
+                f"join '{own.name}' by JOIN, or '{one.name}' by LEFT JOIN on a key",
+            )
+
+    def _check_window(self, base: _Base) -> None:
+        """Refuses windows of rows: they count tuples before they are joined, and what is joined counts otherwise."""
+        own = self._sides[base.side]
+        if own.bracket is not None and is_row_bracket(own.bracket):
+            why = "windows of rows cannot be joined: they count the tuples of a stream, whether these match or not"
+            raise self._statement.source.error(why, own.bracket_span, "use windows of time, or sessions")
+
+    def _error(self, message: str, at: Token, hint: str) -> QueryError:
+        return self._statement.source.error(message, at, hint)
+
+    # ---- what is left -------------------------------------------------------------------------------------------
+
+    def _rest(self) -> Statement:
+        """The statement of streams, with the conditions that were not used."""
+        named: list[FromSource] = []
+        moved: list[Conjunct] = []
+        for one in self._clause.named:
+            brought = self._brought[self._side(one)]
+            is_inner = one.joined is not None and one.joined.kind is JoinKind.INNER
+            is_changed = any(each in self._used for each in brought)
+            if self._is_attached(one) or not named or (is_inner and is_changed):
+                moved += [each for each in brought if each not in self._used]
+                joined = None if not named or one.joined is None else replace(one.joined, on=(), using=())
+                one = replace(one, joined=joined) if not self._is_attached(one) else one
+            named += [] if self._is_attached(one) else [one]
+        self._check_moved(moved)
+        exists = tuple(each for each in self._clause.exists if not self._is_looked_into(each))
+        sources = (*named, *(one for each in exists for one in each.sources))
+        clause = replace(self._clause, sources=sources, exists=exists)
+        return replace(self._statement, clause=clause, tree=self._tree(moved), names=self._names_left(clause))
+
+    def _check_moved(self, moved: Sequence[Conjunct]) -> None:
+        """What stands in the ON of an INNER JOIN may as well stand in WHERE, unless a RIGHT JOIN follows."""
+        rights = [one.joined for one in self._clause.named if one.joined is not None and one.joined.is_right]
+        if moved and rights:
+            hint = "begin with the stream, and join the relation to it alone, before other streams"
+            raise self._error("a relation cannot be joined like this beside a RIGHT JOIN", rights[0].word, hint)
+
+    def _tree(self, moved: Sequence[Conjunct]) -> exp.Select:
+        """The rest of the statement with other conditions in WHERE, if there are any."""
+        tree = self._statement.tree
+        if not moved and not any(each in self._used or each.is_true for each in self._where):
+            return tree
+        left = [each.node for each in (*moved, *self._where) if each not in self._used and not each.is_true]
+        tree = tree.copy()
+        tree.set("where", exp.Where(this=_all_of(left)) if left else None)
+        return tree
+
+    def _names_left(self, clause: FromClause) -> Names:
+        relations = {one.stream.name: one.stream for one in self._names.sides}
+        by_side = {base.side: base for base in self._bases}
+        found = [by_side[self._side(one)].final(relations) for one in clause.sides]
+        if len(found) == 1:
+            return found[0]
+        labels, streams = tuple(one.name for one in clause.sides), tuple(one.stream for one in found)
+        return replace(names_of(labels, streams, self._names.aliases, self._names.own), sides=tuple(found))
+
+    # ---- places -------------------------------------------------------------------------------------------------
+
+    def _side(self, one: FromSource) -> int:
+        """The side of a source, which may have lost its condition."""
+        return next(place for place, each in enumerate(self._sides) if each.stream is one.stream)
+
+    def _is_attached(self, one: FromSource) -> bool:
+        return _is_attached(self._statement_side(one))
+
+    def _is_looked_into(self, exists: Exists) -> bool:
+        return any(map(self._is_attached, exists.sources))
+
+    def _statement_side(self, one: FromSource) -> Stream:
+        names = self._statement.names
+        assert isinstance(names, JoinNames)
+        return names.sides[self._side(one)].stream
+
+
+def _all_of(nodes: Sequence[exp.Expr]) -> exp.Expr:
+    if len(nodes) == 1:
+        return nodes[0]
+    found: exp.Expr = exp.Paren(this=nodes[0])
+    for node in nodes[1:]:
+        found = exp.And(this=found, expression=exp.Paren(this=node))
+    return found

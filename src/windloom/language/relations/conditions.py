@@ -1,0 +1,61 @@
+"""The conditions with which tuples are joined with a relation as they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlglot import exp
+
+from windloom.language.joins.conditions import inside
+from windloom.language.result_types import cast_target, type_of
+from windloom.language.scopes import Names, RowScope
+from windloom.language.statement import Statement
+from windloom.language.terms import all_of
+from windloom.model import DataType, Expression, TypeKind
+
+_PLACE = "the condition of a join"
+_WIDTHS = (TypeKind.INTEGER, TypeKind.FLOAT)
+
+
+def condition_of(nodes: Sequence[exp.Expr], names: Names, columns: Collection[str], statement: Statement) -> Expression:
+    """All of them together, over the columns of the enriched stream; `columns` are those of the relation.
+
+    Conditions stand in an order of their own, and equalities have the relation on their right, so that queries which
+    ask for the same have the same text.
+    """
+    terms = [statement.bind(_turned(node, names, columns), RowScope(names, _PLACE)) for node in nodes]
+    found = all_of(sorted(terms, key=lambda term: term.sql))
+    assert found is not None, "a relation without a key has been refused"
+    return found.row_expression()
+
+
+def _turned(node: exp.Expr, names: Names, columns: Collection[str]) -> exp.Expr:
+    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
+        return node
+    left, right = (_columns(side, names) for side in (node.this, node.expression))
+    is_backwards = right and left & set(columns) and not right & set(columns)
+    return type(node)(this=node.expression, expression=node.this) if is_backwards else node
+
+
+def _columns(node: exp.Expr, names: Names) -> set[str]:
+    found = (names.find_node(column) for column in node.find_all(exp.Column))
+    return {one[0] for one in found if one is not None}
+
+
+def check_keys(node: exp.Expr, names: Names, statement: Statement) -> None:
+    """Refuses an equality of types that are known and differ in more than their width, as joins of streams do."""
+    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
+        return
+    sides = [inside(node.this), inside(node.expression)]
+    kinds = [type_of(side, names) or cast_target(side) for side in sides]
+    if kinds[0] is None or kinds[1] is None or _is_alike(kinds[0], kinds[1]):
+        return
+    raise statement.error(
+        f"the keys of a join must have one type, and these are {kinds[0]} and {kinds[1]}",
+        node,
+        f"cast one of them, for example CAST(… AS {kinds[0].name.upper()})",
+    )
+
+
+def _is_alike(one: DataType, other: DataType) -> bool:
+    return one == other or (one.kind is other.kind and one.kind in _WIDTHS)

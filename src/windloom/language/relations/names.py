@@ -1,0 +1,111 @@
+"""What names mean where a stream is enriched with relations: their columns are columns of the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from windloom.language.expressions import Binder
+from windloom.language.joins.names import ambiguous, near_columns, no_source
+from windloom.language.scopes import Names, no_column
+from windloom.language.terms import Term
+from windloom.model import Expression, Stream
+from windloom.model.scalar import Read
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A relation that a stream is enriched with, as a query calls it: by its alias, or by its name.
+
+    `prefix` is what its columns are called by in the enriched stream.
+    """
+
+    relation: Stream
+    qualifiers: tuple[str, ...]
+    prefix: str
+
+    @property
+    def label(self) -> str:
+        return self.qualifiers[0]
+
+    def is_called(self, name: str) -> bool:
+        return name.lower() in (one.lower() for one in self.qualifiers)
+
+    def column(self, name: str) -> str:
+        """What a column of the relation is called in the enriched stream."""
+        return f"{self.prefix}.{name}"
+
+    def find(self, name: str) -> str | None:
+        """The column of the enriched stream that a name means."""
+        column = self.relation.find_column(name)
+        return None if column is None else self.column(column)
+
+
+@dataclass(frozen=True, slots=True)
+class EnrichedNames(Names):
+    """`stream` has the columns of all relations too; `base` is it without them.
+
+    Columns of `attached` relations can be named, and those of `hidden` ones, which are only looked into, cannot.
+    `merged` are columns of USING, which need no qualifier and are those of the stream.
+    """
+
+    base: Stream = field(default_factory=lambda: Stream("", {}))
+    attached: tuple[Attached, ...] = ()
+    hidden: tuple[Attached, ...] = ()
+    merged: frozenset[str] = frozenset()
+
+    def is_qualified(self, parts: list[exp.Identifier]) -> bool:
+        if len(parts) < 2:
+            return False
+        name = parts[0].name
+        is_base = name.lower() in (one.lower() for one in self.qualifiers)
+        return is_base or any(one.is_called(name) for one in self.attached)
+
+    def find_qualified(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
+        if not self.is_qualified(parts):
+            return None
+        name = parts[0].name
+        owner = next((one for one in self.attached if one.is_called(name)), None)
+        column = self.base.find_column(parts[1].name) if owner is None else owner.find(parts[1].name)
+        return None if column is None else (column, parts[2:])
+
+    def owners(self, name: str) -> list[tuple[str, str]]:
+        own = self.base.find_column(name)
+        found = [] if own is None else [(self.label, own)]
+        if own is not None and name.lower() in self.merged:
+            return found
+        return found + [(one.label, column) for one in self.attached if (column := one.find(name)) is not None]
+
+    def has_column(self, name: str) -> bool:
+        return bool(self.owners(name))
+
+    def written(self, column: str) -> tuple[str, str]:
+        for one in self.attached:
+            if column.startswith(f"{one.prefix}.") and column not in self.base.columns:
+                return one.label, column.removeprefix(f"{one.prefix}.")
+        return self.label, column
+
+    def column_term(self, column: str, node: exp.Expr) -> Term:
+        sql, name = Expression.of_column(column).sql, self.written(column)[1]
+        return Term(sql, sql, columns=frozenset((column,)), loose=node, column=column, name=name, tree=Read(column))
+
+    def unknown(self, parts: list[exp.Identifier], node: exp.Expr, binder: Binder, known: Sequence[str]) -> Exception:
+        name, owners = parts[0], [label for label, _ in self.owners(parts[0].name)]
+        if len(parts) == 1 and len(owners) > 1:
+            return ambiguous(name.name, owners, node, binder)
+        labels = [self.label, *(one.label for one in self.attached)]
+        columns = [self.written(column) for column in self.stream.columns]
+        if self.is_qualified(parts):
+            said = f"'{name.name}' has no column '{parts[1].name}'"
+            return binder.error(said, parts[1], near_columns(parts[1].name, columns))
+        if len(parts) > 1 and any(one.is_called(name.name) for one in self.hidden):
+            hint = "a SEMI or ANTI JOIN, or EXISTS, only looks into it"
+            return binder.error(f"columns of '{name.name}' cannot be named here", name, hint)
+        if len(parts) > 1:
+            return no_source(name.name, labels, name, binder)
+        aliases = [("", alias) for alias in known if alias not in self.stream.columns]
+        return no_column(parts, name, node, binder) or binder.error(
+            f"unknown column '{name.name}'", name, near_columns(name.name, [*columns, *aliases]).replace("'.", "'")
+        )

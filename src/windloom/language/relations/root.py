@@ -1,0 +1,52 @@
+"""Which stream of a join comes first: the one on which all others hang, and whose windows have the rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import TokenType
+
+from windloom.errors import QueryError
+from windloom.language.joins.clusters import JoinShape
+from windloom.language.joins.names import JoinNames, joined_names
+from windloom.language.statement import Statement
+from windloom.model import JoinKind
+
+
+def with_stream_first(statement: Statement, shape: JoinShape) -> Statement | None:
+    """The statement with another first side, if that is a relation; None if it is a stream.
+
+    A relation that is joined by INNER may as well come later. One that keeps its rows cannot: at which ends it would
+    have rows without a match, nobody says.
+    """
+    names = statement.names
+    assert isinstance(names, JoinNames)
+    if not names.is_relation(0):
+        return None
+    streams = [side for side in shape.top.members if not names.is_relation(side)]
+    if not streams:
+        raise _keeps_rows(statement, shape, names.labels[0])
+    clause = statement.clause
+    root = clause.sources.index(clause.sides[min(streams)])
+    clause = replace(clause, root=root)
+    order = [statement.clause.sides.index(one) for one in clause.sides]
+    found = [names.sides[side].stream for side in order]
+    return replace(
+        statement,
+        clause=clause,
+        names=joined_names(clause.sides, found, names.aliases, names.own, statement.source),
+    )
+
+
+def _keeps_rows(statement: Statement, shape: JoinShape, name: str) -> QueryError:
+    hanging = shape.top.hanging[0]
+    hint = f"begin with the stream: FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {name} ON …"
+    if hanging.kind is JoinKind.SEMI:
+        hint = f"join it by JOIN, and count its keys with count(DISTINCT …); or {hint}"
+    shown = hanging.shown if hanging.word.token_type is TokenType.EXISTS else hanging.kind.words
+    shown = "RIGHT JOIN" if hanging.word.token_type is TokenType.RIGHT else shown
+    return statement.source.error(
+        f"the {shown} keeps the rows of relation '{name}', which have no windows",
+        hanging.word,
+        hint,
+    )

@@ -1,0 +1,119 @@
+"""Relations: rows without a time, given version by version; and streams that are joined with them on arrival.
+
+The words are those of Golab (source E, section 3.3.1). A *retroactive* relation is a source of a join like a windowed
+stream: windows that close in a round see the version that the round has. A *non-retroactive* one is joined with every
+tuple as it comes in, and what becomes of the relation later changes nothing for that tuple: queries read a stream that
+is *enriched* with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from windloom.model.expression import Expression
+from windloom.model.join_kind import JoinKind
+from windloom.model.stream import Stream
+from windloom.model.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Relation(Stream):
+    """A name and columns; `time` and what belongs to it have no meaning."""
+
+    is_retroactive: bool = True
+
+    @property
+    def is_relation(self) -> bool:
+        return True
+
+    @property
+    def kind(self) -> str:
+        """
+        >>> Relation("person", {}).kind, Relation("person", {}, is_retroactive=False).kind
+        ('retroactive', 'non-retroactive')
+        """
+        return "retroactive" if self.is_retroactive else "non-retroactive"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What is known of one version of a relation.
+
+    `number` counts the versions that a stream has seen, the first being 1, and `round` is the one that took it. `rows`
+    are those that some query wants, `nbytes` is the size of what is kept of them, or sent to executors; None where that
+    is not known.
+    """
+
+    number: int
+    round: int
+    rows: int | None = None
+    nbytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Enrichment:
+    """One relation that tuples are joined with as they come in.
+
+    `on` is over the columns of the enriched stream, where those of the relation are called `label.column`.
+    """
+
+    relation: str
+    label: str
+    kind: JoinKind
+    on: Expression
+
+    def column(self, name: str) -> str:
+        """What a column of the relation is called in the enriched stream."""
+        return f"{self.label}.{name}"
+
+    def __str__(self) -> str:
+        renamed = "" if self.label == self.relation else f" AS {self.label}"
+        return f"{self.kind.words} {self.relation}{renamed} ON {self.on}"
+
+
+@dataclass(frozen=True, slots=True)
+class EnrichedStream(Stream):
+    """A stream whose tuples are joined with relations, one after another; its name tells how.
+
+    Frontiers, delays and late tuples are those of `base`, the stream that the tuples are of.
+    """
+
+    base: str = ""
+    enrichments: tuple[Enrichment, ...] = ()
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The names of its relations, each once."""
+        return tuple(dict.fromkeys(one.relation for one in self.enrichments))
+
+
+def enriched(base: Stream, enrichments: tuple[Enrichment, ...], relations: Mapping[str, Stream]) -> EnrichedStream:
+    """A stream joined with relations.
+
+    >>> kinds = {"ts": DataType.parse("timestamp"), "user": DataType.parse("int")}
+    >>> person = Relation("person", {"id": kinds["user"]}, is_retroactive=False)
+    >>> one = Enrichment("person", "person", JoinKind.LEFT, Expression("user = `person.id`"))
+    >>> found = enriched(Stream("orders", kinds, "ts"), (one,), {"person": person})
+    >>> found.name, list(found.columns)
+    ('orders LEFT JOIN person ON user = `person.id`', ['ts', 'user', 'person.id'])
+    """
+    columns = {**base.columns, **dict(_columns(enrichments, relations))}
+    name = " ".join([base.name, *map(str, enrichments)])
+    return EnrichedStream(
+        name,
+        columns,
+        base.time,
+        base.delay_ticks,
+        base.time_unit,
+        base.events_per_second,
+        base.name,
+        enrichments,
+    )
+
+
+def _columns(enrichments: tuple[Enrichment, ...], relations: Mapping[str, Stream]) -> Iterator[tuple[str, DataType]]:
+    for one in enrichments:
+        if one.kind.shows_child:
+            for column, kind in relations[one.relation].columns.items():
+                yield one.column(column), kind

@@ -1,0 +1,71 @@
+"""The window of a relation: all rows of the version that a round has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windloom.model.windows.window import MAX_TICKS, Window
+
+
+@dataclass(frozen=True, slots=True)
+class VersionWindow(Window):
+    """One window that holds every row of a relation, for each end at which a join asks for it.
+
+    The rows of a relation have no time. All of them count as if they were of tick 0, so that one slice holds them.
+    Nobody writes this window: a relation has none in the text of a query.
+
+    >>> str(VersionWindow()), VersionWindow().last_start(0)
+    ('[VERSION]', 0)
+    """
+
+    kind = "version"
+    example = "a relation without a bracket"
+    plural = "versions of a relation"
+    is_version = True
+    is_sliced = False
+
+    @property
+    def range_ticks(self) -> int:
+        return MAX_TICKS
+
+    @property
+    def slide_ticks(self) -> int:
+        return MAX_TICKS
+
+    @property
+    def offset_ticks(self) -> int:
+        return 0
+
+    @property
+    def extent_ticks(self) -> int | None:
+        return None
+
+    @property
+    def windows_per_tuple(self) -> float | None:
+        return None
+
+    @property
+    def set_identity(self) -> tuple[str, ...]:
+        return ("version",)
+
+    def with_slide(self, slide_ticks: int) -> VersionWindow:
+        return self
+
+    def _written(self) -> str:
+        return "VERSION"
+
+    def _short_lengths(self) -> str:
+        return "version"
+
+    def intervals_text(self) -> str:
+        return "all rows of the version that a round has"
+
+    def tuple_text(self) -> str:
+        return "counts at every end of a window of the join"
+
+    @property
+    def cells_text(self) -> str:
+        return "one per group: a version has no slices"
+
+    def slices_text(self, slices: str) -> str:
+        return "is one slice"

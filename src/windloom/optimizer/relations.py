@@ -1,0 +1,40 @@
+"""Relations in a plan: which sets hold their versions, and the scans that make the cells of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from windloom.model.query import Query
+from windloom.model.relation import EnrichedStream, Relation
+from windloom.model.stream import Stream
+from windloom.optimizer.intake.signature import is_fed
+from windloom.optimizer.intake.woven import woven_scan
+from windloom.optimizer.known import Known
+from windloom.plan.physical import PartialSet
+from windloom.plan.relations import PlannedRelation
+
+
+def source_of(query: Query, sources: Mapping[str, Stream]) -> Stream:
+    """What a query of one stream reads: a stream, as it is or enriched, or as a side a relation."""
+    return next(iter(query.enriched), None) or sources[query.stream]
+
+
+def enriched_streams(queries: Iterable[Query]) -> tuple[EnrichedStream, ...]:
+    """Every stream that is enriched for some of the queries, once."""
+    found = {one.name: one for query in queries for one in query.enriched}
+    return tuple(found[name] for name in sorted(found))
+
+
+def plan_relations(
+    queries: Iterable[Query], sources: Mapping[str, Stream], sets: Sequence[PartialSet], known: Known
+) -> tuple[PlannedRelation, ...]:
+    """The relations that queries read, by name."""
+    found = []
+    for number, name in enumerate(sorted({name for query in queries for name in query.relations})):
+        relation = sources[name]
+        assert isinstance(relation, Relation)
+        own = [one for one in sets if one.is_relation and one.stream == name]
+        fed = [one for one in own if is_fed(one)]
+        scan = woven_scan(number, fed, why="a version is read as a whole") if fed else None
+        found.append(PlannedRelation(relation, tuple(one.number for one in own), scan, known.versions.get(name)))
+    return tuple(found)

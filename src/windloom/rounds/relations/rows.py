@@ -1,0 +1,69 @@
+"""The rows of a relation as a side of joins: those of its version that can match, at every end.
+
+A version is one slice of cells, without a time. For a stretch of ends it is placed right before the first of them, and
+read through windows that grow from there: each of these ends with a window of the join, and holds every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windloom.model.join import Link, Side
+from windloom.model.windows import LandmarkWindow
+from windloom.plan.physical import Member, Plan, PlannedJoin
+from windloom.rounds.cells import keep_groups
+from windloom.rounds.joins.keys import number_keys
+from windloom.rounds.joins.rows import SideRows
+from windloom.rounds.joins.sides import Ends, side_rows
+from windloom.rounds.tree_cells import TreeCells
+from windloom.rounds.windows.life import Landmark
+
+
+def relation_rows(held: TreeCells, planned: Member, side: Side, ends: Ends) -> SideRows:
+    """The rows of a relation at these ends: all that it has, at each of them."""
+    before = ends.first - ends.slide
+    placed = copy(held)
+    placed.cells = replace(held.cells, starts=np.full(len(held.cells), before, np.int64))
+    window = LandmarkWindow(ends.slide, ends.first % ends.slide)
+    source = replace(side.source, window=window)
+    growing = replace(planned, query=replace(planned.query, source=source))
+    return side_rows(placed, growing, side, ends, {planned.name: Landmark(before, ends.until)})
+
+
+def with_matches_only(plan: Plan, joins: Sequence[PlannedJoin], trees: Sequence[TreeCells]) -> list[TreeCells]:
+    """The trees of sides that all these joins have, relations without rows whose keys no row of the parent has.
+
+    A relation may have many more rows than match within the windows at hand, and each costs a row per end.
+    """
+    found = list(trees)
+    for number, side in enumerate(joins[0].join.sides):
+        if not side.is_relation or not len(found[number].cells):
+            continue
+        wanted = np.zeros(found[number].cells.groups, np.bool_)
+        for join in joins:
+            link = next(link for link in join.join.links if link.child == number)
+            wanted |= _matching(plan, join, link, found[link.parent], found[number])
+        if not wanted.all():
+            found[number] = copy(found[number])
+            found[number].cells = keep_groups(found[number].cells, wanted)
+    return found
+
+
+def _matching(plan: Plan, join: PlannedJoin, link: Link, parent: TreeCells, child: TreeCells) -> NDArray[np.bool_]:
+    """Which groups of the child have a key of some group of the parent."""
+    positions = [plan.side(join.sides[number])[2].group_positions for number in (link.parent, link.child)]
+    codes, own, keys = number_keys(
+        [parent.cells.keys[positions[0][pair.parent]] for pair in link.keys],
+        [child.cells.keys[positions[1][pair.child]] for pair in link.keys],
+        [pair.null_safe for pair in link.keys],
+        (parent.cells.groups, child.cells.groups),
+    )
+    is_there = np.zeros(keys + 1, np.bool_)  # the last one is of keys that match nothing: -1
+    is_there[codes] = True
+    is_there[-1] = False
+    return is_there[own]

@@ -1,0 +1,45 @@
+"""Versions of relations in rounds: a version stays until the next one replaces it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windloom.model.windows import Window
+from windloom.plan.physical import Member, PartialSet
+from windloom.rounds.behind import Behind, Mask
+from windloom.rounds.cells import Cells
+from windloom.rounds.positions import Positions
+from windloom.rounds.state import History, State
+from windloom.rounds.windows.life import Left, Life, Reported, Turn
+
+
+class VersionLife(Life):
+    """The rows of a relation have no time: none is late, none is dropped, and every end of a window sees all."""
+
+    weaves_again = False
+
+    def merged(self, cells: Cells, fresh: Cells) -> Cells:
+        return fresh
+
+    def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
+        return Left(cells, history)
+
+    def needed(self, one: PartialSet, cells: Cells, turn: Turn) -> Mask:
+        return np.ones(len(cells), np.bool_)
+
+    def held_from(self, window: Window, seen: int | None) -> int | None:
+        return None
+
+    def lost(
+        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+    ) -> tuple[Mask, Mask]:
+        nothing = np.zeros(len(held), np.bool_)
+        return nothing, nothing
+
+    def holds_back(self, window: Window, since: int, closed: int) -> bool:
+        return False
+
+    def first_exact(
+        self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
+    ) -> int | None:
+        return None

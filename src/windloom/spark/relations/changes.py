@@ -1,0 +1,55 @@
+"""Has a relation changed? Told from the plans of two frames and the files behind them, without reading a row."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+#: When somebody last read a file does not matter.
+_READ_TIMES = re.compile(r"access_time=\d+")
+_FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFrame:
+    """A frame that gave a version; `files` are those it read, None if it read something else too."""
+
+    frame: DataFrame
+    files: str | None
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> SeenFrame:
+        return cls(frame, _files_of(frame))
+
+    def is_same(self, frame: DataFrame) -> bool:
+        """Whether another frame certainly gives the same rows.
+
+        One and the same DataFrame does: a relation that changes is given as a new one. Two do if they are the same
+        query over the same files, which have neither changed nor moved.
+        """
+        if frame is self.frame:
+            return True
+        if self.files is None or self.files != _files_of(frame):
+            return False
+        try:
+            return bool(self.frame.sameSemantics(frame))
+        except Exception:  # a remote session does not compare plans
+            return False
+
+
+def _files_of(frame: DataFrame) -> str | None:
+    """Paths, sizes and times of all files that a frame reads; None if it reads anything else, or does not tell."""
+    try:
+        leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+        found = []
+        for place in range(leaves.size()):
+            leaf = leaves.apply(place)
+            relation = leaf.relation() if leaf.nodeName().startswith("LogicalRelation") else None
+            if relation is None or relation.getClass().getName() != _FILES:
+                return None
+            found.append(str(relation.location().allFiles().mkString("\n")))
+    except Exception:  # a remote session does not show its plan, and not every index of files lists them
+        return None
+    return _READ_TIMES.sub("", "\n\n".join(found))

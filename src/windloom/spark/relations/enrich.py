@@ -1,0 +1,70 @@
+"""Streams joined with relations as their tuples come in: by Spark, before anything is projected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windloom.model.expression import Expression
+from windloom.model.relation import EnrichedStream
+from windloom.plan.physical import Plan
+from windloom.spark.intake.collect import estimated_bytes
+
+#: A relation is sent to every executor, and no tuple is shuffled, unless Spark estimates it at more than this.
+BROADCAST_BYTES = 512 << 20
+#: What Spark takes the size of rows to be that it knows nothing of, or more.
+_UNKNOWN_BYTES = 1 << 62
+
+_HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
+
+
+def enriched_frame(stream: EnrichedStream, base: DataFrame, versions: Mapping[str, DataFrame]) -> DataFrame:
+    """The tuples of `base` with the columns of all relations, called as in the enriched stream."""
+    frame = base
+    for one in stream.enrichments:
+        version = versions[one.relation]
+        renamed = version.select(
+            *(F.col(Expression.of_column(name).sql).alias(one.column(name)) for name in version.columns)
+        )
+        frame = frame.join(_sent(renamed), F.expr(one.on.sql), _HOW[one.kind])
+    return frame
+
+
+def _sent(frame: DataFrame) -> DataFrame:
+    size = known_bytes(frame)
+    return F.broadcast(frame) if size is None or size <= BROADCAST_BYTES else frame
+
+
+def known_bytes(frame: DataFrame) -> int | None:
+    """Spark's estimate of the size of a frame; None if it has none."""
+    size = estimated_bytes(frame)
+    return None if size is None or size >= _UNKNOWN_BYTES else size
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFrames(Mapping[str, DataFrame]):
+    """The frames of a round by stream, those of enriched streams made when they are asked for."""
+
+    plan: Plan
+    frames: Mapping[str, DataFrame]
+    versions: Mapping[str, DataFrame] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> DataFrame:
+        return self.watched(name, lambda frame: frame)
+
+    def watched(self, name: str, watching: Callable[[DataFrame], DataFrame]) -> DataFrame:
+        """The same with something done to the tuples of the stream before they are joined."""
+        stream = next((one for one in self.plan.enriched if one.name == name), None)
+        if stream is None:
+            return watching(self.frames[name])
+        return enriched_frame(stream, watching(self.frames[stream.base]), self.versions)
+
+    def __iter__(self) -> Iterator[str]:
+        """The streams that tuples came of; enriched ones are not among them."""
+        return iter(self.frames)
+
+    def __len__(self) -> int:
+        return len(self.frames)

@@ -1,0 +1,35 @@
+"""Row queries of a batch run on executors: Spark makes their rows and holds them, beside all other answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from windloom.plan.physical import Plan
+from windloom.rounds.rows.spans import AskedRows, RowSpan
+from windloom.spark.answers.executors import WideAnswers
+from windloom.spark.rows.batch import batch_views
+from windloom.spark.rows.job import TupleViews, rows_sql
+
+
+def with_rows(wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) -> WideAnswers:
+    """The answers with those of row queries: one more job, which makes and counts them."""
+    if not plan.rows:
+        return wide
+    asked = [AskedRows(planned, RowSpan()) for planned in plan.rows]
+    views = batch_views({stream.name: stream for stream in plan.streams}, frames, asked)
+    made = views.analysed(" UNION ALL ".join(_wide_sql(wide, one, views) for one in asked)).persist()
+    totals = replace(wide.totals, rows=wide.totals.rows + made.count())
+    return replace(wide, frame=wide.frame.unionAll(made), persisted=(*wide.persisted, made), totals=totals)
+
+
+def _wide_sql(wide: WideAnswers, asked: AskedRows, views: TupleViews) -> str:
+    """The rows of one query, with the columns of the frame of all answers."""
+    planned = asked.planned
+    own = {slot: f"c{place}" for place, slot in enumerate(wide.slots[planned.shape])}
+    own |= {"shape": str(planned.shape), "query": str(wide.queries.index(planned.name))}
+    own |= {edge: edge for edge in ("window_start", "window_end")}
+    selected = (f"CAST({own.get(name, 'NULL')} AS {kind}) AS {name}" for name, kind in wide.frame.dtypes)
+    return f"(SELECT {', '.join(selected)} FROM ({rows_sql(asked, views, None)}))"

@@ -1,0 +1,38 @@
+"""A relation in files: read again when they have changed, which is seen without Spark if they are on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from windloom.model.relation import Relation
+from windloom.spark.sources.read import files_in, find_source
+
+#: Path, size and time of change of every file.
+_Files = tuple[tuple[str, int, int], ...]
+
+
+class RelationFiles:
+    """What `loom.relation` is given for a path: a function that gives the current DataFrame.
+
+    As long as no file is added, removed or replaced, it gives the same DataFrame, and nothing is read again. Files of
+    other machines are listed by Spark, which then tells whether they have changed.
+    """
+
+    def __init__(self, spark: SparkSession, relation: Relation, path: str) -> None:
+        self._spark, self._relation, self._path = spark, relation, path
+        self._files: _Files | None = None
+        self._frame: DataFrame | None = None
+
+    def __call__(self) -> DataFrame:
+        files = None if "://" in self._path else _listed(Path(self._path))
+        if self._frame is None or files is None or files != self._files:
+            self._frame, self._files = find_source(self._relation, self._path).read(self._spark), files
+        return self._frame
+
+
+def _listed(place: Path) -> _Files:
+    files = files_in(place) if place.is_dir() else [place]
+    found = [(str(file), file.stat()) for file in files if file.exists()]
+    return tuple((name, about.st_size, about.st_mtime_ns) for name, about in found)

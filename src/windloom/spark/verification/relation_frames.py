@@ -1,0 +1,28 @@
+"""Streams that are enriched with relations, for verification: joined once more, as a Spark user would write it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windloom.model.query import Query
+from windloom.model.stream import Stream
+
+_HOW = {"inner": "inner", "left": "left_outer", "semi": "left_semi", "anti": "left_anti"}
+
+
+def with_enriched(
+    query: Query, streams: Mapping[str, Stream], frames: Mapping[str, DataFrame]
+) -> tuple[dict[str, Stream], dict[str, DataFrame]]:
+    """Streams and frames by name, and with them the enriched streams that a query reads."""
+    every, found = dict(streams), dict(frames)
+    for stream in query.enriched:
+        frame = frames[stream.base]
+        for one in stream.enrichments:
+            other = frames[one.relation]
+            other = other.toDF(*(f"{one.label}.{name}" for name in other.columns))
+            frame = frame.join(other, on=F.expr(one.on.sql), how=_HOW[one.kind.value])
+        every[stream.name], found[stream.name] = stream, frame
+    return every, found

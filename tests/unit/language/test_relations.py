@@ -1,0 +1,289 @@
+"""Relations in the text of queries and catalogs: what they mean, and what is refused, with its place and its fix."""
+
+from __future__ import annotations
+
+import pytest
+
+from windloom.errors import QueryError
+from windloom.language import parse_catalog, parse_query
+from windloom.model import DataType, JoinKind, Query, Relation, Stream, VersionWindow
+
+W = "[RANGE 1 hour SLIDE 5 minutes]"
+
+
+def columns(text: str) -> dict[str, DataType]:
+    return {name: DataType.parse(kind) for name, kind in (one.split() for one in text.split(", "))}
+
+
+SOURCES: dict[str, Stream] = {
+    one.name: one
+    for one in (
+        Stream("orders", columns("ts timestamp, user int, shop int, amount double"), time="ts"),
+        Stream("clicks", columns("ts timestamp, user int, mail string"), time="ts"),
+        Relation("person", columns("id int, city string, age int, mail string")),
+        Relation("region", columns("city string, country string")),
+        Relation("shop", columns("id int, kind string, owner int"), is_retroactive=False),
+        Relation("owner", columns("id int, name string"), is_retroactive=False),
+    )
+}
+
+
+def read(text: str) -> Query:
+    return parse_query("q", text, SOURCES)
+
+
+def enriched(query: Query) -> list[str]:
+    return [stream.name for stream in query.enriched]
+
+
+# ---- retroactive ----------------------------------------------------------------------------------------------------
+
+
+def test_a_retroactive_relation_is_a_side_without_a_window() -> None:
+    query = read(f"SELECT p.city, sum(o.amount) AS s FROM orders {W} o JOIN person p ON o.user = p.id GROUP BY p.city")
+    assert query.join is not None
+    assert [side.is_relation for side in query.join.sides] == [False, True]
+    assert query.join.sides[1].window == VersionWindow()
+    assert (query.streams, query.relations, str(query.window)) == (("orders",), ("person",), W)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"person p JOIN orders {W} o ON o.user = p.id",
+        f"person p, orders {W} o WHERE o.user = p.id",
+        f"region r JOIN person p ON r.city = p.city JOIN orders {W} o ON o.user = p.id",
+        f"person p LEFT JOIN orders {W} o ON o.user = p.id WHERE o.amount > 1",
+    ],
+)
+def test_the_stream_decides_about_windows_wherever_it_stands(source: str) -> None:
+    join = read(f"SELECT count(*) AS n FROM {source}").join
+    assert join is not None
+    assert join.sides[0].source.stream == "orders"
+    assert {link.kind for link in join.links} == {JoinKind.INNER}
+
+
+def test_relations_may_hang_on_each_other_and_streams_on_them() -> None:
+    text = f"""SELECT r.country, count(*) AS n FROM orders {W} o JOIN person p ON o.user = p.id
+        LEFT JOIN region r ON p.city = r.city LEFT JOIN clicks [RANGE 9 s] c ON c.mail = p.mail GROUP BY r.country"""
+    join = read(text).join
+    assert join is not None
+    assert [(link.parent, link.child, str(link.kind)) for link in join.links] == [
+        (0, 1, "inner"),
+        (1, 2, "left"),
+        (1, 3, "left"),
+    ]
+    assert join.streams == ("orders", "clicks")
+
+
+# ---- non-retroactive ------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_joined_with_a_non_retroactive_relation_is_one_stream_with_more_columns() -> None:
+    query = read(f"SELECT k.kind, sum(amount) AS s FROM orders {W} o LEFT JOIN shop k ON k.id = o.shop GROUP BY k.kind")
+    assert query.join is None
+    assert enriched(query) == ["orders LEFT JOIN shop ON shop = `shop.id`"]
+    assert (query.streams, query.relations) == (("orders",), ("shop",))
+    assert [(one.name, one.expression.sql) for one in query.group_by] == [("kind", "`shop.kind`")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"orders {W} o JOIN shop k ON o.shop = k.id",
+        f"orders {W} o JOIN shop k ON k.id = o.shop",
+        f"orders {W}, shop WHERE orders.shop = shop.id",
+        f"shop k JOIN orders {W} o ON o.shop = k.id",
+        f"shop k, orders {W} o WHERE k.id = o.shop",
+    ],
+)
+def test_spellings_of_one_join_are_one_enriched_stream(source: str) -> None:
+    query = read(f"SELECT count(*) AS n FROM {source}")
+    assert enriched(query) == ["orders JOIN shop ON shop = `shop.id`"]
+    assert query.where is None
+
+
+def test_what_is_no_equality_with_the_stream_stays_a_condition() -> None:
+    query = read(
+        f"SELECT count(*) AS n FROM orders {W} o, shop k WHERE o.shop = k.id AND (k.kind = 'x' OR o.amount > 3)"
+    )
+    assert enriched(query) == ["orders JOIN shop ON shop = `shop.id`"]
+    assert query.where is not None
+    assert query.where.sql == "`shop.kind` = 'x' OR amount > 3"
+
+
+def test_relations_may_follow_each_other_and_come_twice() -> None:
+    text = (
+        f"SELECT w.name FROM orders {W} o JOIN shop k ON o.shop = k.id JOIN owner w ON k.owner = w.id GROUP BY w.name"
+    )
+    assert enriched(read(text)) == ["orders JOIN shop ON shop = `shop.id` JOIN owner ON `shop.owner` = `owner.id`"]
+    twice = (
+        f"SELECT a.kind, b.kind AS other FROM orders {W} o JOIN shop a ON o.shop = a.id JOIN shop b ON o.user = b.id"
+    )
+    query = read(f"{twice} GROUP BY a.kind, b.kind")
+    assert [one.expression.sql for one in query.group_by] == ["`shop.kind`", "`shop 2.kind`"]
+
+
+def test_semi_anti_and_exists_only_look_into_a_relation() -> None:
+    semi = read(f"SELECT count(*) AS n FROM orders {W} o LEFT SEMI JOIN shop k ON o.shop = k.id AND k.kind = 'x'")
+    looked = "NOT EXISTS (SELECT 1 FROM shop k WHERE k.id = o.shop)"
+    anti = read(f"SELECT count(*) AS n FROM orders {W} o WHERE {looked} AND amount > 1")
+    assert enriched(semi) == ["orders LEFT SEMI JOIN shop ON `shop.kind` = 'x' AND shop = `shop.id`"]
+    assert enriched(anti) == ["orders LEFT ANTI JOIN shop ON shop = `shop.id`"]
+    assert list(anti.enriched[0].columns) == list(SOURCES["orders"].columns)
+    assert anti.where is not None
+    assert anti.where.sql == "amount > 1"
+
+
+def test_using_and_window_calls_paste_in() -> None:
+    source = "FROM orders o JOIN shop k ON o.shop = k.id"
+    query = read(f"SELECT k.kind, count(*) AS n {source} GROUP BY k.kind, window(o.ts, '1 hour')")
+    assert str(query.window) == "[TUMBLE 1 hour]"
+    sources = {**SOURCES, "vip": Relation("vip", columns("user int, since int"), is_retroactive=False)}
+    used = parse_query(
+        "q", f"SELECT user, max(since) AS s FROM orders {W} JOIN vip USING (user) GROUP BY user", sources
+    )
+    assert used.enriched[0].name == "orders JOIN vip ON user = `vip.user`"
+    assert used.group_by[0].expression.sql == "user"
+
+
+def test_an_enriched_stream_is_a_side_of_joins_like_any_other() -> None:
+    text = f"""SELECT k.kind, p.city, count(*) AS n FROM orders {W} o JOIN shop k ON o.shop = k.id
+        JOIN person p ON k.owner = p.id JOIN clicks [RANGE 10 minutes] c ON c.user = o.user GROUP BY k.kind, p.city"""
+    query = read(text)
+    assert query.join is not None
+    sides = {side.alias: side for side in query.join.sides}
+    assert sides["o"].source.stream == "orders JOIN shop ON shop = `shop.id`"
+    assert [key.sql for key in sides["o"].group_by] == ["`shop.kind`", "`shop.owner`", "user"]
+    assert (query.streams, query.relations) == (("orders", "clicks"), ("shop", "person"))
+
+
+# ---- what is refused ------------------------------------------------------------------------------------------------
+
+REFUSED = {
+    "SELECT count(*) FROM person [TUMBLE 1 hour]": ("'person' is a relation, and has no windows", "[TUMBLE 1 hour]"),
+    "SELECT city, count(*) FROM person GROUP BY city": ("'person' is a relation, and the query reads no", "person"),
+    "SELECT count(*) FROM person, shop WHERE person.id = shop.id": ("the query reads no stream", "person"),
+    f"SELECT count(*) FROM orders {W}, person": ("'person' is joined without a key", "person"),
+    f"SELECT count(*) FROM orders {W}, shop": ("relation 'shop' is joined without a key", "shop"),
+    f"SELECT count(*) FROM orders {W} o LEFT JOIN shop k ON k.kind = 'x'": ("relation 'k' is joined without", "LEFT"),
+    f"SELECT count(*) FROM person p LEFT JOIN orders {W} o ON p.id = o.user": (
+        "the LEFT JOIN keeps the rows of relation 'p', which have no windows",
+        "LEFT",
+    ),
+    f"SELECT count(*) FROM person p LEFT ANTI JOIN orders {W} o ON p.id = o.user": ("LEFT ANTI JOIN keeps", "LEFT"),
+    f"SELECT count(*) FROM person p WHERE EXISTS (SELECT 1 FROM orders {W} o WHERE p.id = o.user)": (
+        "EXISTS keeps the rows of relation 'p'",
+        "EXISTS",
+    ),
+    f"SELECT count(*) FROM orders {W} o RIGHT JOIN person p ON p.id = o.user": ("the RIGHT JOIN keeps", "RIGHT"),
+    f"SELECT count(*) FROM shop k LEFT JOIN orders {W} o ON k.id = o.shop": ("the LEFT JOIN keeps the rows", "LEFT"),
+    f"SELECT count(*) FROM orders {W} o RIGHT JOIN shop k ON k.id = o.shop": ("the RIGHT JOIN keeps", "RIGHT"),
+    f"SELECT p.cty FROM orders {W} o JOIN person p ON o.user = p.id GROUP BY p.cty": ("'p' has no column 'cty'", "cty"),
+    f"SELECT k.knd FROM orders {W} o JOIN shop k ON o.shop = k.id GROUP BY k.knd": ("'k' has no column 'knd'", "knd"),
+    f"SELECT knd FROM orders {W} o JOIN shop k ON o.shop = k.id GROUP BY knd": ("unknown column 'knd'", "knd"),
+    f"SELECT x.kind FROM orders {W} o JOIN shop k ON o.shop = k.id GROUP BY x.kind": ("'x' is no source", "x"),
+    f"SELECT k.kind FROM orders {W} o LEFT SEMI JOIN shop k ON o.shop = k.id GROUP BY k.kind": (
+        "columns of 'k' cannot be named here",
+        "k",
+    ),
+    f"SELECT count(*) FROM orders {W} o JOIN person p ON o.user = p.city": ("these are int and string", "user"),
+    f"SELECT count(*) FROM orders {W} o JOIN shop k ON o.shop = k.kind": ("these are int and string", "shop"),
+    f"SELECT first(p.city) FROM orders {W} o JOIN person p ON o.user = p.id": ("'p' have no time", "first"),
+    "SELECT count(*) FROM orders [ROWS 9 SLIDE 3] o JOIN shop k ON o.shop = k.id": (
+        "windows of rows cannot be joined",
+        "[ROWS 9 SLIDE 3]",
+    ),
+    f"SELECT sum(1) FROM clicks {W} c LEFT JOIN orders [RANGE 9 s] o ON o.user = c.user JOIN shop k ON k.id = o.shop": (
+        "relation 'k' is joined to 'o', which may have no match itself",
+        "shop",
+    ),
+    f"SELECT count(*) FROM orders {W} o JOIN clicks [RANGE 9 s] c ON c.user = o.user"
+    " LEFT JOIN shop k ON k.id = o.shop AND k.kind = c.mail": ("tuples of one stream are joined with it", "kind"),
+    f"SELECT o.user, p.city FROM orders {W} o JOIN person p ON o.user = p.id": (
+        "rows of windows cannot be joined with relation 'person'",
+        "person",
+    ),
+    f"SELECT ISTREAM o.user FROM orders {W} o LEFT SEMI JOIN shop k ON o.shop = k.id": (
+        "rows of windows cannot be joined with relation 'shop'",
+        "shop",
+    ),
+    f"SELECT user FROM clicks {W} UNION ALL SELECT o.user FROM orders {W} o JOIN shop k ON o.shop = k.id": (
+        "rows of windows cannot be joined with relation 'shop'",
+        "shop",
+    ),
+    f"SELECT count(*) FROM orders {W} o JOIN clicks [RANGE 9 s] c WITHIN 3 s ON c.user = o.user"
+    " JOIN person p ON o.user = p.id": ("rows of windows cannot be joined with relation 'person'", "person"),
+    f"SELECT count(*) FROM orders {W} o JOIN clicks [RANGE 9 s] c WITHIN 3 s ON c.user = o.user"
+    " JOIN shop k ON o.shop = k.id": ("rows of windows cannot be joined with relation 'shop'", "orders"),
+    f"SELECT count(*) FROM orders {W} o JOIN person p ON o.user = p.id JOIN shop k ON k.owner = p.age": (
+        "relation 'k' is joined without a key",
+        "shop",
+    ),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_cannot_be_answered_is_refused_with_its_place_and_a_fix(text: str) -> None:
+    message, place = REFUSED[text]
+    with pytest.raises(QueryError) as caught:
+        read(text)
+    assert message in caught.value.message
+    assert caught.value.hint
+    line, caret = caught.value.detail.splitlines()[1:3]
+    start = caret.index("^")
+    assert line[start : start + caret.count("^")] == place[: caret.count("^")]
+
+
+def test_a_name_that_a_stream_and_its_relation_have_is_ambiguous() -> None:
+    sources = {**SOURCES, "other": Relation("other", columns("shop int, amount int"), is_retroactive=False)}
+    text = f"SELECT sum(amount) FROM orders {W} o JOIN other t ON o.shop = t.shop"
+    with pytest.raises(QueryError, match="column 'amount' is ambiguous: 'o' and 't' have it") as caught:
+        parse_query("q", text, sources)
+    assert caught.value.hint == "write o.amount or t.amount"
+
+
+# ---- catalogs -------------------------------------------------------------------------------------------------------
+
+STREAM = "CREATE STREAM orders (ts TIMESTAMP, user INT) TIME ts;"
+
+
+def test_a_catalog_declares_relations_of_both_kinds() -> None:
+    text = f"""{STREAM}
+        CREATE RELATION person (id INT, city STRING COMMENT 'where');
+        create nonretroactive relation shop (id INT NOT NULL);
+        CREATE QUERY n AS
+          SELECT city, count(*) AS n FROM orders [TUMBLE 1 hour] JOIN person ON user = id GROUP BY city;"""
+    catalog = parse_catalog(text)
+    declared = [one.stream for one in catalog.relations]
+    assert [(one.name, isinstance(one, Relation) and one.is_retroactive) for one in declared] == [
+        ("person", True),
+        ("shop", False),
+    ]
+    assert catalog.relations[1].line == 3
+    (query,) = catalog.parse()
+    assert query.relations == ("person",)
+
+
+BAD_CATALOGS = {
+    "CREATE RELATION p (id INT) TIME id;": "TIME is for streams: a relation has no time",
+    "CREATE RELATION p (id INT) NONRETROACTIVE;": "cannot read 'NONRETROACTIVE' here",
+    "CREATE RELATION p;": "the columns are missing after the name",
+    "CREATE RELATION p ();": "a relation needs columns",
+    "CREATE NONRETROACTIVE STREAM p (id INT);": "unknown statement 'STREAM'",
+    "CREATE NONRETROACTIVE": "unknown statement 'NONRETROACTIVE'",
+    "CREATE RELATION (id INT);": "a name is missing after CREATE RELATION",
+    f"{STREAM} CREATE RELATION Orders (id INT);": "relation 'Orders' is created twice",
+    f"{STREAM} CREATE QUERY a AS SELECT count(*) FROM orders [TUMBLE 1 h] JOIN p ON user = id;"
+    " CREATE RELATION p (id INT);": "relation 'p' is created only later",
+    "CREATE RELATION p (id INT) CREATE RELATION r (id INT);": "a ';' is missing before this statement",
+}
+
+
+@pytest.mark.parametrize("text", BAD_CATALOGS)
+def test_a_wrong_declaration_is_refused(text: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse_catalog(text)
+    assert BAD_CATALOGS[text] in caught.value.message
+    assert "^" in caught.value.detail
+    assert caught.value.hint

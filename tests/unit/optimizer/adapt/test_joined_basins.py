@@ -1,0 +1,120 @@
+"""Joins and row queries in charts: what they take counts, and their orders are switched like anything else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from support.join_looms import registered
+from support.row_rounds import STREAMS
+from windloom.model import Stream
+from windloom.optimizer import Known, PlanOptions
+from windloom.optimizer.adapt.basin import Basin, basins_of
+from windloom.optimizer.adapt.candidates import candidates_at
+from windloom.optimizer.adapt.figures import Figure, Kind, with_figures
+from windloom.optimizer.adapt.objective import Objective
+from windloom.optimizer.adapt.switches import SWITCHES, choices_of, recompiling
+from windloom.optimizer.adapt.views import described
+from windloom.optimizer.cost.constants import shipped_constants
+from windloom.optimizer.estimate import estimate_plan
+from windloom.optimizer.joins.order import elimination_of, elimination_order
+from windloom.optimizer.joins.sizes import side_sizes
+from windloom.plan.estimates import Estimates
+from windloom.plan.statistics import Ongoing
+
+RATES = {name: Figure(Kind.RATE, name) for name in "stu"}
+THREE = (
+    "SELECT ISTREAM s.i AS a, t.i AS b, u.i AS c FROM s [RANGE 8 seconds SLIDE 4 seconds]"
+    " JOIN t [RANGE 8 seconds] ON s.k = t.k JOIN u [RANGE 8 seconds] ON u.k = t.k"
+)
+MET = (
+    "SELECT count(*) AS n FROM s [RANGE 8 seconds SLIDE 4 seconds] AS a JOIN t [RANGE 8 seconds] AS b ON a.k = b.k"
+    " JOIN u [RANGE 8 seconds] AS c ON a.i = c.i"
+)
+
+
+def a_basin(text: str, streams: dict[str, Stream] | None = None) -> Basin:
+    registry = registered({"q": text}, streams or STREAMS)
+    known = Known(shipped_constants(), ongoing=Ongoing(10.0))
+    (found,) = basins_of(registry.streams, registry.queries.values(), registry.types(), PlanOptions(tuples=0), known)
+    return found
+
+
+def at(basin: Basin, **rates: float) -> Estimates:
+    return with_figures(Estimates(), basin, {RATES[name]: rate for name, rate in rates.items()})
+
+
+def test_what_rows_take_grows_with_their_streams() -> None:
+    basin = a_basin(THREE)
+    few, many = (basin.cost(basin.plan(at(basin, s=rate, t=rate, u=rate))) for rate in (10.0, 1000.0))
+    assert many.answers > 100 * few.answers > 0
+
+
+def test_what_folding_a_join_takes_is_part_of_a_round() -> None:
+    basin = a_basin(MET)
+    plan = basin.plan(at(basin, s=1000.0, t=1000.0, u=1000.0))
+    folding = estimate_plan(plan, shipped_constants()).folds["q"]
+    without = basin.cost(replace(plan, joins=()))
+    assert basin.cost(plan).answers == pytest.approx(without.answers + 10.0 * folding)
+    assert folding > 0
+
+
+def test_a_given_rate_does_not_hide_what_a_stream_of_rows_brings() -> None:
+    slow = {name: replace(one, events_per_second=1.0) for name, one in STREAMS.items()}
+    basin = a_basin(THREE, slow)
+    plan = basin.plan(at(basin, s=500.0, t=500.0, u=500.0))
+    assert [rate.rate for rate in plan.rows[0].rates] == [500.0] * 3
+
+
+def test_the_order_of_strands_follows_rates_and_a_recorded_one_stays() -> None:
+    basin = a_basin(THREE)
+    found = {
+        fast: choices_of(basin.plan(at(basin, **{name: 1000.0 if name == fast else 1.0 for name in "stu"})))
+        for fast in "stu"
+    }
+    assert len({one.option("row order", "q", "") for one in found.values()}) > 1
+    for fast, choices in found.items():
+        for other in "stu":
+            again = basin.plan(at(basin, **{name: 500.0 if name == other else 2.0 for name in "stu"}), choices)
+            assert choices_of(again) == choices, fast
+    assert basin.own(found["s"]) == found["s"]
+
+
+def test_another_order_costs_more_where_it_makes_more_rows() -> None:
+    basin = a_basin(THREE)
+    estimates = at(basin, s=100.0, t=1000.0, u=100.0)
+    best = candidates_at(basin, estimates, Objective())[0]
+    switch = SWITCHES["row order"]
+    options = switch.options(basin.plan(estimates), "q")
+    assert len(options) == 6
+    costs = [
+        basin.cost(basin.plan(estimates, best.choices.with_option("row order", "q", one))).seconds for one in options
+    ]
+    assert best.cost.seconds == pytest.approx(min(costs))
+    assert max(costs) > 1.1 * min(costs)
+    other = best.choices.with_option("row order", "q", options[costs.index(max(costs))])
+    assert recompiling(best.choices, other), "Spark compiles another job"
+    assert "q joined in order" in described(other)
+
+
+def test_a_left_join_keeps_its_order() -> None:
+    basin = a_basin(THREE.replace("JOIN u", "LEFT JOIN u"))
+    assert SWITCHES["row order"].options(basin.plan(Estimates()), "q") == ["0 1 2"]
+
+
+def test_figures_that_are_only_imagined_refuse_no_query() -> None:
+    basin = a_basin("SELECT s.i FROM s [RANGE 8 seconds SLIDE 4 seconds] JOIN t [RANGE 8 seconds] ON s.i < t.i")
+    assert basin.cost(basin.plan(at(basin, s=1e6, t=1e6))).seconds > 1.0
+
+
+def test_the_order_of_a_join_counts_as_it_is() -> None:
+    basin = a_basin(MET)
+    estimates = at(basin, s=1000.0, t=1000.0, u=1.0)
+    plan = basin.plan(estimates)
+    (join,) = plan.joins
+    sizes = side_sizes(join.join, [plan.sets[place.set].statistics for place in join.sides])
+    best = elimination_order(join.join, sizes)
+    assert elimination_of(join.join, sizes, best.order) == best
+    for order in ((0, 1), (1, 0)):
+        assert elimination_of(join.join, sizes, order).rows >= best.rows
