@@ -67,6 +67,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
     from bench.joins import JOIN_WORKLOADS
     from bench.overload import OVERLOAD_WORKLOADS
     from bench.relations import RELATION_WORKLOADS
+    from bench.rows import ROW_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
     from bench.service import SERVICE_WORKLOADS
     from bench.streams import STREAM_WORKLOADS
@@ -84,6 +85,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
         **SERVICE_WORKLOADS,
         **OVERLOAD_WORKLOADS,
         **JOIN_WORKLOADS,
+        **ROW_WORKLOADS,
     }
 
 

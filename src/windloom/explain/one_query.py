@@ -11,6 +11,7 @@ from windloom.explain.labels import answer_text, component_name, grouping, techn
 from windloom.explain.lines import fact, listing, one_line, wrapped
 from windloom.explain.one_join import one_join_lines
 from windloom.explain.partners import Sharing, apart, sharing
+from windloom.explain.rows import row_facts
 from windloom.explain.scans import fed_text
 from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
 from windloom.explain.statistics import origin_text
@@ -31,6 +32,10 @@ def one_query_text(plan: Plan, name: str, costs: CostView) -> str:
     if join is not None:
         head = [*wrapped(f"Query {one_line(name)}", "", "  "), "", *_text_lines(join.query.text), ""]
         return "\n".join([*head, *one_join_lines(plan, join, costs)]) + "\n"
+    rows = next((each for each in plan.rows if each.name == name), None)
+    if rows is not None:
+        head = [*wrapped(f"Query {one_line(name)}", "", "  "), "", *_text_lines(rows.query.text), "", "Rows"]
+        return "\n".join([*head, *row_facts(plan, rows)]) + "\n"
     try:
         partial_set, tree, planned = plan.find(name)
     except KeyError:

@@ -152,8 +152,8 @@ class ExecutorPlacement:
         shards: int,
         watermarks: Watermarks,
         outlets: Outlets | None = None,
-        slots: int = 1,
         relations: Relations | None = None,
+        slots: int = 1,
     ) -> None:
         """`slots` is how many shards run at the same time."""
         self._jobs, self._journal, self._files, self._slots = jobs, journal, files, slots

@@ -249,7 +249,7 @@ def _make_placement(
         return DriverPlacement(jobs, checkpoint, watermarks, stored.folder, relations)
     shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
     slots = min(shards, spark.sparkContext.defaultParallelism)
-    return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, slots, relations)
+    return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, relations, slots)
 
 
 def _record_plan(
