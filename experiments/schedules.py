@@ -133,8 +133,8 @@ def _page(periodic: list[Measured], rounds: list[InRounds], seeds: int, seconds:
         f"{high['CS'].latency / max(high['HS'].latency, 1e-9):.1f} and "
         f"{high['HS'].latency / max(high['H-LP'].latency, 1e-9):.1f}. "
         f"In rounds, where every window is answered once, {_best(ours)}",
-        difference="The thesis measured a program in Java; what counters and comparisons cost there is not known, so the "
-        "heights of the curves are a matter of two constants. AS comes out better here than in the thesis: it "
+        difference="The thesis measured a program in Java; what counters and comparisons cost there is not known, so "
+        "the heights of the curves are a matter of two constants. AS comes out better here than in the thesis: it "
         "executes queries long before they are due, which costs a sort each, and sorts are cheap here against "
         "scans. With sorts ten times as dear, AS and HS fall back as they do there, and so does what HS gains "
         "over CS. In Windloom a window is answered once, after it has closed, so nothing can be executed early: "
