@@ -16,6 +16,7 @@ NAMES = (
     *("queries", "rates", "overlaps", "skews", "incremental", "optimizations", "techniques", "throughput"),
     "frequent",
     *("om_single", "om_joins", "om_many"),
+    *("aggregation_joins", "window_joins"),
 )
 DOCS, TRIAL = Path("docs/experiments"), Path("build/experiments")
 
