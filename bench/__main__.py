@@ -65,6 +65,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
     from bench.adapt import ADAPT_WORKLOADS
     from bench.cold import COLD_WORKLOADS
     from bench.joins import JOIN_WORKLOADS
+    from bench.overload import OVERLOAD_WORKLOADS
     from bench.relations import RELATION_WORKLOADS
     from bench.rows import ROW_WORKLOADS
     from bench.scans import SCAN_WORKLOADS
@@ -82,6 +83,7 @@ def workloads() -> dict[str, Callable[..., Outcome]]:
         **UNLIKE_WORKLOADS,
         **COLD_WORKLOADS,
         **SERVICE_WORKLOADS,
+        **OVERLOAD_WORKLOADS,
         **JOIN_WORKLOADS,
         **ROW_WORKLOADS,
     }

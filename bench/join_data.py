@@ -104,11 +104,11 @@ class JoinText:
     def spark_sql_by_side(self) -> str:
         """The best that is written by hand: each side is aggregated per window, key and group before the join."""
         assert self == JoinText(lengths=self.lengths, slide=self.slide), "written out for one query"
+        clicks = f"SELECT user, {self._window(1)} AS e, count(*) AS n, sum(amount) AS amount FROM clicks"
         return (
             "SELECT region, e AS window_end, sum(o.n * c.amount) AS spent, sum(o.n * c.n) AS pairs FROM"
-            f" (SELECT user, region, {self._window(0)} AS e, count(*) AS n FROM orders GROUP BY user, region, e) o JOIN"
-            f" (SELECT user, {self._window(1)} AS e, count(*) AS n, sum(amount) AS amount FROM clicks"
-            " GROUP BY user, e) c USING (user, e) GROUP BY e, region"
+            f" (SELECT user, region, {self._window(0)} AS e, count(*) AS n FROM orders GROUP BY user, region, e) o"
+            f" JOIN ({clicks} GROUP BY user, e) c USING (user, e) GROUP BY e, region"
         )
 
     def duckdb_sql(self) -> str:

@@ -10,6 +10,7 @@ import statistics
 import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -19,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.join_data import (
-    DAY,
+    SLIDE,
     JoinText,
     Written,
     check_same,
@@ -178,7 +179,7 @@ def _our_stream(spark: SparkSession, stored: Written, text: JoinText) -> tuple[f
             handles[0].await_termination()
 
         took = seconds(run)
-        return took, handles[0].results[text.name].toArrow()
+        return took, handles[0].arrow(text.name)
 
 
 def _spark_stream(spark: SparkSession, stored: Written, text: JoinText) -> tuple[float, pa.Table]:
@@ -194,60 +195,72 @@ def _spark_stream(spark: SparkSession, stored: Written, text: JoinText) -> tuple
         return took, spark.table("theirs").selectExpr(*columns).toArrow()
 
 
+@dataclass(frozen=True)
+class Forced:
+    """A point of the grid: seconds of the chosen plan and of the forced ones, and what was chosen."""
+
+    chosen: str
+    auto: float
+    forced: dict[str, float]
+
+    @property
+    def best(self) -> float:
+        return min(self.forced.values())
+
+
 def against_forced(repeats: int, *, events: int = GRID_EVENTS) -> Outcome:
     """The chosen plan against the best of all forced ones, over the grid of source D's figure 5."""
-    spark, rows = session(), {}
-    for name, made in grid(events).items():
-        with made["stored"]() as stored:
-            text = made["text"]
-            loom = join_loom(spark, stored, {text.name: text.cql})
-            plan = loom.plan()
-            folds = [fold for fold in possible_folds(plan.joins[0], plan.sets) if fold != "recalculate"]
-            forced = [*product(("LAP", "EAP10", "EAP01", "EAP11"), folds)]
-            took = _fastest(loom, forced, max(2, repeats // 2))
-            best = min(forced, key=took.__getitem__)
-            chosen = _shown(loom)
-            rows[name] = {
-                "auto": took["auto", "auto"],
-                "best": took[best],
-                "best plan": " ".join(best),
-                "chosen": chosen,
-                "all": {" ".join(one): each for one, each in took.items()},
-            }
-    figure = sum(one["auto"] for one in rows.values()) / sum(one["best"] for one in rows.values())
-    worst = max(rows, key=lambda name: rows[name]["auto"] / rows[name]["best"])
-    ratio = rows[worst]["auto"] / rows[worst]["best"]
-    note = f"{len(rows)} points; the worst is {worst} with {ratio:.2f} ({rows[worst]['chosen']})"
-    return Outcome("auto / best forced plan, grid of fig. 5", figure, "ratio", 1.15, "<=", note, {"points": rows})
+    found = {name: _all_plans(one, max(2, repeats // 2)) for name, one in grid(events).items()}
+    figure = sum(one.auto for one in found.values()) / sum(one.best for one in found.values())
+    worst = max(found, key=lambda name: found[name].auto / found[name].best)
+    ratio = found[worst].auto / found[worst].best
+    note = f"{len(found)} points; the worst is {worst} with {ratio:.2f} ({found[worst].chosen})"
+    points = {name: asdict(one) for name, one in found.items()}
+    return Outcome("auto / best forced plan, grid of fig. 5", figure, "ratio", 1.15, "<=", note, {"points": points})
 
 
-def _fastest(loom: Loom, forced: list[tuple[str, str]], repeats: int) -> dict[tuple[str, str], float]:
+def _all_plans(point: Point, repeats: int) -> Forced:
+    spark = session()
+    with stored_streams(*point.counts, point.keys, regions=point.regions) as stored:
+        loom = join_loom(spark, stored, {point.text.name: point.text.cql})
+        plan = loom.plan()
+        folds = [fold for fold in possible_folds(plan.joins[0], plan.sets) if fold != "recalculate"]
+        took = _fastest(loom, [*product(("LAP", "EAP10", "EAP01", "EAP11"), folds)], repeats)
+        return Forced(_shown(loom), took.pop("auto auto"), took)
+
+
+def _fastest(loom: Loom, forced: list[tuple[str, str]], repeats: int) -> dict[str, float]:
     """The least seconds of each plan; plans take turns, so that whatever else the machine does falls on all."""
     plans = [("auto", "auto"), *forced]
-    runs = {plan: partial(answered, loom, joins=plan[0], fold=plan[1]) for plan in plans}
+    runs = {" ".join(plan): partial(answered, loom, joins=plan[0], fold=plan[1]) for plan in plans}
     for run in runs.values():
         run()
     turns = [{plan: seconds(run) for plan, run in runs.items()} for _ in range(repeats)]
-    return {plan: min(turn[plan] for turn in turns) for plan in plans}
+    return {plan: min(turn[plan] for turn in turns) for plan in runs}
 
 
-def grid(events: int) -> dict[str, dict]:  # type: ignore[type-arg]
+@dataclass(frozen=True)
+class Point:
+    """One setting of the grid; windows are in slides."""
+
+    counts: tuple[int, int]
+    keys: int = 1000
+    regions: int = 150
+    windows: tuple[int, int] = (10, 4)
+
+    @property
+    def text(self) -> JoinText:
+        return JoinText(lengths=(self.windows[0] * SLIDE, self.windows[1] * SLIDE))
+
+
+def grid(events: int) -> dict[str, Point]:
     """What figure 5 varies: a window (a), the groups of a side (b), a rate (c), the selectivity (d)."""
     half = events // 2
-
-    def point(
-        orders: int = half, clicks: int = half, keys: int = 1000, regions: int = 150, first: int = 10, second: int = 4
-    ) -> dict[str, object]:
-        lengths = (first * 300, second * 300)
-        stored = partial(stored_streams, orders, clicks, keys, regions=regions, span=DAY)
-        return {"stored": stored, "text": JoinText(lengths=lengths)}
-
-    found = {f"a: w1 = {n} slides": point(first=n) for n in (1, 4, 40)}
-    found |= {f"b: g1 = {g:,}": point(regions=g) for g in (1, 81, 6561)}
-    found |= {
-        f"c: rates {r:g} : 1": point(orders=int(half * min(1, r)), clicks=int(half / max(1, r))) for r in (0.1, 10)
-    }
-    found |= {f"d: {k:,} keys": point(keys=k) for k in (10, 10_000, 100_000)}
+    both = Point((half, half))
+    found = {f"a: w1 = {n} slides": replace(both, windows=(n, 4)) for n in (1, 4, 40)}
+    found |= {f"b: g1 = {groups:,}": replace(both, regions=groups) for groups in (1, 81, 6561)}
+    found |= {"c: rates 1 : 10": Point((half // 10, half)), "c: rates 10 : 1": Point((half, half // 10))}
+    found |= {f"d: {keys:,} keys": replace(both, keys=keys) for keys in (10, 10_000, 100_000)}
     return found
 
 

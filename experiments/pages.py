@@ -102,9 +102,8 @@ def write_index(names: Sequence[str], folder: Path) -> None:
         "own",
         "strategies and techniques. Source A is Weave Share (Guirguis et al.), source C incremental evaluation in "
         "multi-query",
-        "plans (Shein and Chrysanthis), source B charts of plans (OM, Kulkarni and Ravishankar), source E "
-        "sliding-window",
-        "queries (Golab). Plans are seeded and come out the same",
+        "plans (Shein and Chrysanthis), source B charts of plans (OM, Kulkarni and Ravishankar), source D aggregation",
+        "below joins (Tran and Lee), source E sliding-window queries (Golab). Plans are seeded and come out the same",
         "everywhere; times are those of the machine they were measured on. `make experiments` writes everything here "
         "anew;",
         "`make experiments ARGS=--quick` tries it on few and small cases and writes to `build`.",

@@ -104,7 +104,7 @@ def test_the_example_catalog_equals_spark(spark: SparkSession) -> None:
 @cache
 def transcripts() -> tuple[tuple[str, str], ...]:
     """(arguments, output) of every `$ windloom explain …` in the docs."""
-    pages = (ROOT / "docs" / name for name in ("explain.md", "cost.md"))
+    pages = (ROOT / "docs" / name for name in ("explain.md", "cost.md", "adapting.md"))
     return tuple(found for page in pages for found in _EXPLAIN.findall(page.read_text(encoding="utf-8")))
 
 
@@ -121,11 +121,15 @@ def test_transcripts_in_the_docs_are_what_explain_says(spark: SparkSession) -> N
     for arguments, shown in transcripts():
         catalog, *options = shlex.split(arguments)
         sharing = "--sharing" in options
-        options = [option for option in options if option != "--sharing"]
+        charts = "--chart" in options
+        options = [option for option in options if option not in ("--sharing", "--chart")]
         loom = Loom(spark)
         loom.load(ROOT / catalog)
         named = {option.removeprefix("--"): value for option, value in zip(options[::2], options[1::2], strict=True)}
-        said = loom.explain(sharing=sharing, **named)
+        if charts:
+            said = loom.chart(**{name: int(value) for name, value in named.items()})
+        else:
+            said = loom.explain(sharing=sharing, **named)
         for piece in re.split(r"^…\n", shown, flags=re.MULTILINE):  # an ellipsis leaves something out
             assert piece in said, f"windloom explain {arguments} says:\n{said}"
 

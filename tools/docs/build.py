@@ -22,7 +22,7 @@ _FOLDERS = ("docs", "examples")
 _CONTENTS = {
     "Using it": (
         *("language", "windows", "semantics", "joins", "relations", "rows"),
-        *("streaming", "sinks", "service", "streaming_executors"),
+        *("streaming", "scheduling", "sinks", "service", "streaming_executors"),
     ),
     "How it works": ("architecture", "explain", "sharing", "cost", "adapting", "intake", "kernels", "glossary"),
 }

@@ -16,8 +16,11 @@ write that a crash cut short on storage without atomic renames): they count as n
 
 from __future__ import annotations
 
+import threading
+import time
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -48,10 +51,14 @@ _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it has one."""
+    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it has one.
+
+    `only_answers`: the round takes nothing in.
+    """
 
     plan_version: int
     batch: int | None
+    only_answers: bool = False
 
 
 class Checkpoint:
@@ -63,6 +70,7 @@ class Checkpoint:
         self._numbers = {folder: self._list(folder) for folder in _ENDINGS}
         self._plans: dict[int, PlanRecord] = {}
         self._begun: dict[int, Begun] = {}
+        self._lock, self._readers = threading.Lock(), 0
         self.damaged: dict[str, None] = {}  # names of commits that could not be read, and were left out
 
     @classmethod
@@ -121,22 +129,37 @@ class Checkpoint:
 
     # Rounds
 
-    def begin(self, round: int, batch: int | None = None) -> PlanRecord:
+    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord:
         """The plan that the round runs with: the one it began with before, or else the newest that applies.
 
-        `batch` is Spark's number of the micro-batch, None for a round that is none.
+        `batch` is Spark's number of the micro-batch, None for a round that is none. `answers_of` is the plan of a round
+        that takes nothing in, and only answers what rounds with that plan have postponed.
         """
         begun = self.begun(round)
         if begun is not None:
             version = begun.plan_version
         else:
-            version = self._plan_version_for(round)
+            version = self._plan_version_for(round) if answers_of is None else answers_of.version
+            only_answers = answers_of is not None
             fault("before begun")
-            body = {"round": round, "plan_version": version, "batch": batch}
+            body = {"round": round, "plan_version": version, "batch": batch, "only_answers": only_answers}
             self._write("begun", round, write_record("begun", body))
-            self._begun[round] = Begun(version, batch)
+            self._begun[round] = Begun(version, batch, only_answers)
             fault("after begun")
         return self.plan(version)
+
+    def upcoming(self, round: int) -> PlanRecord:
+        """The plan with which `begin` would begin a round."""
+        begun = self.begun(round)
+        return self.plan(self._plan_version_for(round) if begun is None else begun.plan_version)
+
+    def was_answering(self, round: int) -> bool:
+        """Whether a round that was interrupted takes nothing in, and only answers."""
+        begun = self.begun(round)
+        if begun is not None:
+            return begun.only_answers
+        log = self.read_log(round)  # the record that it began may be damaged
+        return log is not None and log.only_answers
 
     def begun(self, round: int) -> Begun | None:
         """What a round has begun with, if it has."""
@@ -150,7 +173,7 @@ class Checkpoint:
                 if round <= self.last_committed:
                     raise
                 return None
-            self._begun[round] = Begun(body["plan_version"], body.get("batch"))
+            self._begun[round] = Begun(body["plan_version"], body.get("batch"), body.get("only_answers", False))
         return self._begun[round]
 
     def _plan_version_for(self, round: int) -> int:
@@ -192,9 +215,9 @@ class Checkpoint:
                 raise
             return None
 
-    def logged(self) -> Iterator[RoundLog]:
-        """The logs of committed rounds that are kept, newest first, without a gap."""
-        for round in range(self.last_committed, -1, -1):
+    def logged(self, last: int) -> Iterator[RoundLog]:
+        """The logs of committed rounds up to `last` that are kept, newest first, without a gap."""
+        for round in range(last, -1, -1):
             log = self.read_log(round)
             if log is None:
                 return
@@ -211,6 +234,14 @@ class Checkpoint:
         """The last committed round, or -1. The name of its file decides, which is written after everything else."""
         commits = self._numbers["commits"]
         return commits[-1] if commits else -1
+
+    def committed_at(self, round: int) -> float:
+        """When a round was committed, by the clock; now, if that is not known."""
+        try:
+            about = self.progress(round)
+        except DamagedError:
+            about = None
+        return time.time() if about is None else float(about.get("at", time.time()))
 
     def progress(self, round: int) -> dict[str, Any] | None:
         """What `commit` was given."""
@@ -234,6 +265,17 @@ class Checkpoint:
             if record is not None:
                 found.append(record)
         return found
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While somebody reads logs beside the rounds, nothing is dropped."""
+        with self._lock:
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._readers -= 1
 
     # Snapshots
 
@@ -270,6 +312,12 @@ class Checkpoint:
 
         Logs and commits of the newest `keep_rounds` rounds stay in any case.
         """
+        with self._lock:
+            if self._readers:
+                return  # the next time; readers are soon done
+            self._retain(keep_rounds, keep_snapshots)
+
+    def _retain(self, keep_rounds: int, keep_snapshots: int) -> None:
         kept = [one for one in self._numbers["snapshots"] if one <= self.last_committed]
         kept = kept[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
         if len(kept) < LEAST_SNAPSHOTS:

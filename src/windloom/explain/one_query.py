@@ -80,10 +80,18 @@ def _evaluation(plan: Plan, planned: PlannedQuery) -> str:
     return f"evaluated by Spark, in one job with other such queries: Windloom does not evaluate {one_line(why)} itself"
 
 
+def urgency_text(query: Query) -> str:
+    """By when the answers of a query are wanted, and before whose."""
+    within = format_duration(query.deadline_ticks)
+    return f"within {within} after a window is closed, priority {query.urgency.priority} of 9"
+
+
 def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[str]:
     window = planned.query.window
     yield "Windows"
     yield from fact("window", f"{window}: {window.intervals_text()}")
+    if str(planned.query.urgency):
+        yield from fact("urgent", urgency_text(planned.query))
     yield from fact("a tuple", window.tuple_text())
     slices = window.range_ticks / TICKS_PER_SECOND * tree.edges_per_second
     mean = "" if slices.is_integer() else ", on average"

@@ -181,9 +181,12 @@ def _tree(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shar
 
 def _query(planned: Member, shared: Sharing) -> Json:
     query = planned.query
+    # Only of queries that say how urgent they are.
+    urgency = {"within_ticks": query.deadline_ticks, "priority": query.urgency.priority}
     return {
         "name": query.name,
         "text": query.text,
+        **({"urgency": urgency} if str(query.urgency) else {}),
         "window": {
             "kind": query.window.kind,
             "range_ticks": query.window.range_ticks,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import Token
 
@@ -19,6 +20,7 @@ from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement, take_apart
 from windloom.language.syntax import too_deep
 from windloom.language.tokens import Source, Span, tokenize
+from windloom.language.urgency import cut_header
 from windloom.model import Aggregate, Expression, Grouping, Query, Stream, UserDefined, Window
 
 
@@ -49,19 +51,23 @@ def read_query(
     text: str,
     own: Mapping[str, UserDefined] | None = None,
 ) -> Query:
-    """Reads the query in these tokens of a longer text."""
+    """Reads the query in these tokens of a longer text, perhaps with options before an AS."""
+    header = cut_header(tokens, source)
 
     def taken_apart(tokens: Sequence[Token]) -> Statement:
         return take_apart(tokens, source, streams, own or {})
 
-    try:
-        written = read_written(tokens, source)
+    def read() -> Query:
+        written = read_written(header.select, source)
         if isinstance(written, Select) and written.is_plain:
             statement = taken_apart(written.tokens)
             if not asks_rows(statement):
                 statement = attach_relations(statement)
                 return (_read_join if statement.is_join else _read)(name, statement, text)
         return read_rows(name, written, taken_apart, source, text)
+
+    try:
+        return replace(read(), urgency=header.urgency)
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None
 

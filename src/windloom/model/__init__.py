@@ -12,6 +12,7 @@ from windloom.model.source import WindowedStream
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
+from windloom.model.urgency import Urgency
 from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, VersionWindow, Window
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Stream",
     "TimeWindow",
     "TypeKind",
+    "Urgency",
     "UserDefined",
     "Version",
     "VersionWindow",
