@@ -107,9 +107,7 @@ def _page(orders: Sequence[Order], by_order: ByOrder, by_delta: ByDelta) -> Page
             ),
         },
         findings=_findings(by_order, by_delta),
-        difference="Figure 5.2 comes out as in the thesis, but for the algorithm that follows the prediction most "
-        "closely, which "
-        "is eager evaluation with lazy expiration there.\n\nThe loss is Δ/2R and not Δ/R: a pair whose tuples come a "
+        difference="Figure 5.2 comes out as in the thesis.\n\nThe loss is Δ/2R and not Δ/R: a pair whose tuples come a "
         "time d apart "
         "lives for R − d, and is "
         "missed "
