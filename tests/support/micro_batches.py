@@ -330,7 +330,7 @@ def answers_in(folder: Path) -> dict[int, dict[str, list[Row]]]:
     found: dict[int, dict[str, list[Row]]] = {}
     for path in sorted((folder / "answers").glob("*/round-*.parquet")):
         table = pq.read_table(path, partitioning=None)
-        for edge in ("window_start", "window_end"):
+        for edge in {"window_start", "window_end", "valid_until"}.intersection(table.column_names):
             place = table.column_names.index(edge)
             table = table.set_column(place, edge, table[edge].cast(pa.int64()))
         for row in table.to_pylist():

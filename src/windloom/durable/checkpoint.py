@@ -8,6 +8,8 @@
 | `log/000000042.arrow`       | the round's partials: the truth                      | before anything is answered   |
 | `commits/000000042.json`    | the round's progress, and what it observed; where it | after the sinks have its rows |
 |                             | is, the round is done                                |                               |
+| `emitted/000000042.arrow`   | which rows stand, and which groups are known, after  | before the commit, if EMIT    |
+|                             | the round                                            | needs it                      |
 | `snapshots/000000040.state` | the state after a round, to read fewer logs again    | now and then                  |
 
 A round that has begun and is not committed runs again, with the same plan. Its `begun` and `log` may be damaged (a
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from windloom.durable.emitted import read_emitted, write_emitted
 from windloom.durable.faults import fault
 from windloom.durable.framing import DamagedError
 from windloom.durable.identity import differences, identity_of, relation_differences, relations_of
@@ -37,6 +40,7 @@ from windloom.errors import WindloomError
 from windloom.model.relation import Relation
 from windloom.model.stream import Stream
 from windloom.plan.observed import RoundObserved
+from windloom.rounds.emission import Emitted
 from windloom.rounds.state import State
 
 IDENTITY = "windloom.json"
@@ -45,7 +49,14 @@ LEAST_COMMITS = 32
 #: The number of snapshots that are always kept, so that there is another one if one is damaged.
 LEAST_SNAPSHOTS = 2
 
-_ENDINGS = {"plans": "json", "begun": "json", "log": "arrow", "commits": "json", "snapshots": "state"}
+_ENDINGS = {
+    "plans": "json",
+    "begun": "json",
+    "log": "arrow",
+    "commits": "json",
+    "emitted": "arrow",
+    "snapshots": "state",
+}
 _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 
@@ -228,6 +239,24 @@ class Checkpoint:
         fault("before commit")
         self._write("commits", round, write_record("commit", progress))
         fault("after commit")
+
+    def write_emitted(self, round: int, emitted: Emitted) -> None:
+        """Keeps what queries have reported up to a round, before it is committed."""
+        fault("before emitted")
+        self._write("emitted", round, write_emitted(emitted))
+        fault("after emitted")
+
+    def read_emitted(self) -> Emitted:
+        """What queries had reported when the last committed round was done."""
+        rounds = [round for round in self._numbers["emitted"] if round <= self.last_committed]
+        data = self._read("emitted", rounds[-1]) if rounds else None
+        return Emitted() if data is None else read_emitted(_name("emitted", rounds[-1]), data)
+
+    def drop_emitted(self) -> None:
+        """Forgets what is older than what the next round needs."""
+        rounds = [round for round in self._numbers["emitted"] if round <= self.last_committed]
+        if rounds:
+            self._drop("emitted", rounds[-1])
 
     @property
     def last_committed(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from windloom.durable.logs import RoundLog
 from windloom.durable.records import PlanRecord
+from windloom.rounds.emission import Emitted
 from windloom.rounds.state import State
 
 
@@ -39,6 +40,12 @@ class Journal(Protocol):
     def reading(self) -> AbstractContextManager[None]: ...
 
     def commit(self, round: int, progress: Mapping[str, Any]) -> None: ...
+
+    def write_emitted(self, round: int, emitted: Emitted) -> None: ...
+
+    def read_emitted(self) -> Emitted: ...
+
+    def drop_emitted(self) -> None: ...
 
     def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None: ...
 
@@ -81,6 +88,13 @@ class NoJournal:
         return nullcontext()
 
     def commit(self, round: int, progress: Mapping[str, Any]) -> None: ...
+
+    def write_emitted(self, round: int, emitted: Emitted) -> None: ...
+
+    def read_emitted(self) -> Emitted:
+        return Emitted()
+
+    def drop_emitted(self) -> None: ...
 
     def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None: ...
 

@@ -23,6 +23,7 @@ from windloom.explain.labels import (
 from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
 from windloom.explain.one_query import one_query_text
 from windloom.explain.partners import Sharing, asked, shares_text, sharing
+from windloom.explain.patterns import pattern_lines
 from windloom.explain.relations import relation_lines, version_set_lines
 from windloom.explain.rows import row_lines
 from windloom.explain.scans import fed_text, scan_lines
@@ -55,6 +56,7 @@ def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, quer
         lines += ["", *(own or _set_lines(plan, partial_set, costs, shared, all_queries))]
     lines += join_lines(plan, costs, all_queries)
     lines += row_lines(plan, all_queries)
+    lines += pattern_lines(plan)
     return "\n".join(lines) + "\n"
 
 

@@ -42,6 +42,7 @@
     stores[]         {stream, columns[], where[] | null, kept_ticks, tuples, bytes, origin}: tuples that a stream keeps
     rows[]           {name, text, window, reports, strands[] {alias, stream, window | null, where | null},
                       orders[] of strands, by selection, expected_rows, keeps[] as text, shape}: row queries
+    results          {query: {emits, pattern: "monotonic" | "weakest" | "weak" | "strict", reason, sinks}}
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null,
                       evaluated_by: windloom | spark | null, why_spark | null}
 
@@ -62,6 +63,7 @@ from windloom.explain.graph_lines import graph_json
 from windloom.explain.joins import joins_json
 from windloom.explain.labels import output_text, property_names, spelled_out, tree_name, windows_over
 from windloom.explain.partners import Sharing, asked, sharing
+from windloom.explain.patterns import pattern_json
 from windloom.explain.relations import enriched_json, relations_json
 from windloom.explain.rows import rows_json, stores_json
 from windloom.explain.scans import scans_json
@@ -110,6 +112,7 @@ def explain_json(plan: Plan, costs: CostView) -> Json:
         "joins": joins_json(plan, costs),
         "stores": stores_json(plan),
         "rows": rows_json(plan),
+        "results": {planned.name: pattern_json(planned.query) for planned in plan.queries},
         "shapes": [_shape(shape) for shape in plan.shapes],
     }
 

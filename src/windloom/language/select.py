@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlglot import Token
 
 from windloom.errors import QueryError, WrongJoinError
+from windloom.language.emit import cut_emit, with_emission
 from windloom.language.group_by import read_group_by, read_groups
 from windloom.language.joins.read import read_join
 from windloom.language.outputs import read_answer
@@ -57,8 +58,10 @@ def read_query(
     def taken_apart(tokens: Sequence[Token]) -> Statement:
         return take_apart(tokens, source, streams, own or {})
 
+    body, clause = cut_emit(header.select, source)
+
     def read() -> Query:
-        written = read_written(header.select, source)
+        written = read_written(body, source)
         if isinstance(written, Select) and written.is_plain:
             statement = taken_apart(written.tokens)
             if not asks_rows(statement):
@@ -67,7 +70,7 @@ def read_query(
         return read_rows(name, written, taken_apart, source, text)
 
     try:
-        return replace(read(), urgency=header.urgency)
+        return replace(with_emission(read(), clause, source), urgency=header.urgency)
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None
 

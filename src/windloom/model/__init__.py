@@ -1,6 +1,7 @@
 """What a query means, as immutable values: time, windows, types, expressions, predicates, aggregates, streams."""
 
 from windloom.model.aggregate import Aggregate, Component, Function, Needs, UserDefined
+from windloom.model.emission import Emission, Emits
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join, JoinKind, Link, Side
 from windloom.model.predicate import Predicate, common, conjunction, covers, disjoint, implies
@@ -19,6 +20,8 @@ __all__ = [
     "Aggregate",
     "Component",
     "DataType",
+    "Emission",
+    "Emits",
     "EnrichedStream",
     "Enrichment",
     "Expression",

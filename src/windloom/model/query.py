@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from windloom.model.aggregate import Aggregate, Component
+from windloom.model.emission import Emission
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join
 from windloom.model.predicate import Predicate
@@ -62,6 +63,7 @@ class Query:
     predicate: Predicate | None = None  # what is known of `where`
     keeps: tuple[Component, ...] = ()  # of a side: what the fold needs
     closes_with: tuple[str, ...] = ()  # of a side: all streams of its join
+    emission: Emission = field(default_factory=Emission)
     urgency: Urgency = field(default_factory=Urgency)
 
     @property

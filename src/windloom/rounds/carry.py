@@ -59,7 +59,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
             history[one.number] = kept
         for planned in one.queries:
             name = planned.name
-            if before is not None and name in running and _same(running[name], planned.query):
+            if before is not None and name in running and is_same(running[name], planned.query):
                 tick = state.since.get(name)
                 fresh |= {name} & state.fresh
             else:
@@ -72,7 +72,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
                 since[name] = tick
     for join in new.joins:
         names = (join.name, *(place.name for place in join.sides))
-        if join.name in running and _same(running[join.name], join.query):
+        if join.name in running and is_same(running[join.name], join.query):
             since |= {name: state.since[name] for name in names if name in state.since}
             fresh |= {join.name} & state.fresh
         else:
@@ -82,7 +82,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
     reported: dict[str, int] = {}
     summaries: dict[str, Cells] = {}
     for rows in new.rows:
-        if rows.name in running and _same(running[rows.name], rows.query):
+        if rows.name in running and is_same(running[rows.name], rows.query):
             since |= {rows.name: state.since[rows.name]} if rows.name in state.since else {}
             reported |= {rows.name: state.reported[rows.name]} if rows.name in state.reported else {}
             summaries |= {rows.name: state.summaries[rows.name]} if rows.name in state.summaries else {}
@@ -112,7 +112,7 @@ def leaving(old: Plan, new: Plan) -> set[str]:
     return {
         planned.name
         for planned in old.queries
-        if planned.name not in staying or not _same(planned.query, staying[planned.name])
+        if planned.name not in staying or not is_same(planned.query, staying[planned.name])
     }
 
 
@@ -175,7 +175,7 @@ def _reaches(past: History, kept: History, before: PartialSet) -> bool:
 def _is_short(one: PartialSet, running: Mapping[str, Query], kept: History, state: State, positions: Positions) -> bool:
     """Whether a query that is new to a set would miss windows with what the set holds."""
     for planned in one.queries:
-        if planned.name not in running or not _same(running[planned.name], planned.query):
+        if planned.name not in running or not is_same(running[planned.name], planned.query):
             life = life_of(planned.query.window)
             if life.first_exact(one, planned, kept, state, positions) is not None:
                 return True
@@ -258,6 +258,6 @@ def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
     return edges.union(others) == edges
 
 
-def _same(left: Query, right: Query) -> bool:
+def is_same(left: Query, right: Query) -> bool:
     """Do they mean the same, however they are spelled, and however urgent they are?"""
     return replace(left, text="", urgency=Urgency()) == replace(right, text="", urgency=Urgency())

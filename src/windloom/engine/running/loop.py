@@ -22,6 +22,7 @@ from windloom.durable.statistics import write_observed
 from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.answers import MadeAnswers
 from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWait
+from windloom.engine.running.emission import RoundEmission
 from windloom.engine.running.events import events_of
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
@@ -40,6 +41,7 @@ from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
 from windloom.rounds.carry import carry, leaving, remade
 from windloom.rounds.cells import Cells
+from windloom.rounds.emission import Emitted
 from windloom.rounds.lateness import Late
 from windloom.rounds.owed import readers_of
 from windloom.rounds.rows.questions import history_from, set_since
@@ -114,6 +116,7 @@ class RoundLoop:
         self._is_remade = False
         # Before the first round there is no plan to carry a state over from.
         self.record, self.plan = recovered.plan_record, recovered.plan
+        self._emitted = journal.read_emitted()
         self._showing = threading.Lock()
         at = self._journal.committed_at(recovered.next_round - 1)
         self._shown = Committed(recovered.next_round - 1, self.plan, self.record, self.state, at)
@@ -204,7 +207,8 @@ class RoundLoop:
         self._listeners.stepped(outcome)
         folder = next((sink.pieces for sink in self._sinks.values() if sink.pieces is not None), None)
         is_shared = len(self._sinks) > 1
-        answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, folder, is_shared=is_shared)
+        emission = RoundEmission(plan, outcome.state, self._tables, self._emitted_before(plan))
+        answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, folder, emission, is_shared=is_shared)
         given = self.delivery.give(number, answers, watch)
         measured = deciding.measured(outcome)
         with watch("commit"):
@@ -213,7 +217,12 @@ class RoundLoop:
             progress = replace(progress, sinks=given)
             if self.adapting is not None:
                 progress = self.adapting.told(progress)
+            emitted = answers.emitted() if emission.is_needed else Emitted()
+            if emitted != self._emitted:
+                self._journal.write_emitted(number, emitted)
             self._journal.commit(number, {**self._kept_of(progress, intake, outcome, measured), "at": at})
+            self._emitted = emitted
+            self._journal.drop_emitted()
         self.state, self.record, self.plan = outcome.state, record, plan
         self._learn(round, intake, outcome, measured, watch)
         self._show(Committed(number, plan, record, self.state, at), outcome.late_from)
@@ -352,6 +361,12 @@ class RoundLoop:
         is_new = (one for one in plan.sets if known is not None and one.identity not in known)
         if self._is_remade or any(one.number in state.cells for one in is_new):
             self._journal.snapshot(round, state, record.version)
+
+    def _emitted_before(self, plan: Plan) -> Emitted:
+        """What was reported up to the next round, as its plan needs it."""
+        if self.plan is None or plan is self.plan:
+            return self._emitted
+        return self._emitted.carried(self.plan, plan)
 
     def _progress(
         self, round: Round, batch: int | None, outcome: Outcome, rows: int, watch: Stopwatch

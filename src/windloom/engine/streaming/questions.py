@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windloom.durable import PlanRecord
+from windloom.engine.running.emission import refuse_emission
 from windloom.engine.running.loop import RoundLoop
 from windloom.engine.running.progress import instant
 from windloom.engine.running.snapshots import Committed, Found, Snapshot
@@ -100,6 +101,7 @@ class Questions:
     def read(self, text: str) -> _Question:
         """What a text asks, planned by itself with what the last round was planned with."""
         query = self._queries.bind("ask", text)
+        refuse_emission(query)
         record = self._loop.committed.record or self._newest()
         known = Known(estimates=record.estimates, ongoing=record.ongoing)
         return _Question(query, self._queries.plan_alone(query, known, record.options))

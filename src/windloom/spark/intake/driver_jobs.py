@@ -19,7 +19,7 @@ from windloom.rounds.rows.kept import Kept
 from windloom.rounds.rows.near import near_blocks
 from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.state import State
-from windloom.rounds.windows.landmark import landmark_streams
+from windloom.rounds.windows.landmark import timed_streams
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
 from windloom.spark.intake.take import TakenIn, TooLargeError, TupleKeeper, take_in
 from windloom.spark.placement import driver_bytes
@@ -112,7 +112,7 @@ class SparkBatchJobs:
         state: State,
         keeper: TupleKeeper | None = None,
     ) -> TakenIn:
-        return take_in(plan, frames, {}, timed=landmark_streams(plan), limit=self.limit)
+        return take_in(plan, frames, {}, timed=timed_streams(plan), limit=self.limit)
 
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]
