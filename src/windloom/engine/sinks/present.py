@@ -110,10 +110,12 @@ class Expiring:
         far = np.full(len(ends), _YOUNG) if keeps_young else buckets
         buckets = np.where(buckets > near, far, _NEAR + (ends + _ORIGIN) // self.slide)
         standing = np.flatnonzero(ends > now)
+        if not len(standing):
+            return
         order = standing[np.argsort(buckets[standing], kind="stable")]
         rows, ends, buckets = rows.take(pa.array(order)), ends[order], buckets[order]
-        edges = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1])) if len(buckets) else np.empty(0, np.int64)
-        for begin, stop in zip(edges, [*edges[1:], len(buckets)], strict=True):
+        edges = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1]))
+        for begin, stop in zip(edges, np.append(edges[1:], len(buckets)), strict=True):
             own = ends[begin:stop]
             found.add(int(buckets[begin]), rows.slice(begin, stop - begin), int(own.min()), int(own.max()))
 
