@@ -18,11 +18,13 @@ from support.catalogs import make_query
 from support.compare import rows_of
 from support.compare_joins import assert_equal_join_rows
 from support.durable import make_batches, reported, run_stream
+from support.join_catalogs import ATTACHED, RELATIONS
 from support.join_looms import registered
 from support.join_rounds import JoinRounds, join_rounds
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
 from support.native import taken_of_plan
 from support.postponing import RandomScheduling
+from support.relations import Versions
 from support.rounds import Round, first_of, plan_of, renamed, run_rounds
 from support.row_rounds import QUERIES as ROW_QUERIES
 from support.row_rounds import STREAMS as ROW_STREAMS
@@ -248,6 +250,44 @@ def test_joins_that_are_postponed_see_the_tuples_that_had_come_when_their_window
             until = case.closed(query, number + 1)
             rows = [row for row in found if closed < row["window_end"] <= until]
             assert_equal_join_rows(query, case.arrived(number + 1), wanted, rows, case.landmarks(query, number))
+            closed = until
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    case=join_rounds(relations=[*RELATIONS, *ATTACHED]),
+    placement=st.sampled_from(PLACEMENTS),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_joins_with_relations_see_the_versions_that_they_see_without_a_budget(
+    case: JoinRounds, placement: str, seed: int
+) -> None:
+    """Those whose windows see a version are answered at once; those whose tuples were joined with one may wait."""
+    registry = registered({name: asked.cql() for name, asked in case.asked.items()}, case.streams)
+    with tempfile.TemporaryDirectory() as name:
+        with MicroBatches(
+            Path(name),
+            case.streams,
+            types=registry.types(),
+            placement=placement,
+            shards=2,
+            scheduling=RandomScheduling(seed),
+            relations={**RELATIONS, **ATTACHED},
+            versions=Versions(case.versions),
+        ) as life:
+            life.change(registry.queries)
+            for one in case.rounds:
+                life.round(one)
+            life.finish()
+        answers = answers_in(Path(name))
+    for query_name, asked in case.asked.items():
+        query = asked.query(query_name)
+        found = [row for rows in answers.values() for row in rows.get(query_name, [])]
+        closed = TICK_MIN
+        for number, wanted in case.expected(query).items():
+            until = case.closed(query, number + 1)
+            rows = [row for row in found if closed < row["window_end"] <= until]
+            assert_equal_join_rows(query, case.seen(number), wanted, rows, case.landmarks(query, number))
             closed = until
 
 

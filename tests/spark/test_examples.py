@@ -65,6 +65,16 @@ def test_the_example_of_joins_equals_spark_and_shows_its_plan(
     assert shown[1] in said
 
 
+def test_the_example_of_relations_shows_what_a_new_version_changes(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runpy.run_path(str(EXAMPLES / "relations.py"))
+    told = re.findall(r"\| *(NULL|Basel|Bern|Chur)\| *(\d+)\|", capsys.readouterr().out)
+    now, then = told[:3], told[3:]
+    assert now == [("NULL", "1599"), ("Bern", "1598"), ("Chur", "1597")]
+    assert then == [("NULL", "1599"), ("Basel", "799"), ("Bern", "1598"), ("Chur", "798")]
+
+
 def test_the_example_of_an_aggregate_of_ones_own_equals_its_definition(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import time
+from inspect import signature
 
-from bench.clocks import of_thread, processor_clock, rounds_by
+from bench import clocks
 
-from windloom.engine.running.placement import Stopwatch
-
-
-def taken(clock: str) -> float:
-    watch = Stopwatch()
-    with rounds_by(clock), watch("stage"):
-        time.sleep(0.2)
-    return watch.seconds["stage"]
+from windloom.engine.running.loop import RoundLoop
 
 
-def test_rounds_that_wait_take_nothing_of_the_processor() -> None:
-    assert taken("wall") >= 0.2
-    assert taken("processor") < 0.15
+def clock_of_rounds() -> object:
+    return signature(RoundLoop).parameters["clock"].default
 
 
-def test_a_clock_goes_on() -> None:
-    clock = processor_clock()
+def test_rounds_read_the_clock_that_was_asked_for() -> None:
+    usual = clock_of_rounds()
+    with clocks.rounds_by("wall"):
+        assert clock_of_rounds() is usual
+    with clocks.rounds_by("processor"):
+        assert clock_of_rounds() is not usual
+        assert clocks.of_thread is time.thread_time
+    assert clock_of_rounds() is usual is time.perf_counter
+
+
+def test_waiting_takes_nothing_of_the_processor() -> None:
+    clock = clocks.processor_clock()
     before = clock()
-    sum(range(200_000))
-    assert clock() >= before
-    assert of_thread() > 0
+    time.sleep(0.5)
+    waited = clock() - before
+    sum(range(500_000))
+    assert waited < 0.4
+    assert clock() > before

@@ -306,7 +306,7 @@ class Loom:
         """
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         self._check_queries()
-        known = Known(ongoing=self._ongoing or Ongoing())
+        known = Known(ongoing=self._ongoing or Ongoing(), versions=self._versions)
         basins = basins_of(self._registry.sources, self.queries.values(), self._registry.types(), options, known)
         charts = draw_charts(
             basins,

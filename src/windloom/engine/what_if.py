@@ -9,7 +9,7 @@ from typing import Any
 from windloom.engine.notebook import facts_table
 from windloom.explain.cost_views import work
 from windloom.explain.labels import tree_name
-from windloom.explain.rows import MADE_BY, kept_texts
+from windloom.explain.rows import kept_texts, made_by
 from windloom.model.figures import count, number, share
 from windloom.model.query import Query
 from windloom.optimizer import report_sharing
@@ -111,11 +111,12 @@ def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Con
 
 
 def _compare_rows(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
-    """Rows are made by a job of Spark's: what is predicted of it is what it reads and makes, not how long it takes."""
+    """What is predicted of rows is how many tuples they are made of, not how long that takes."""
     planned = next(one for one in after.rows if one.name == query.name)
     costs = [0.0 if plan is None else estimate_plan(plan, constants).total for plan in (before, after)]
     text, keeps = " ".join(query.text.split()), tuple(kept_texts(after, planned))
-    return WhatIf(text, costs[0], costs[1], max(0.0, costs[1] - costs[0]), MADE_BY, 0, True, 0.0, True, keeps=keeps)
+    alone, place = max(0.0, costs[1] - costs[0]), made_by(after, planned)
+    return WhatIf(text, costs[0], costs[1], alone, place, 0, True, 0.0, True, keeps=keeps)
 
 
 def _compare_joined(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:

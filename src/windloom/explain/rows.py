@@ -12,10 +12,10 @@ from windloom.explain.statistics import origin_json, origin_text
 from windloom.model.figures import count, number
 from windloom.model.rows import Reports, Rows, Selection
 from windloom.model.time import format_duration
+from windloom.plan.near import near_join
 from windloom.plan.physical import Plan
 from windloom.plan.rows import PlannedRows, Store, StoreSize, store_size
 
-MADE_BY = "one Spark job per round, of all row queries, from kept tuples"
 #: A plan with more row queries shows the first few only, unless all are asked for.
 _MANY, _FEW = 12, 6
 _SHOW_ALL = "(loom.explain(queries=True) shows all)"
@@ -74,13 +74,19 @@ def row_facts(plan: Plan, planned: PlannedRows) -> Iterator[str]:
     if any(one.joined > 1 for one in rows.selections):
         span = f"in {format_duration(rows.window.range_ticks)}" if rows.within else "per window"
         yield from fact("rows", f"about {number(planned.pairs)} {span}")
-    yield from fact("made by", MADE_BY)
+    yield from fact("made by", made_by(plan, planned))
     label = "keeps"
     for text in kept_texts(plan, planned):
         yield from fact(label, text)
         label = ""
     columns = ", ".join(one_line(one.name) for one in rows.columns)
     yield from fact("answer", output_text(planned.query) if planned.is_aggregated else columns)
+
+
+def made_by(plan: Plan, planned: PlannedRows) -> str:
+    if near_join(planned, {name: plan.stream(name) for name in planned.rows.streams}) is not None:
+        return "the driver in a stream, which looks kept tuples up by key and time; a Spark job in a batch run"
+    return "one Spark job per round, of all such queries, from kept tuples"
 
 
 def reports_text(planned: PlannedRows) -> str:

@@ -103,5 +103,5 @@ def test_a_row_query_tells_what_is_kept_for_it(loom: Loom) -> None:
     found = loom.what_if("SELECT a.symbol, b.price FROM trades a JOIN trades b WITHIN 1 minute ON a.symbol = b.symbol")
     (keeps,) = found.keeps
     assert keeps.startswith("trades: 1 minute, about 60,000 tuples, ")
-    assert "one Spark job per round" in found.place
+    assert "looks kept tuples up by key and time" in found.place
     assert keeps in repr(found)

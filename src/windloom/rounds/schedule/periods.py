@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from math import prod
 
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
-#: Up to so many combinations of periods are all tried; of more, one period after the other is improved.
-MOST_COMBINATIONS = 4096
+#: Up to so many combinations of periods are all tried; of more, one period after the other is improved, so often.
+MOST_COMBINATIONS, MOST_SWEEPS = 512, 4
 
 
 def cost_rate(costs: Sequence[float], periods: Sequence[int]) -> float:
@@ -23,13 +23,21 @@ def cost_rate(costs: Sequence[float], periods: Sequence[int]) -> float:
     >>> [round(cost_rate([9, 14, 29], periods), 2) for periods in ([2, 3, 3], [2, 3, 2])]
     [12.67, 16.83]
     """
-    total, covered, classes = 0.0, Fraction(0), list[EdgeClass]()
+    total, covered, running = 0.0, 0.0, list[int]()
     for cost, period in sorted(zip(costs, periods, strict=True), reverse=True):
-        classes.append(EdgeClass(period))
-        reached = EdgeSet.of(classes).density.value  # instants at which this task runs, or a dearer one
-        total += cost * float(reached - covered)
+        if any(period % other == 0 for other in running):
+            continue  # a dearer task runs whenever this one does
+        running = [*(other for other in running if other % period), period]
+        reached = _density(tuple(sorted(running)))  # instants at which this task runs, or a dearer one
+        total += cost * (reached - covered)
         covered = reached
     return total
+
+
+@lru_cache(maxsize=1 << 16)
+def _density(periods: tuple[int, ...]) -> float:
+    """The share of instants that are multiples of one of these periods."""
+    return float(EdgeSet.of([EdgeClass(period) for period in periods]).density.value)
 
 
 def cheapest_periods(costs: Sequence[float], candidates: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -42,7 +50,9 @@ def cheapest_periods(costs: Sequence[float], candidates: Sequence[Sequence[int]]
         return min(product(*candidates), key=lambda periods: (cost_rate(costs, periods), periods))
     best = [max(each) for each in candidates]
     least, improves = cost_rate(costs, best), True
-    while improves:
+    for _ in range(MOST_SWEEPS):
+        if not improves:
+            break
         improves = False
         for place, each in enumerate(candidates):
             for period in each:

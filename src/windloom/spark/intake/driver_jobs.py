@@ -16,6 +16,7 @@ from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import before_round
 from windloom.rounds.positions import Positions
 from windloom.rounds.rows.kept import Kept
+from windloom.rounds.rows.near import near_blocks
 from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.state import State
 from windloom.rounds.windows.landmark import timed_streams
@@ -87,7 +88,14 @@ class SparkDriverJobs:
         self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
     ) -> Iterator[Block]:
         """From what the stores hold, what the round has brought included."""
-        yield from row_blocks(plan, asked, self.stored.views(kept, asked))
+        others = []
+        for one in asked:
+            near = self.stored.near(kept, one)
+            if near is None:
+                others.append(one)
+            else:
+                yield from near_blocks(plan, one, *near)
+        yield from row_blocks(plan, others, self.stored.views(kept, others))
 
 
 @dataclass(frozen=True, slots=True)
