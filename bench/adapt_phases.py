@@ -73,14 +73,12 @@ def _followed(spark: SparkSession, folder: Path) -> DataFrame:
 
 def run_phases(spark: SparkSession, folder: Path, known: int | None) -> tuple[float, Handle, str]:
     """Seconds of all rounds; with `known`, the plan is made for that phase and stays. And what its plan is."""
-    loom = Loom(spark)
+    loom = _asked(spark, _followed(spark, folder))
     if known is not None:
         first = sum(phase.rounds for phase in PHASES[:known])
-        loom.stream("events", spark.read.parquet(str(folder / f"p{first:03d}.parquet")), time="ts")
-        _ask(loom)
-        loom.run(placement="driver")  # a run learns what the phase is like
-    loom.stream("events", _followed(spark, folder), time="ts")
-    _ask(loom)
+        shown = _asked(spark, spark.read.parquet(str(folder / f"p{first:03d}.parquet")))
+        shown.run(placement="driver")  # a run learns what the phase is like
+        loom._estimates = shown._estimates
     with tempfile.TemporaryDirectory() as checkpoint:
         handle = loom.start("memory", checkpoint=checkpoint, trigger=NOW, adapt=known is None)
         handle.await_termination()
@@ -88,10 +86,12 @@ def run_phases(spark: SparkSession, folder: Path, known: int | None) -> tuple[fl
     return sum(one.total_seconds for one in handle.recent_progress), handle, plan
 
 
-def _ask(loom: Loom) -> None:
+def _asked(spark: SparkSession, events: DataFrame) -> Loom:
+    loom = Loom(spark)
+    loom.stream("events", events, time="ts")
     for name, text in QUERIES.items():
-        if name not in loom.queries:
-            loom.query(name, text)
+        loom.query(name, text)
+    return loom
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-CLOCKS = ("wall", "processor")
-#: Where rounds read the clock.
-_READ_IN = ("windloom.engine.running.placement.perf_counter", "windloom.engine.running.adapting.perf_counter")
+from windloom.engine.running.loop import RoundLoop
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -27,7 +26,12 @@ def rounds_by(clock: str) -> Iterator[None]:
         yield
         return
     now = processor_clock()
-    with patch(_READ_IN[0], now), patch(_READ_IN[1], now), patch(f"{__name__}.of_thread", time.thread_time):
+    defaults = RoundLoop.__init__.__kwdefaults__
+    with (
+        patch.dict(defaults, {"clock": now}),
+        patch("windloom.engine.running.adapting.perf_counter", now),
+        patch(f"{__name__}.of_thread", time.thread_time),
+    ):
         yield
 
 

@@ -84,6 +84,7 @@ def loom_rounds(
     keys: int,
     sink: str,
     watch: Callable[[Handle, RoundProgress], None] | None = None,
+    keep_tuples: str | None = None,
 ) -> tuple[list[float], Handle]:
     """Seconds of each round; `watch` is called after each."""
     loom = Loom(spark)
@@ -100,7 +101,9 @@ def loom_rounds(
             if watch is not None:
                 watch(handle, progress)
 
-        handle = loom.start(sink, path=path, checkpoint=f"{folder}/checkpoint", trigger=NOW, progress=done)
+        handle = loom.start(
+            sink, path=path, checkpoint=f"{folder}/checkpoint", trigger=NOW, progress=done, keep_tuples=keep_tuples
+        )
         started.set()
         handle.await_termination()
         progress = handle.spark_query.recentProgress

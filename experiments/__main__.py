@@ -14,7 +14,7 @@ from experiments.pages import Page, Skipped, write_index, write_page
 #: In the order of the papers; a name is a module with `run(quick)`.
 NAMES = (
     *("queries", "rates", "overlaps", "skews", "incremental", "optimizations", "techniques", "throughput"),
-    "frequent",
+    *("frequent", "isolation", "schedules"),
     *("om_single", "om_joins", "om_many"),
     *("aggregation_joins", "window_joins"),
 )

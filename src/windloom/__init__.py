@@ -3,14 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from windloom.errors import QueryError, SinkDownError, WindloomError
+from windloom.errors import QueryError, SinkDownError, WindloomError, WindloomWarning
 
 if TYPE_CHECKING:
     from windloom.engine.loom import Loom
     from windloom.engine.sinks.registry import sink
 
 __version__ = "0.1.0"
-__all__ = ["Loom", "QueryError", "SinkDownError", "WindloomError", "__version__", "sink"]
+__all__ = ["Loom", "QueryError", "SinkDownError", "WindloomError", "WindloomWarning", "__version__", "sink"]
 
 #: Loaded on first use: the command line answers --help and user errors without paying for Spark and Numba.
 _LATER = {"Loom": "windloom.engine.loom", "sink": "windloom.engine.sinks.registry"}

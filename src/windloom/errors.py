@@ -39,6 +39,10 @@ class SinkDownError(WindloomError):
     """What a sink writes to is away for now: the round waits, and is given to the sink again."""
 
 
+class WindloomWarning(UserWarning):
+    """Something that is accepted, and will not do what it seems to ask for."""
+
+
 def closest(wanted: str, known: list[str]) -> list[str]:
     """The known names that may have been meant, the closest first."""
     folded = {name.lower(): name for name in known}

@@ -231,7 +231,7 @@ def test_rows_of_recorded_streams_are_those_of_spark(spark: SparkSession, shared
 #: tuple came. A tuple counts in windows that were open then, and a pair if some window of both was.
 _ENDS = "explode(sequence(t - pmod(t, {s}) + {s}, t - pmod(t, {s}) + {r}, {s})) AS e"
 PLAIN = {
-    "asked_then_met": "SELECT least(d.t, s.t) AS f, greatest(d.t, s.t) AS e, d.src, d.query, d.rtt FROM dns d JOIN ssl s"
+    "asked_then_met": "SELECT least(d.t, s.t), greatest(d.t, s.t), d.src, d.query, d.rtt FROM dns d JOIN ssl s"
     " ON d.src = s.src AND d.query = s.server_name AND abs(d.t - s.t) < 2000000"
     " AND greatest(d.t, s.t, d.c_asked_then_met, s.c_asked_then_met) < least(d.t, s.t) + 2000000",
     "never_met": "SELECT e - 120000000L, e, src FROM (SELECT src, c_never_met AS c, {120,120} FROM dns) WHERE e > c"

@@ -124,6 +124,18 @@ CREATE QUERY by_customer AS
 """
 
 
+ROW_QUERIES = """
+CREATE STREAM visits (ts TIMESTAMP, customer STRING, page STRING, seconds INT) TIME ts DELAY 1 minute;
+CREATE QUERY large AS SELECT ISTREAM customer, amount FROM orders [TUMBLE 1 minute] WHERE amount > 100;
+CREATE QUERY near AS
+  SELECT o.customer, o.amount, v.page FROM orders o JOIN visits v WITHIN 30 minutes ON o.customer = v.customer;
+CREATE QUERY silent AS
+  SELECT customer FROM orders [RANGE 1 hour SLIDE 5 minutes] EXCEPT SELECT customer FROM visits [RANGE 1 hour];
+CREATE QUERY per_customer AS
+  SELECT customer, count(*) AS n FROM orders [RANGE 1 hour SLIDE 5 minutes] GROUP BY customer;
+"""
+
+
 def joined_plan(catalog: str = JOINS, **options: str) -> Plan:
     """The plan of a catalog with joins, whose types our own rules know."""
     read = parse_catalog(STREAMS + catalog)

@@ -16,12 +16,14 @@ from golden.plans import (
     JOINS,
     KINDS,
     MIXED,
+    ROW_QUERIES,
     SESSIONS,
     joined_plan,
     json_of,
     many_queries,
     plan_of,
     plan_of_relations,
+    svg_of,
     text_of,
 )
 from windloom.explain import sharing_json, sharing_text
@@ -77,6 +79,9 @@ _CASES: dict[str, Callable[[], str]] = {
     "joins_forced.txt": lambda: text_of(joined_plan(_TWO_JOINS, joins="EAP10", fold="slice_matrix")),
     "joins_sharing.txt": lambda: _sharing(joined_plan()),
     "one_join.txt": lambda: text_of(joined_plan(), query="spent"),
+    "row_queries.txt": lambda: text_of(joined_plan(ROW_QUERIES)),
+    "row_queries.json": lambda: _json(json_of(joined_plan(ROW_QUERIES))),
+    "one_row_query.txt": lambda: text_of(joined_plan(ROW_QUERIES), query="near"),
     "few_paper.txt": lambda: text_of(plan_of(FEW), "paper"),
     "few_paper.json": lambda: _json(json_of(plan_of(FEW), "paper")),
     "one_of_few_paper.txt": lambda: text_of(plan_of(FEW), "paper", query="vwap"),
@@ -98,6 +103,10 @@ def test_explain_reads_as_in_its_golden_file(name: str) -> None:
     if os.environ.get("WINDLOOM_UPDATE_GOLDEN"):
         path.write_text(said, encoding="utf-8")
     assert said == path.read_text(encoding="utf-8"), "if this is meant, run again with WINDLOOM_UPDATE_GOLDEN=1"
+
+
+def test_a_plan_with_row_queries_can_be_drawn() -> None:
+    assert svg_of(joined_plan(ROW_QUERIES)).startswith("<svg")
 
 
 def test_every_golden_file_has_its_case() -> None:

@@ -124,6 +124,7 @@ def batch_names(spark: SparkSession) -> Names:
 #: What the blocks of a page take for given; by default a loom over the trades.
 GIVEN: dict[str, Callable[[SparkSession], Names]] = {
     "docs/sharing.md": planning_names,
+    "docs/rows.md": streaming_names,
     "docs/sinks.md": streaming_names,
     "docs/streaming_executors.md": streaming_names,
 }

@@ -80,6 +80,7 @@ def test_charts_tell_which_plan_would_be_best_where(windloom: Command, desk: Pat
     chart = ("explain", desk / "desk.cql", "--chart", "--parts", "3", "--dimensions", "2")
     outcome = windloom(*chart)
     assert (outcome.code, outcome.err) == (0, "")
+    assert max(map(len, outcome.out.splitlines())) <= 110
     assert outcome.out.startswith("Chart of trades: 3 × 3 regions, geometric parts")
     (found,) = json.loads(windloom(*chart, "--json", "--objective", "latency=1,memory=3").out)
     assert len(found["regions"]) == 9
@@ -87,6 +88,30 @@ def test_charts_tell_which_plan_would_be_best_where(windloom: Command, desk: Pat
     picture = windloom(*chart, "--partition", "regular", "--format", "svg", "--out", desk / "chart.svg")
     assert (picture.code, picture.out) == (0, f"written to {desk / 'chart.svg'}\n")
     assert ElementTree.parse(desk / "chart.svg").getroot().tag.endswith("svg")
+
+
+def test_charts_are_drawn_of_joins_and_rows(windloom: Command, tmp_path: Path) -> None:
+    columns = "(ts TIMESTAMP, k STRING, v DOUBLE) TIME ts RATE"
+    window = "[RANGE 1 minute SLIDE 10 seconds]"
+    texts = [
+        *(
+            f"CREATE STREAM {name} {columns} {rate};"
+            for name, rate in {"orders": 100, "clicks": 900, "views": 9}.items()
+        ),
+        f"CREATE QUERY pairs AS SELECT o.k, count(*) AS n FROM orders {window} AS o JOIN clicks [RANGE 1 minute] AS c"
+        " ON o.k = c.k GROUP BY o.k;",
+        f"CREATE QUERY seen AS SELECT ISTREAM o.v, w.v AS x FROM orders {window} AS o JOIN clicks [RANGE 1 minute] AS c"
+        " ON o.k = c.k JOIN views [RANGE 1 minute] AS w ON c.k = w.k;",
+    ]
+    catalog = tmp_path / "shop.cql"
+    catalog.write_text("\n".join(texts), encoding="utf-8")
+    chart = ("explain", catalog, "--chart", "--parts", "3", "--dimensions", "2")
+    shown = windloom(*chart)
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.startswith("Chart of orders, clicks, views: 3 × 3 regions")
+    assert "seen joined in order " in shown.out
+    (found,) = json.loads(windloom(*chart, "--json", "--joins", "LAP", "--fold", "pairwise").out)
+    assert {plan for one in found["plans"].values() for plan in one.split("; ") if "native" in plan} == set()
 
 
 @pytest.mark.parametrize(
@@ -98,11 +123,25 @@ def test_charts_tell_which_plan_would_be_best_where(windloom: Command, desk: Pat
         (("--objective", "speed"), "unknown objective 'speed'"),
         (("--objective", "latency=x"), "cannot read --objective 'latency=x'"),
         (("--objective", "latency=-1"), "the weight of 'latency' cannot be -1.0"),
+        (("--objective", "latency=0,memory=0"), "all weights of the objective are zero"),
+        (("--parts", "-2"), "a chart cannot have -2 parts"),
+        (("--dimensions", "0"), "a chart cannot have 0 dimensions"),
         (("--sharing",), "--chart shows one thing only"),
     ],
 )
 def test_charts_that_cannot_be_are_refused(refused: Refused, desk: Path, options: tuple[str, ...], words: str) -> None:
     assert words in refused("explain", desk / "desk.cql", "--chart", *options)
+
+
+@pytest.mark.parametrize("objective", ["latency=0,memory=0", "memory=-2", "speed"])
+def test_a_stream_with_an_objective_that_is_none_does_not_start(refused: Refused, desk: Path, objective: str) -> None:
+    given = ("--stream", f"trades={desk}", "--out", desk / "out", "--trigger", "now", "--objective", objective)
+    assert "objective" in refused("run", desk / "desk.cql", "--follow", *given)
+
+
+def test_a_chart_of_nothing_is_refused(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "none.cql").write_text("CREATE STREAM s (ts TIMESTAMP) TIME ts;", encoding="utf-8")
+    assert "there is no query to plan" in refused("explain", tmp_path / "none.cql", "--chart")
 
 
 def test_a_plan_is_made_with_what_the_rounds_of_a_stream_observed(

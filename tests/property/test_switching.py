@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from ast import literal_eval
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -22,8 +23,12 @@ from support.row_rounds import RowRounds, row_rounds
 from support.switching import any_choices
 from windloom.durable.encoding import encode
 from windloom.engine.running.progress import RoundProgress
+from windloom.model import Query
 
 ROUNDS = 8
+
+Reported = dict[int, dict[str, list[str]]]
+Switched = tuple[Reported, list[RoundProgress], bytes]
 
 
 def switch(life: MicroBatches, seed: int | None, number: int) -> None:
@@ -44,33 +49,78 @@ def live(folder: Path, batches: list[Batch], placement: str, seed: int | None) -
 
 
 @lru_cache(maxsize=32)
-def fixed(seed: int, placement: str) -> tuple[dict[int, dict[str, list[str]]], list[RoundProgress], bytes]:
+def fixed(seed: int, placement: str, changing: bool) -> Switched:
     with tempfile.TemporaryDirectory() as folder:
-        done, state = live(Path(folder), make_batches(seed, ROUNDS, placement), placement, None)
+        done, state = live(Path(folder), batches_of(seed, placement, changing), placement, None)
         return reported(Path(folder)), done, state
 
 
-@settings(max_examples=20, deadline=None)
-@given(
-    seed=st.integers(0, 5),
-    choices=st.integers(0, 1000),
-    crashes=st.lists(st.integers(0, 60), max_size=4),
-    placement=st.sampled_from(PLACEMENTS),
-)
+def batches_of(seed: int, placement: str, changing: bool) -> list[Batch]:
+    """Without `changing`, the first queries stay."""
+    found = make_batches(seed, ROUNDS, placement)
+    return found if changing else [one._replace(queries=found[0].queries) for one in found]
+
+
+def switching(folder: Path, seed: int, choices: int, crashes: list[int], placement: str, changing: bool) -> Switched:
+    batches = batches_of(seed, placement, changing)
+    for life, crash in enumerate(crashes):
+        with suppress(CrashError), crash_after(crash):
+            live(folder, batches, placement, choices + life)
+    done, state = live(folder, batches, placement, choices)
+    return reported(folder), done, state
+
+
+SWITCHED = {
+    "seed": st.integers(0, 5),
+    "choices": st.integers(0, 1000),
+    "crashes": st.lists(st.integers(0, 60), max_size=4),
+    "placement": st.sampled_from(PLACEMENTS),
+}
+
+
+@settings(max_examples=14, deadline=None)
+@given(**SWITCHED)
 def test_a_switch_to_anything_in_every_round_changes_no_row_no_count_and_no_state(
     seed: int, choices: int, crashes: list[int], placement: str
 ) -> None:
-    batches = make_batches(seed, ROUNDS, placement)
     with tempfile.TemporaryDirectory() as name:
-        for life, crash in enumerate(crashes):
-            with suppress(CrashError), crash_after(crash):
-                live(Path(name), batches, placement, choices + life)
-        done, state = live(Path(name), batches, placement, choices)
-        answers, wanted, bytes_ = fixed(seed, placement)
-        assert reported(Path(name)) == answers
-        assert state == bytes_
-        for one, other in zip(reversed(done), reversed(wanted), strict=False):
-            assert (one.late, one.late_queries, one.events) == (other.late, other.late_queries, other.events)
+        answers, done, state = switching(Path(name), seed, choices, crashes, placement, False)
+    wanted_answers, wanted, wanted_state = fixed(seed, placement, False)
+    assert answers == wanted_answers
+    assert state == wanted_state
+    for one, other in zip(reversed(done), reversed(wanted), strict=False):
+        assert (one.late, one.late_queries, one.events) == (other.late, other.late_queries, other.events)
+
+
+@settings(max_examples=14, deadline=None)
+@given(**SWITCHED)
+def test_queries_that_come_and_go_report_the_same_from_where_on_they_are_complete(
+    seed: int, choices: int, crashes: list[int], placement: str
+) -> None:
+    """How far back a query that is added is answered depends on what the logs of past rounds hold: tuples, or cells."""
+    with tempfile.TemporaryDirectory() as name:
+        answers, _, state = switching(Path(name), seed, choices, crashes, placement, True)
+    wanted, _, wanted_state = fixed(seed, placement, True)
+    assert state == wanted_state
+    found, expected = by_life(answers, seed, placement), by_life(wanted, seed, placement)
+    for life in found.keys() | expected.keys():
+        rows, others = found.get(life, []), expected.get(life, [])
+        starts = [min((start for _, start, _ in own), default=None) for own in (rows, others)]
+        first = max((start for start in starts if start is not None), default=0)
+        assert [one for one in rows if one[1] >= first] == [one for one in others if one[1] >= first], life
+
+
+def by_life(answers: Reported, seed: int, placement: str) -> dict[tuple[str, int], list[tuple[int, int, str]]]:
+    """(round, start of the window, row) of every query, by its name and the round with which it came."""
+    found: dict[tuple[str, int], list[tuple[int, int, str]]] = {}
+    came: dict[str, tuple[Query, int]] = {}
+    for number, batch in enumerate(batches_of(seed, placement, True)):
+        kept = {name: came[name] for name, query in batch.queries.items() if name in came and came[name][0] == query}
+        came = {name: kept.get(name, (query, number)) for name, query in batch.queries.items()}
+        for name, rows in answers.get(number, {}).items():
+            own = found.setdefault((name, came[name][1]), [])
+            own += [(number, literal_eval(row)["window_start"], row) for row in rows]
+    return found
 
 
 JOINED = registered(
@@ -110,7 +160,7 @@ def joined_rounds(folder: Path, seed: int, placement: str, choices: int | None) 
 
 
 @lru_cache(maxsize=8)
-def fixed_joins(seed: int, placement: str) -> dict[int, dict[str, list[str]]]:
+def fixed_joins(seed: int, placement: str) -> Reported:
     with tempfile.TemporaryDirectory() as folder:
         joined_rounds(Path(folder), seed, placement, None)
         return reported(Path(folder))

@@ -65,6 +65,16 @@ def test_the_example_of_joins_equals_spark_and_shows_its_plan(
     assert shown[1] in said
 
 
+def test_the_example_of_relations_shows_what_a_new_version_changes(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runpy.run_path(str(EXAMPLES / "relations.py"))
+    told = re.findall(r"\| *(NULL|Basel|Bern|Chur)\| *(\d+)\|", capsys.readouterr().out)
+    now, then = told[:3], told[3:]
+    assert now == [("NULL", "1599"), ("Bern", "1598"), ("Chur", "1597")]
+    assert then == [("NULL", "1599"), ("Basel", "799"), ("Bern", "1598"), ("Chur", "798")]
+
+
 def test_the_example_of_an_aggregate_of_ones_own_equals_its_definition(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,7 +114,7 @@ def test_the_example_catalog_equals_spark(spark: SparkSession) -> None:
 @cache
 def transcripts() -> tuple[tuple[str, str], ...]:
     """(arguments, output) of every `$ windloom explain …` in the docs."""
-    pages = (ROOT / "docs" / name for name in ("explain.md", "cost.md"))
+    pages = (ROOT / "docs" / name for name in ("explain.md", "cost.md", "adapting.md"))
     return tuple(found for page in pages for found in _EXPLAIN.findall(page.read_text(encoding="utf-8")))
 
 
@@ -121,11 +131,15 @@ def test_transcripts_in_the_docs_are_what_explain_says(spark: SparkSession) -> N
     for arguments, shown in transcripts():
         catalog, *options = shlex.split(arguments)
         sharing = "--sharing" in options
-        options = [option for option in options if option != "--sharing"]
+        charts = "--chart" in options
+        options = [option for option in options if option not in ("--sharing", "--chart")]
         loom = Loom(spark)
         loom.load(ROOT / catalog)
         named = {option.removeprefix("--"): value for option, value in zip(options[::2], options[1::2], strict=True)}
-        said = loom.explain(sharing=sharing, **named)
+        if charts:
+            said = loom.chart(**{name: int(value) for name, value in named.items()})
+        else:
+            said = loom.explain(sharing=sharing, **named)
         for piece in re.split(r"^…\n", shown, flags=re.MULTILINE):  # an ellipsis leaves something out
             assert piece in said, f"windloom explain {arguments} says:\n{said}"
 

@@ -16,7 +16,7 @@ from windloom import Loom, WindloomError
 from windloom.engine.streaming import Handle
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 RUNNING = {"avg": "SELECT symbol, avg(price) AS p FROM trades [RANGE 30 seconds SLIDE 10 seconds] GROUP BY symbol"}
 #: Nothing that runs keeps partials for any of these.
@@ -30,6 +30,8 @@ ASKED = {
     " ON a.symbol = b.symbol AND a.price < b.price",
     "joined": "SELECT a.symbol, sum(a.price * b.volume) AS s FROM trades [RANGE 20 s SLIDE 10 s] a"
     " JOIN trades [RANGE 10 s] b ON a.symbol = b.symbol GROUP BY a.symbol",
+    "listed": "SELECT l.sector, sum(a.volume) AS s FROM trades [RANGE 20 s SLIDE 10 s] a"
+    " JOIN listing l ON a.symbol = l.symbol GROUP BY l.sector",
     "above": "SELECT count(*) AS n FROM trades [TUMBLE 20 s] a JOIN trades [TUMBLE 20 s] b ON a.price < b.price",
 }
 
@@ -41,10 +43,15 @@ def rows(table: pa.Table, until: datetime) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, shown), key=repr)
 
 
+def listing(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([("A", "bank"), ("C", "mine")], "symbol string, sector string")
+
+
 @pytest.fixture(scope="module")
 def batch(spark: SparkSession) -> dict[str, pa.Table]:
     loom = Loom(spark)
     loom.stream("trades", trades(spark), time="ts")
+    loom.relation("listing", listing(spark))
     for name, text in ASKED.items():
         loom.query(name, text)
     results = loom.run()
@@ -59,6 +66,7 @@ def running(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         put(folder / "in", f"{number:03d}", ROWS[number * size : (number + 1) * size])
     loom = Loom(spark)
     loom.stream("trades", follow(spark, folder / "in"), time="ts", delay="10 seconds")
+    loom.relation("listing", listing(spark))
     for name, text in RUNNING.items():
         loom.query(name, text)
     handle = loom.start("memory", checkpoint=folder / "checkpoint", keep_tuples="1 day")

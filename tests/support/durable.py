@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from support.catalogs import STREAM, TYPES, make_query
 from support.micro_batches import MicroBatches, RecordedQueries, Row, answers_in, pieces_of
 from support.rounds import renamed
+from windloom.engine.running.scheduling import Scheduling
 from windloom.engine.sinks.registry import choose_sinks, sink
 from windloom.model import Aggregate, Expression, LandmarkWindow, Query, RowsWindow, SessionWindow, TimeWindow
 from windloom.rounds import State
@@ -73,18 +74,20 @@ def run_stream(
     snapshot_rounds: int = 3,
     placement: str = "driver",
     sinks: Mapping[str, str] | None = None,
+    scheduling: Scheduling | None = None,
 ) -> State:
     """From where the checkpoint in the folder is to the last round; answers are beside it.
 
     Shards write tables of two rows or more by themselves, so that answers take both ways. `sinks` are more of them, by
-    name, with their targets.
+    name, with their targets. With `scheduling` some answers are postponed, and given at the end.
     """
     openers = choose_sinks([sink(*one) for one in sinks.items()], None, folder) if sinks else None
     given: dict[str, Any] = {"snapshot_rounds": snapshot_rounds, "history_ticks": 15, "placement": placement}
-    with pieces_of(2), MicroBatches(folder, STREAMS, openers=openers, **given) as life:
-        for batch in batches[life.loop.next_round :]:
+    with pieces_of(2), MicroBatches(folder, STREAMS, openers=openers, scheduling=scheduling, **given) as life:
+        for batch in batches[life.checkpoint.last_batch + 1 :]:
             life.change(batch.queries)
             life.round({"s": batch.rows})
+        life.catch_up(everything=True)
         return life.state
 
 

@@ -127,15 +127,16 @@ class Drawing:
         self._versions.clear()
         self._attached.clear()
         for alias in "bcd"[: self.choose([1, 1, 1, *range(1, most)])]:
-            child = self._read(alias, slide)
+            child = self._read(alias, slide) if self.relations else None
             # Tuples are joined with a relation that is not retroactive, and the rows of another relation are not.
             held = self._versions - self._attached
-            parent = self.choose([one for one in visible if child.stream not in ATTACHED or one not in held])
+            is_attached = child is not None and child.stream in ATTACHED
+            parent = self.choose([one for one in visible if not is_attached or one not in held])
             kind = self.choose([JoinKind.INNER, JoinKind.INNER, *JoinKind])
             # What hangs on a side that may be absent must be absent with it, or it is no tree of its own.
             is_absent = parent in nullable
             kind = JoinKind.LEFT if is_absent else kind
-            hung.append(self._hung(kind, parent, child, is_absent))
+            hung.append(self._hung(kind, parent, child or self._read(alias, slide), is_absent))
             visible += [alias] if kind in (JoinKind.INNER, JoinKind.LEFT) else []
             nullable += [alias] if kind is JoinKind.LEFT else []
         sure = [alias for alias in visible if alias not in nullable]

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Self
 from unittest.mock import patch
 
@@ -41,6 +42,7 @@ from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.relations import Relations
+from windloom.engine.running.scheduling import Scheduling
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.parquet import ParquetSink
 from windloom.engine.sinks.registry import SinkOpener
@@ -212,6 +214,8 @@ class MicroBatches:
         types: Types = TYPES,
         adapt: ChartOptions | None = None,
         objective: Objective | None = None,
+        scheduling: Scheduling | None = None,
+        round_clock: ManualClock | None = None,
         tuples: int = 0,
         jobs: Callable[[TupleFolder], Any] = RowJobs,
         relations: Mapping[str, Relation] | None = None,
@@ -237,7 +241,9 @@ class MicroBatches:
             placed: Placement = DriverPlacement(self.jobs, self.checkpoint, watermarks, self.tuples, held)
             if placement == "executors":
                 files, outlets = ShardFiles(str(storage.root)), Outlets.for_sinks(list(every.values()), tables)
-                placed = ExecutorPlacement(self.jobs, self.checkpoint, files, shards, watermarks, outlets, held)
+                placed = ExecutorPlacement(
+                    self.jobs, self.checkpoint, files, shards, watermarks, outlets, relations=held
+                )
             queries = self._queries = RecordedQueries({**streams, **(relations or {})}, types, intake, joins, tuples)
             adapting = None
             memory = Memory()
@@ -263,6 +269,8 @@ class MicroBatches:
                 memory=memory,
                 adapting=adapting,
                 listeners=Listeners(done=self.done.append, waiting=self.waits.append),
+                scheduling=scheduling,
+                clock=round_clock or perf_counter,
             )
         except BaseException:
             self.checkpoint.close()
@@ -312,13 +320,17 @@ class MicroBatches:
         self.loop.finish()
         return self.done[-1]
 
+    def catch_up(self, *, everything: bool = False) -> bool:
+        """A round that only answers; False if nothing was postponed."""
+        return self.loop.catch_up(everything=everything)
+
 
 def answers_in(folder: Path) -> dict[int, dict[str, list[Row]]]:
     """What the sink shows, by round and query, times as ticks; rounds and queries without a row are left out."""
     found: dict[int, dict[str, list[Row]]] = {}
     for path in sorted((folder / "answers").glob("*/round-*.parquet")):
         table = pq.read_table(path, partitioning=None)
-        for edge in ("window_start", "window_end"):
+        for edge in {"window_start", "window_end", "valid_until"}.intersection(table.column_names):
             place = table.column_names.index(edge)
             table = table.set_column(place, edge, table[edge].cast(pa.int64()))
         for row in table.to_pylist():

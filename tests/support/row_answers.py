@@ -96,6 +96,8 @@ def rows_in_span(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan
     """What a query reports of the windows of a span."""
     if rows.within:
         return _pairs(rows, streams, span)
+    if rows.tells_end:
+        return list(_with_ends(rows, streams, span))
     slide, before, last = rows.window.slide_ticks, [], None
     if span.follows:
         assert span.first is not None
@@ -109,6 +111,27 @@ def rows_in_span(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan
             found += labelled(rows, changed(rows, now, before if last == end - slide else []), end)
             before, last = now, end
     return found
+
+
+def _with_ends(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> Iterator[Row]:
+    """Rows where they enter, with the end of the first window without them."""
+    slide, length = rows.window.slide_ticks, rows.window.range_ticks
+    for selection in rows.selections:
+        held = [passing(strand, streams) for strand in selection.strands]
+        for parts in joined_tuples(selection, held, TICK):
+            pairs = list(zip(parts, (strand.window for strand in selection.strands), strict=False))
+            first = max(first_end_after(window, part[TICK]) for part, window in pairs)
+            last = min(last_end_upto(window, part[TICK] + window.range_ticks) for part, window in pairs)
+            if span.first is not None and first < span.first:
+                if span.follows and all(part[ROUND] <= span.seen for part, _ in pairs):
+                    continue
+                first = span.first
+            if first <= last and (span.last is None or first <= span.last):
+                row = Joined({strand.alias: part for strand, part in zip(selection.strands, parts, strict=False)})
+                scope = row if len(selection.strands) > 1 else parts[0]
+                values = [scalar(one.expression.sql)(scope) for one in selection.columns]
+                named = dict(zip((one.name for one in rows.columns), values, strict=True))
+                yield {"window_start": first - length, "window_end": first, **named, "valid_until": last + slide}
 
 
 def _pairs(rows: Rows, streams: Mapping[str, Sequence[Row]], span: RowSpan) -> list[Row]:
@@ -134,6 +157,7 @@ def block_of(plan: Plan, planned: PlannedRows, rows: Sequence[Row]) -> Block:
     shape = plan.shapes[planned.shape]
     edges = [("window_start", shape.time), ("window_end", shape.time)]
     arrays = [pa.array([row[name] for row in rows], pa.int64()).view(arrow_type(kind)) for name, kind in edges]
-    arrays += [pa.array([row[name] for row in rows], arrow_type(kind)) for name, kind in shape.columns]
-    table = pa.Table.from_arrays(arrays, names=[name for name, _ in (*edges, *shape.columns)])
+    columns = shape.groups + shape.columns
+    arrays += [pa.array([row[name] for row in rows], arrow_type(kind)) for name, kind in columns]
+    table = pa.Table.from_arrays(arrays, names=[name for name, _ in (*edges, *columns)])
     return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), table)

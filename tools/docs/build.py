@@ -21,8 +21,8 @@ _FOLDERS = ("docs", "examples")
 #: The pages of the contents that come first; the others follow by name.
 _CONTENTS = {
     "Using it": (
-        *("language", "windows", "semantics", "joins", "relations", "rows"),
-        *("streaming", "sinks", "service", "streaming_executors"),
+        *("language", "emit", "windows", "semantics", "joins", "relations", "rows"),
+        *("streaming", "scheduling", "sinks", "service", "streaming_executors"),
     ),
     "How it works": ("architecture", "explain", "sharing", "cost", "adapting", "intake", "kernels", "glossary"),
 }

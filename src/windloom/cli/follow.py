@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,23 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 0.2
 #: Options whose values have another name than they.
 _OPTIONS = {"sinks": "--sink", "sink_settings": "--sink-option"}
+
+
+#: Given to `windloom run` and to `windloom serve`.
+BUDGET_OPTIONS = (
+    click.option(
+        "--schedule",
+        default=None,
+        metavar="NAME",
+        help="With --budget: what is answered together (edf, aggressive, conservative, hybrid, late, late_pending).",
+    ),
+    click.option(
+        "--budget",
+        default=None,
+        metavar="DURATION",
+        help="How long a round may take; what does not fit is answered later, the least urgent last.",
+    ),
+)
 
 
 def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,6 +66,7 @@ def follow_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--keep", default=None, metavar="DURATION", help="How much of the past to keep for later queries."
         ),
+        *BUDGET_OPTIONS,
         click.option(
             "--files",
             type=click.IntRange(min=1),
@@ -179,10 +198,29 @@ def follow_streams(
         if dry_run:
             click.echo(loom.explain("json" if as_json else "text", **plan))
             return
-        with view_of(as_json) as view:
+        with view_of(as_json) as view, saying_warnings(view):
             handle = loom.start(**options.start, **plan, history=history or None, progress=view.show, waiting=view.wait)
             wait_for_end(handle, asked, view)
     _conclude(handle, view, options, was_asked=asked.is_set(), as_json=as_json)
+
+
+@contextmanager
+def saying_warnings(view: RoundView) -> Iterator[None]:
+    """Warnings as lines for people."""
+    from windloom.errors import WindloomWarning
+
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, WindloomWarning):
+                view.say(f"warning: {message}")
+            else:
+                shown(message, category, *place, **more)
+
+        warnings.simplefilter("always", WindloomWarning)
+        warnings.showwarning = say
+        yield
 
 
 @contextmanager

@@ -144,6 +144,8 @@ class _LiveView:
 def round_table(recent: list[RoundProgress], is_wide: bool) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     columns = [one for one in _COLUMNS if is_wide or one[2]]
+    if any(done.postponed for done in recent):
+        columns.insert(5 if is_wide else 4, _LEFT)
     for name, _, _ in columns:
         table.add_column(name, justify="right", no_wrap=True)
     for done in recent:
@@ -155,11 +157,13 @@ def round_line(done: RoundProgress) -> str:
     odd = [f"{done.late_partly:,} partly late"] if done.late_partly else []
     odd += [f"{done.late_dropped:,} dropped as late"] if done.late_dropped else []
     odd += [f"{done.untimed:,} without a time"] if done.untimed else []
+    rows = [f"{done.late_windows:,} of {_counted(done.answered_windows, 'window')} late"] if done.late_windows else []
+    rows += [f"{_counted(sum(done.postponed.values()), 'window')} left to later rounds"] if done.postponed else []
     stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in done.seconds.items())
     new = [f" relation {name}: version {told['version']};" for name, told in done.relations.items() if told["changed"]]
     return (
         f"round {done.round}: {done.events:,} events{_bracketed(odd)} → {done.partials:,} partials"
-        f" → {done.results:,} rows; {_times(done)};{''.join(new)}"
+        f" → {done.results:,} rows{_bracketed(rows)}; {_times(done)};{''.join(new)}"
         f" {done.total_seconds:.2f} s ({stages}){_predicted(done)};"
         f" state {size_text(done.state_bytes)}, {_counted(done.trees, 'tree')}, plan {done.plan_version}"
     )
@@ -232,6 +236,12 @@ def size_text(size: int) -> str:
     return f"{size} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
 
 
+#: A column that is shown if some round has left windows to later ones.
+_LEFT: tuple[str, Callable[[RoundProgress], str], bool] = (
+    "left",
+    lambda done: f"{sum(done.postponed.values()):,}",
+    True,
+)
 #: Header, text, and whether a narrow terminal shows it. Stages are in the order in which a round passes them.
 _COLUMNS: tuple[tuple[str, Callable[[RoundProgress], str], bool], ...] = (
     ("round", lambda done: f"{done.round:,}", True),

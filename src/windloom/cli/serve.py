@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from windloom.cli.follow import FollowOptions, stop_signals, wait_for_end
+from windloom.cli.follow import BUDGET_OPTIONS, FollowOptions, saying_warnings, stop_signals, wait_for_end
 from windloom.cli.options import (
     ADAPT_OPTIONS,
     add_relations,
@@ -76,6 +76,7 @@ def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--untimed", default=None, metavar="stop|skip", help="What tuples without a time do."),
         click.option("--idle-after", default=None, metavar="DURATION", help="As of `windloom run --follow`."),
         *ADAPT_OPTIONS,
+        *BUDGET_OPTIONS,
         click.option(
             "--keep", default=None, metavar="DURATION", help="History kept for questions and queries to come."
         ),
@@ -189,7 +190,7 @@ def _serve(
     with place.open() as listening:
         loom, rejected = _load(catalog, options, session, strict=strict)
         rounds, out = Relay(), Path(str(options.out))
-        with stop_signals() as asked, view_of(as_json=False) as view:
+        with stop_signals() as asked, view_of(as_json=False) as view, saying_warnings(view):
             rounds.connect(view.show, view.wait)
             handle = loom.start(**options.start, **plan, progress=rounds, waiting=rounds.wait)
             with serving(handle, loom.streams, out, rounds, place, listening, tokens, limits, rejected):

@@ -8,6 +8,8 @@
 | `log/000000042.arrow`       | the round's partials: the truth                      | before anything is answered   |
 | `commits/000000042.json`    | the round's progress, and what it observed; where it | after the sinks have its rows |
 |                             | is, the round is done                                |                               |
+| `emitted/000000042.arrow`   | which rows stand, and which groups are known, after  | before the commit, if EMIT    |
+|                             | the round                                            | needs it                      |
 | `snapshots/000000040.state` | the state after a round, to read fewer logs again    | now and then                  |
 
 A round that has begun and is not committed runs again, with the same plan. Its `begun` and `log` may be damaged (a
@@ -16,12 +18,16 @@ write that a crash cut short on storage without atomic renames): they count as n
 
 from __future__ import annotations
 
+import threading
+import time
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from windloom.durable.emitted import read_emitted, write_emitted
 from windloom.durable.faults import fault
 from windloom.durable.framing import DamagedError
 from windloom.durable.identity import differences, identity_of, relation_differences, relations_of
@@ -34,6 +40,7 @@ from windloom.errors import WindloomError
 from windloom.model.relation import Relation
 from windloom.model.stream import Stream
 from windloom.plan.observed import RoundObserved
+from windloom.rounds.emission import Emitted
 from windloom.rounds.state import State
 
 IDENTITY = "windloom.json"
@@ -42,16 +49,27 @@ LEAST_COMMITS = 32
 #: The number of snapshots that are always kept, so that there is another one if one is damaged.
 LEAST_SNAPSHOTS = 2
 
-_ENDINGS = {"plans": "json", "begun": "json", "log": "arrow", "commits": "json", "snapshots": "state"}
+_ENDINGS = {
+    "plans": "json",
+    "begun": "json",
+    "log": "arrow",
+    "commits": "json",
+    "emitted": "arrow",
+    "snapshots": "state",
+}
 _RESTORE = "restore it from a copy, or start over with a new checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it has one."""
+    """What a round runs with, fixed before it runs; `batch` is Spark's number of its micro-batch, if it has one.
+
+    `only_answers`: the round takes nothing in.
+    """
 
     plan_version: int
     batch: int | None
+    only_answers: bool = False
 
 
 class Checkpoint:
@@ -63,6 +81,7 @@ class Checkpoint:
         self._numbers = {folder: self._list(folder) for folder in _ENDINGS}
         self._plans: dict[int, PlanRecord] = {}
         self._begun: dict[int, Begun] = {}
+        self._lock, self._readers = threading.Lock(), 0
         self.damaged: dict[str, None] = {}  # names of commits that could not be read, and were left out
 
     @classmethod
@@ -121,22 +140,37 @@ class Checkpoint:
 
     # Rounds
 
-    def begin(self, round: int, batch: int | None = None) -> PlanRecord:
+    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord:
         """The plan that the round runs with: the one it began with before, or else the newest that applies.
 
-        `batch` is Spark's number of the micro-batch, None for a round that is none.
+        `batch` is Spark's number of the micro-batch, None for a round that is none. `answers_of` is the plan of a round
+        that takes nothing in, and only answers what rounds with that plan have postponed.
         """
         begun = self.begun(round)
         if begun is not None:
             version = begun.plan_version
         else:
-            version = self._plan_version_for(round)
+            version = self._plan_version_for(round) if answers_of is None else answers_of.version
+            only_answers = answers_of is not None
             fault("before begun")
-            body = {"round": round, "plan_version": version, "batch": batch}
+            body = {"round": round, "plan_version": version, "batch": batch, "only_answers": only_answers}
             self._write("begun", round, write_record("begun", body))
-            self._begun[round] = Begun(version, batch)
+            self._begun[round] = Begun(version, batch, only_answers)
             fault("after begun")
         return self.plan(version)
+
+    def upcoming(self, round: int) -> PlanRecord:
+        """The plan with which `begin` would begin a round."""
+        begun = self.begun(round)
+        return self.plan(self._plan_version_for(round) if begun is None else begun.plan_version)
+
+    def was_answering(self, round: int) -> bool:
+        """Whether a round that was interrupted takes nothing in, and only answers."""
+        begun = self.begun(round)
+        if begun is not None:
+            return begun.only_answers
+        log = self.read_log(round)  # the record that it began may be damaged
+        return log is not None and log.only_answers
 
     def begun(self, round: int) -> Begun | None:
         """What a round has begun with, if it has."""
@@ -150,7 +184,7 @@ class Checkpoint:
                 if round <= self.last_committed:
                     raise
                 return None
-            self._begun[round] = Begun(body["plan_version"], body.get("batch"))
+            self._begun[round] = Begun(body["plan_version"], body.get("batch"), body.get("only_answers", False))
         return self._begun[round]
 
     def _plan_version_for(self, round: int) -> int:
@@ -192,9 +226,9 @@ class Checkpoint:
                 raise
             return None
 
-    def logged(self) -> Iterator[RoundLog]:
-        """The logs of committed rounds that are kept, newest first, without a gap."""
-        for round in range(self.last_committed, -1, -1):
+    def logged(self, last: int) -> Iterator[RoundLog]:
+        """The logs of committed rounds up to `last` that are kept, newest first, without a gap."""
+        for round in range(last, -1, -1):
             log = self.read_log(round)
             if log is None:
                 return
@@ -206,11 +240,37 @@ class Checkpoint:
         self._write("commits", round, write_record("commit", progress))
         fault("after commit")
 
+    def write_emitted(self, round: int, emitted: Emitted) -> None:
+        """Keeps what queries have reported up to a round, before it is committed."""
+        fault("before emitted")
+        self._write("emitted", round, write_emitted(emitted))
+        fault("after emitted")
+
+    def read_emitted(self) -> Emitted:
+        """What queries had reported when the last committed round was done."""
+        rounds = [round for round in self._numbers["emitted"] if round <= self.last_committed]
+        data = self._read("emitted", rounds[-1]) if rounds else None
+        return Emitted() if data is None else read_emitted(_name("emitted", rounds[-1]), data)
+
+    def drop_emitted(self) -> None:
+        """Forgets what is older than what the next round needs."""
+        rounds = [round for round in self._numbers["emitted"] if round <= self.last_committed]
+        if rounds:
+            self._drop("emitted", rounds[-1])
+
     @property
     def last_committed(self) -> int:
         """The last committed round, or -1. The name of its file decides, which is written after everything else."""
         commits = self._numbers["commits"]
         return commits[-1] if commits else -1
+
+    def committed_at(self, round: int) -> float:
+        """When a round was committed, by the clock; now, if that is not known."""
+        try:
+            about = self.progress(round)
+        except DamagedError:
+            about = None
+        return time.time() if about is None else float(about.get("at", time.time()))
 
     def progress(self, round: int) -> dict[str, Any] | None:
         """What `commit` was given."""
@@ -234,6 +294,17 @@ class Checkpoint:
             if record is not None:
                 found.append(record)
         return found
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While somebody reads logs beside the rounds, nothing is dropped."""
+        with self._lock:
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._readers -= 1
 
     # Snapshots
 
@@ -270,6 +341,12 @@ class Checkpoint:
 
         Logs and commits of the newest `keep_rounds` rounds stay in any case.
         """
+        with self._lock:
+            if self._readers:
+                return  # the next time; readers are soon done
+            self._retain(keep_rounds, keep_snapshots)
+
+    def _retain(self, keep_rounds: int, keep_snapshots: int) -> None:
         kept = [one for one in self._numbers["snapshots"] if one <= self.last_committed]
         kept = kept[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
         if len(kept) < LEAST_SNAPSHOTS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from windloom.aggregates.user_defined import restored
@@ -18,7 +19,7 @@ from windloom.durable.positions import read_positions, write_positions
 from windloom.model.relation import Version
 from windloom.plan.physical import Plan, PlannedComponent
 from windloom.rounds.cells import Cells
-from windloom.rounds.state import Cut, History, State
+from windloom.rounds.state import Cut, History, LaterRound, Owed, State
 from windloom.slicing.edges import EdgeClass, EdgeSet
 
 _HINT = "what works: whole bytes made by `encode`, or a rebuild from the log of partials"
@@ -37,12 +38,14 @@ def decode(data: bytes) -> State:
 
 def restored_state(state: State, plan: Plan) -> State:
     """A decoded state with the plan's definitions of aggregates, of which a file has but the columns."""
-    cells = dict(state.cells)
+    cells, owed = dict(state.cells), dict(state.owed)
     for one in plan.sets:
-        held = cells.get(one.number)
+        held, owing = cells.get(one.number), owed.get(one.number)
         if held is not None:
             cells[one.number] = _restored(held, one.components)
-    return replace(state, cells=cells)
+        if owing is not None:
+            owed[one.number] = owing.mapped(partial(_restored, components=one.components))
+    return replace(state, cells=cells, owed=owed)
 
 
 def restored_folds(data: bytes, plan: Plan) -> dict[int, Cells]:
@@ -78,6 +81,12 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "versions": write_versions(state.versions),
         "history": {str(number): _told(one) for number, one in sorted(state.history.items())},
     }
+    if state.answered:
+        body["answered"] = dict(sorted(state.answered.items()))
+    if state.owed:
+        every = [one for _, owed in sorted(state.owed.items()) for one in owed.every]
+        held, blobs["owed"] = write_cells(dict(enumerate(every)))
+        body["owed"] = {"cells": held, "sets": [_owing(number, one) for number, one in sorted(state.owed.items())]}
     return body, {"cells": cells, **blobs, **of_rows}
 
 
@@ -92,11 +101,29 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
         about["first"],
         read_positions(about["positions"], blobs),
         {tuple(inputs): tick for inputs, tick in about["ahead"]},
+        about.get("answered", {}),
+        _owed(about["owed"], blobs["owed"]) if "owed" in about else {},
         about["reported"],
         {name: kept_from_json(one) for name, one in about["kept"].items()},
         read_summaries(about["summaries"], blobs),
         read_versions(about["versions"]),
     )
+
+
+def _owing(number: int, one: Owed) -> dict[str, Any]:
+    """What a set owes, but for the cells, which are in the order of `one.every`."""
+    rounds = None if one.rounds is None else [dict(sorted(each.closed.items())) for each in one.rounds]
+    return {"set": number, "has_cells": one.cells is not None, "rounds": rounds}
+
+
+def _owed(about: Mapping[str, Any], blob: memoryview) -> dict[int, Owed]:
+    held = iter(read_cells(about["cells"], blob).values())
+    found = {}
+    for one in about["sets"]:
+        cells = next(held) if one["has_cells"] else None
+        rounds = None if one["rounds"] is None else tuple(LaterRound(next(held), closed) for closed in one["rounds"])
+        found[int(one["set"])] = Owed(cells, rounds)
+    return found
 
 
 def write_versions(versions: Mapping[str, Version]) -> dict[str, list[int | None]]:

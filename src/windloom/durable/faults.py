@@ -32,6 +32,9 @@ FAULT_POINTS = (
     "after retain",
 )
 
+#: Passed by rounds of queries with EMIT CHANGES or EMIT EMPTY, between sinks and commit.
+EMITTED_FAULT_POINTS = ("before emitted", "after emitted")
+
 #: Passed by rounds that keep tuples, before they are logged.
 TUPLE_FAULT_POINTS = ("before tuples", "after tuples")
 
@@ -45,7 +48,7 @@ _watchers: list[Callable[[str], None]] = []
 
 def fault(name: str, nth: int | None = None) -> None:
     """Passes the fault point `name`, for the `nth` time if the caller counts."""
-    if name not in FAULT_POINTS + TUPLE_FAULT_POINTS + TASK_FAULT_POINTS:
+    if name not in FAULT_POINTS + EMITTED_FAULT_POINTS + TUPLE_FAULT_POINTS + TASK_FAULT_POINTS:
         raise ValueError(f"'{name}' is not in FAULT_POINTS")
     for watcher in _watchers:
         watcher(name)

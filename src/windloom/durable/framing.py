@@ -24,6 +24,7 @@ VERSIONS = {
     "begun": 1,
     "checkpoint": 1,
     "commit": 2,
+    "emitted": 1,
     "log": 2,
     "placement": 1,
     "plan": 2,

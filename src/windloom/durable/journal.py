@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from windloom.durable.logs import RoundLog
 from windloom.durable.records import PlanRecord
+from windloom.rounds.emission import Emitted
 from windloom.rounds.state import State
 
 
@@ -21,15 +23,29 @@ class Journal(Protocol):
 
     def plan(self, version: int) -> PlanRecord: ...
 
-    def begin(self, round: int, batch: int | None = None) -> PlanRecord: ...
+    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord: ...
+
+    def upcoming(self, round: int) -> PlanRecord: ...
+
+    def was_answering(self, round: int) -> bool: ...
 
     def write_log(self, log: RoundLog) -> None: ...
 
     def read_log(self, round: int) -> RoundLog | None: ...
 
-    def logged(self) -> Iterator[RoundLog]: ...
+    def logged(self, last: int) -> Iterator[RoundLog]: ...
+
+    def committed_at(self, round: int) -> float: ...
+
+    def reading(self) -> AbstractContextManager[None]: ...
 
     def commit(self, round: int, progress: Mapping[str, Any]) -> None: ...
+
+    def write_emitted(self, round: int, emitted: Emitted) -> None: ...
+
+    def read_emitted(self) -> Emitted: ...
+
+    def drop_emitted(self) -> None: ...
 
     def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None: ...
 
@@ -48,18 +64,37 @@ class NoJournal:
     def plan(self, version: int) -> PlanRecord:
         return self._record
 
-    def begin(self, round: int, batch: int | None = None) -> PlanRecord:
+    def begin(self, round: int, batch: int | None = None, *, answers_of: PlanRecord | None = None) -> PlanRecord:
         return self._record
+
+    def upcoming(self, round: int) -> PlanRecord:
+        return self._record
+
+    def was_answering(self, round: int) -> bool:
+        return False
 
     def write_log(self, log: RoundLog) -> None: ...
 
     def read_log(self, round: int) -> RoundLog | None:
         return None
 
-    def logged(self) -> Iterator[RoundLog]:
+    def logged(self, last: int) -> Iterator[RoundLog]:
         return iter(())
 
+    def committed_at(self, round: int) -> float:
+        return 0.0
+
+    def reading(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def commit(self, round: int, progress: Mapping[str, Any]) -> None: ...
+
+    def write_emitted(self, round: int, emitted: Emitted) -> None: ...
+
+    def read_emitted(self) -> Emitted:
+        return Emitted()
+
+    def drop_emitted(self) -> None: ...
 
     def snapshot(self, round: int, state: State, plan_version: int | None = None) -> None: ...
 

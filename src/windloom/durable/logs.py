@@ -37,7 +37,7 @@ class RoundLog:
     """The input of the step, in terms of the plan `plan_version`, and the other figures of the round.
 
     `tuples` are, by number of the scan, those whose cells `input` need not have: see `complete`. `untimed` counts the
-    tuples of each stream that had no usable time and were left out.
+    tuples of each stream that had no usable time and were left out. `only_answers`: the round took nothing in.
     """
 
     round: int
@@ -46,6 +46,7 @@ class RoundLog:
     untimed: Mapping[str, int] = field(default_factory=dict)
     shards: tuple[ShardNote, ...] = ()  # by number of the shard
     tuples: Mapping[int, pa.Table] = field(default_factory=dict)
+    only_answers: bool = False
 
     def complete(self, plan: Plan, state: State) -> RoundInput:
         """What the step is called with; `plan` is that of the round, `state` what it began with."""
@@ -102,11 +103,13 @@ class RoundLog:
             "idle": sorted(given.idle),
             "untimed": dict(self.untimed),
             "events": dict(given.events),
+            "postponed": dict(given.postponed),
             "kept": {name: brought_to_json(one) for name, one in given.kept.items()},
             "summaries": summaries,
             "versions": write_versions(given.versions),
             "scanned": {str(number): asdict(one) for number, one in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
+            "only_answers": self.only_answers,
         }
         return frame_bytes("log", body, blobs)
 
@@ -117,7 +120,8 @@ class RoundLog:
         about, blobs = frame.body, frame.blobs
         shards = tuple(ShardNote.from_json(note) for note in about["shards"])
         tuples = {number: table_of(blobs[f"tuples {number}"]) for number in about["tuples"]}
-        return cls(about["round"], about["plan_version"], _input(about, blobs), about["untimed"], shards, tuples)
+        given, only_answers = _input(about, blobs), about.get("only_answers", False)
+        return cls(about["round"], about["plan_version"], given, about["untimed"], shards, tuples, only_answers)
 
 
 def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundInput:
@@ -135,6 +139,7 @@ def _input(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> RoundIn
         rows,
         idle,
         about.get("events", {}),
+        about.get("postponed", {}),
         about["round"],
         {name: brought_from_json(one) for name, one in about["kept"].items()},
         read_summaries(about["summaries"], blobs),

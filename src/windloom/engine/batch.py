@@ -23,7 +23,7 @@ from windloom.engine.sinks.store import ParquetStore
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.plan.physical import Plan
 from windloom.rounds import State
-from windloom.rounds.windows.landmark import landmark_streams
+from windloom.rounds.windows.landmark import timed_streams
 from windloom.spark.answers.shard_job import SparkShardJobs
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
@@ -91,7 +91,7 @@ class _Run:
         taken = seconds["partials"] + seconds.get("rows", 0.0)
         stats = self._stats(ran, {"partials": taken, "merge": seconds["step"], "answers": seconds["answers"]})
         results: Results = (
-            DriverResults(self.spark, self.plan, stats, held.blocks)
+            DriverResults(self.spark, self.plan, stats, held.blocks, ran.outcome.state)
             if self.store is None
             else StoredResults(self.spark, self.plan, stats, self.store.tables)
         )
@@ -104,7 +104,7 @@ class _Run:
 
         self.progress(f"partial and final aggregation on executors, {shards} shards")
         held = HeldAnswers()
-        timed = {stream.name: stream for stream in landmark_streams(self.plan)}
+        timed = {stream.name: stream for stream in timed_streams(self.plan)}
         with ExitStack() as scope:
             jobs = SparkShardJobs(self.spark, timed)
             placement = HeldPlacement(jobs, shards, self._watermarks, self.relations, scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,9 +25,10 @@ from windloom.engine.sinks.registry import SinkChoice
 from windloom.engine.streaming.handle import Handle
 from windloom.engine.streaming.options import StreamOptions, parse_instant
 from windloom.engine.streaming.start import start_stream
+from windloom.engine.urgency import with_urgency
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable
-from windloom.errors import WindloomError
+from windloom.errors import WindloomError, WindloomWarning
 from windloom.explain import damaged_text, explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
@@ -126,9 +128,15 @@ class Loom:
         self._changed()
         return relation
 
-    def query(self, name: str, text: str) -> Query:
-        """Register a query. If the text is wrong, raises a WindloomError that shows line, column and fix."""
-        query = self._registry.add_query(name, text)
+    def query(
+        self, name: str, text: str, *, within: str | timedelta | None = None, priority: int | None = None
+    ) -> Query:
+        """Register a query. If the text is wrong, raises a WindloomError that shows line, column and fix.
+
+        `within` and `priority` say how urgent its answers are, as `WITHIN 30 seconds PRIORITY 2 AS SELECT …` does:
+        where rounds have a budget, a lower priority comes first, then the earliest deadline.
+        """
+        query = self._registry.add_query(name, with_urgency(name, text, within, priority))
         self._changed()
         return query
 
@@ -298,7 +306,7 @@ class Loom:
         """
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         self._check_queries()
-        known = Known(ongoing=self._ongoing or Ongoing())
+        known = Known(ongoing=self._ongoing or Ongoing(), versions=self._versions)
         basins = basins_of(self._registry.sources, self.queries.values(), self._registry.types(), options, known)
         charts = draw_charts(
             basins,
@@ -380,6 +388,8 @@ class Loom:
         sink_patience: str | timedelta | None = None,
         adapt: bool | Mapping[str, object] = True,
         objective: str | Mapping[str, float] = "latency",
+        budget: str | timedelta | None = None,
+        schedule: str | None = None,
         progress: Callable[[RoundProgress], None] | None = None,
         waiting: Callable[[SinkWait | None], None] | None = None,
     ) -> Handle:
@@ -405,6 +415,11 @@ class Loom:
 
         Plans follow what rounds show, unless `adapt` is False; `adapt={"parts": 20}` cuts charts more finely. They are
         chosen for the `objective`: "latency", "memory", or weights such as {"latency": 0.4, "memory": 0.6}.
+
+        `budget` is how long a round may take: one that would take longer answers the most urgent queries, by priority
+        and deadline (`CREATE QUERY … WITHIN 30 seconds PRIORITY 2 AS …`), and leaves the rest to later rounds: late,
+        but each row once and the same. `schedule` says what is answered together: "late_pending", "late", "hybrid",
+        "conservative", "aggressive" or "edf".
         """
         options = StreamOptions.of(
             trigger,
@@ -419,8 +434,10 @@ class Loom:
             sink_patience=sink_patience,
             adapt=adapt,
             objective=objective,
+            budget=budget,
+            schedule=schedule,
         )
-        return start_stream(
+        handle = start_stream(
             self.spark,
             self._registry,
             PlanOptions(strategy, slicing, technique, intake, joins, fold, options.tuple_ticks),
@@ -435,6 +452,9 @@ class Loom:
             learned=self._estimates.without_rounds(),
             waiting=waiting,
         )
+        for told in handle.warnings:
+            warnings.warn(told, WindloomWarning, stacklevel=2)
+        return handle
 
     def learn(self, checkpoint: str | Path) -> list[str]:
         """Make plans with what the rounds of a stream have observed, as its checkpoint holds it.

@@ -11,14 +11,16 @@ import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
 from windloom.engine.notebook import AnswerViews, facts_table
+from windloom.engine.running.emission import reported
 from windloom.engine.sinks.finishing import PORTION_ROWS, PORTION_SHAPES, Finishing, plain
 from windloom.errors import WindloomError, near_names
+from windloom.model.emission import ADDED_COLUMNS, Emits
 from windloom.model.query import Query
 from windloom.model.relation import Version
 from windloom.plan.expressions import why_spark
 from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
-from windloom.rounds import Block
+from windloom.rounds import Block, State
 from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
@@ -139,8 +141,12 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
 class DriverResults(Results):
     """Answers held by the driver as Arrow blocks."""
 
-    def __init__(self, spark: SparkSession, plan: Plan, stats: RunStats, blocks: list[Block]) -> None:
+    def __init__(
+        self, spark: SparkSession, plan: Plan, stats: RunStats, blocks: list[Block], state: State | None = None
+    ) -> None:
+        """`state` is what the run left, for queries that report what has changed."""
         super().__init__(spark, plan, stats)
+        self._state = State() if state is None else state
         self._finishing = Finishing(spark)
         self._by_spark: dict[str, pa.Table] = {}  # answers of queries that only Spark could evaluate
         self._pieces: dict[str, list[tuple[Block, int]]] = {}
@@ -150,12 +156,15 @@ class DriverResults(Results):
 
     def __getitem__(self, name: str) -> DataFrame:
         shape = self.plan.shapes[self._shape(name)]
-        answer = self._here(name)
+        answer = self._here(name) if shape.emits not in ADDED_COLUMNS else self.arrow(name)
         if answer is not None:
             return arrow_frame(self._spark, answer, ddl_of_columns(self._finishing.types(shape)))
         return finish(arrow_frame(self._spark, plain(self._table(name)), ddl_of(shape)), shape)
 
     def arrow(self, name: str) -> pa.Table:
+        return reported(self._finished(name), self.plan.query(name), self.plan.shapes[self._shape(name)], self._state)
+
+    def _finished(self, name: str) -> pa.Table:
         answer = self._here(name)
         if answer is not None:
             return answer
@@ -209,6 +218,8 @@ class ExecutorResults(Results):
 
     def __getitem__(self, name: str) -> DataFrame:
         shape = self._shape(name)
+        if self.plan.shapes[shape].emits is not Emits.FINAL:
+            return self._wide.reported(self.plan, self.plan.query(name))
         number = self._wide.queries.index(name)
         rows = self._wide.shape_frame(self.plan, shape).where(f"query = {number}").drop("query")
         return finish(rows, self.plan.shapes[shape])

@@ -9,6 +9,7 @@ from typing import Any
 from windloom.engine.notebook import facts_table
 from windloom.explain.cost_views import work
 from windloom.explain.labels import tree_name
+from windloom.explain.rows import kept_texts, made_by
 from windloom.model.figures import count, number, share
 from windloom.model.query import Query
 from windloom.optimizer import report_sharing
@@ -31,6 +32,7 @@ class WhatIf:
     added_edges_per_second: float
     exact: bool  # were the edges counted exactly?
     complete_from: str | None = None  # on a running loom: the first window it would report; None for every one
+    keeps: tuple[str, ...] = ()  # of a row query: what is kept of tuples for it, by stream
 
     @property
     def added(self) -> float:
@@ -44,6 +46,9 @@ class WhatIf:
         grows = f", {share(self.added / self.before)} of the plan so far" if self.before > 0 else ""
         lines = [f"WhatIf: adds {work(self.added)} of event time{grows}", f"  query   {self.query}"]
         lines.append(f"  plan    {work(self.before)} without it, {work(self.after)} with it")
+        if self.keeps:
+            lines += [f"  place   {self.place}", *(f"  keeps   {one}" for one in self.keeps)]
+            return "\n".join(lines)
         saved = 1 - self.added / self.alone if self.alone > 0 else 0.0
         spared = f": sharing spares {share(saved)}" if saved > 0 else ""
         lines.append(f"  alone   {work(self.alone)}{spared}")
@@ -61,11 +66,14 @@ class WhatIf:
             "alone": work(self.alone),
             "place": self.place,
             "complete from": self.complete_from,
+            **({"keeps": "; ".join(self.keeps)} if self.keeps else {}),
         }
         return facts_table("What if: work per second of event time", facts)
 
     @property
     def place(self) -> str:
+        if self.keeps:
+            return self.tree
         if self.new_set:
             unlike = "no other query has its stream, predicate, grouping and kind of window"
             return f"{self.tree}, of a set of its own: {unlike}"
@@ -84,6 +92,8 @@ def unused_name(names: Collection[str]) -> str:
 def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
     if query.join is not None:
         return _compare_joined(before, after, query, constants)
+    if query.rows is not None:
+        return _compare_rows(before, after, query, constants)
     one, tree, _ = after.find(query.name)
     without = None if before is None else before.by_identity.get(one.identity)
     added = one.edges.edges_per_second - (0.0 if without is None else without.edges.edges_per_second)
@@ -98,6 +108,15 @@ def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Con
         one.statistics.pace * added,
         one.edges.density.exact and (without is None or without.edges.density.exact),
     )
+
+
+def _compare_rows(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
+    """What is predicted of rows is how many tuples they are made of, not how long that takes."""
+    planned = next(one for one in after.rows if one.name == query.name)
+    costs = [0.0 if plan is None else estimate_plan(plan, constants).total for plan in (before, after)]
+    text, keeps = " ".join(query.text.split()), tuple(kept_texts(after, planned))
+    alone, place = max(0.0, costs[1] - costs[0]), made_by(after, planned)
+    return WhatIf(text, costs[0], costs[1], alone, place, 0, True, 0.0, True, keeps=keeps)
 
 
 def _compare_joined(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:

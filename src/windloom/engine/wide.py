@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from windloom.aggregates.arrow import as_array
 from windloom.engine.results import unknown_query
 from windloom.errors import WindloomError
+from windloom.model.emission import ADDED_COLUMNS
 from windloom.model.query import Query
 from windloom.rounds.groups import concat_keys, number_groups
 
@@ -97,6 +98,12 @@ def _check(name: str, by: tuple[str, ...], query: Query) -> None:
             f"query '{query.name}' cannot be part of the table '{name}'",
             f"it is grouped by {', '.join(own) or 'nothing'}, the table by {', '.join(by) or 'nothing'}",
             "a row of the table is a group of each of its queries, so group them by the same columns",
+        )
+    if query.emission.kind in ADDED_COLUMNS:
+        raise WindloomError(
+            f"query '{query.name}' cannot be part of the table '{name}'",
+            f"with {query.emission}, a window does not have one row of every group",
+            "use the same query without EMIT",
         )
     if query.window.wide_obstacle is not None:
         raise WindloomError(

@@ -15,6 +15,7 @@ from windloom.plan.graph import (
     Node,
     PlanGraph,
     RelationNode,
+    RowsNode,
     ScanNode,
     SetNode,
     StreamNode,
@@ -85,6 +86,8 @@ def _name(plan: Plan, node: Node) -> str:
             return tree_name(plan, partial_set, tree)
         case FoldNode():
             return "fold"
+        case RowsNode():
+            return "rows"
     return node.id
 
 
@@ -111,6 +114,8 @@ def _place(node: Node) -> dict[str, Any]:
             return {"set": partial_set.number, "tree": tree.number}
         case FoldNode(planned=join):
             return {"join": join.name}
+        case RowsNode(planned=rows):
+            return {"rows": rows.name}
         case AnswerNode(planned=planned):
             return {"query": planned.name, "shape": planned.shape}
     return {}

@@ -8,6 +8,7 @@ from windloom.explain.cost_views import CostView
 from windloom.explain.joins import bits_text, fold_text, joined_text, link_text, partners_text, shards_text, side_text
 from windloom.explain.labels import answer_text
 from windloom.explain.lines import fact, one_line, wrapped
+from windloom.explain.patterns import pattern_facts
 from windloom.explain.scans import fed_text
 from windloom.explain.slices import rate_text
 from windloom.model.time import format_duration
@@ -40,6 +41,8 @@ def one_join_lines(plan: Plan, planned: PlannedJoin, costs: CostView) -> Iterato
     window = join.window
     yield from fact("window", f"{window}: window_end is common to all sides, window_start the earliest")
     yield from fact("reported", f"once the watermarks of {_watermarks(plan, planned)} pass {window.passed_text}")
+    for label, text in pattern_facts(planned.query):
+        yield from fact(label, text)
     yield from fact("columns", f"window_start, window_end, {answer_text(planned)}")
     if not planned.query.is_plain:
         why = why_spark(plan.shapes[planned.shape])

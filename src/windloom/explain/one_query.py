@@ -11,6 +11,8 @@ from windloom.explain.labels import answer_text, component_name, grouping, techn
 from windloom.explain.lines import fact, listing, one_line, wrapped
 from windloom.explain.one_join import one_join_lines
 from windloom.explain.partners import Sharing, apart, sharing
+from windloom.explain.patterns import pattern_facts
+from windloom.explain.rows import row_facts
 from windloom.explain.scans import fed_text
 from windloom.explain.slices import about, cut_text, edge_rate, measure_of, rate_text
 from windloom.explain.statistics import origin_text
@@ -31,6 +33,15 @@ def one_query_text(plan: Plan, name: str, costs: CostView) -> str:
     if join is not None:
         head = [*wrapped(f"Query {one_line(name)}", "", "  "), "", *_text_lines(join.query.text), ""]
         return "\n".join([*head, *one_join_lines(plan, join, costs)]) + "\n"
+    rows = next((each for each in plan.rows if each.name == name), None)
+    if rows is not None:
+        head = [*wrapped(f"Query {one_line(name)}", "", "  "), "", *_text_lines(rows.query.text), "", "Rows"]
+        return (
+            "\n".join(
+                [*head, *row_facts(plan, rows), *(line for pair in pattern_facts(rows.query) for line in fact(*pair))]
+            )
+            + "\n"
+        )
     try:
         partial_set, tree, planned = plan.find(name)
     except KeyError:
@@ -75,10 +86,18 @@ def _evaluation(plan: Plan, planned: PlannedQuery) -> str:
     return f"evaluated by Spark, in one job with other such queries: Windloom does not evaluate {one_line(why)} itself"
 
 
+def urgency_text(query: Query) -> str:
+    """By when the answers of a query are wanted, and before whose."""
+    within = format_duration(query.deadline_ticks)
+    return f"within {within} after a window is closed, priority {query.urgency.priority} of 9"
+
+
 def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[str]:
     window = planned.query.window
     yield "Windows"
     yield from fact("window", f"{window}: {window.intervals_text()}")
+    if str(planned.query.urgency):
+        yield from fact("urgent", urgency_text(planned.query))
     yield from fact("a tuple", window.tuple_text())
     slices = window.range_ticks / TICKS_PER_SECOND * tree.edges_per_second
     mean = "" if slices.is_integer() else ", on average"
@@ -89,6 +108,8 @@ def _windows(plan: Plan, tree: Tree, planned: Member) -> Iterator[str]:
     latest = f"latest event − {format_duration(delay)}" if delay else "latest event"
     watermark = f"the watermark of {one_line(stream)} ({latest})"
     yield from fact("reported", f"once {watermark} passes {window.passed_text}")
+    for label, text in pattern_facts(planned.query):
+        yield from fact(label, text)
 
 
 def _shares(plan: Plan, partial_set: PartialSet, tree: Tree, planned: Member, shared: Sharing) -> Iterator[str]:

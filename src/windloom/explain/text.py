@@ -23,7 +23,9 @@ from windloom.explain.labels import (
 from windloom.explain.lines import WIDTH, fact, one_line, shorten, wrapped
 from windloom.explain.one_query import one_query_text
 from windloom.explain.partners import Sharing, asked, shares_text, sharing
+from windloom.explain.patterns import pattern_lines
 from windloom.explain.relations import relation_lines, version_set_lines
+from windloom.explain.rows import row_lines
 from windloom.explain.scans import fed_text, scan_lines
 from windloom.explain.slices import Measure, about, cut_text, measure_of, repeats
 from windloom.explain.statistics import origin_text, statistics_texts
@@ -53,6 +55,8 @@ def explain_text(plan: Plan, costs: CostView, *, all_queries: bool = False, quer
         own = version_set_lines(plan, partial_set) if is_version else None
         lines += ["", *(own or _set_lines(plan, partial_set, costs, shared, all_queries))]
     lines += join_lines(plan, costs, all_queries)
+    lines += row_lines(plan, all_queries)
+    lines += pattern_lines(plan)
     return "\n".join(lines) + "\n"
 
 
@@ -65,6 +69,7 @@ def _header(plan: Plan, costs: CostView) -> Iterator[str]:
         count(len(plan.scans), "scan"),
         count(len(plan.sets), "set") + " of partials",
         count(len(trees), "tree"),
+        *([count(len(plan.rows), "row query", "row queries")] if plan.rows else []),
     )
     yield "Plan: " + ", ".join(parts)
     yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"

@@ -5,9 +5,9 @@
                      the choices the plan was made with
     cost             {unit, total, exact; predicted: constants, job; of the papers: read, combine}
     counts           {queries, streams, relations, scans, sets, trees}
-    nodes[]          {id, kind: "stream" | "relation" | "enriched" | "scan" | "set" | "tree" | "fold" | "answer",
-                      inputs[] of ids, and the stream, relation, enriched stream, scan, set, tree, join, query or shape
-                      that it is}; every node stands behind its inputs
+    nodes[]          {id, kind: "stream" | "relation" | "enriched" | "scan" | "set" | "tree" | "fold" | "rows" |
+                      "answer", inputs[] of ids, and the stream, relation, enriched stream, scan, set, tree, join,
+                      row query, query or shape that it is}; every node stands behind its inputs
     streams[]        {name, time, delay_ticks, events_per_second, rate: "given" | "observed" | "assumed", origin,
                       windows_per_tuple}
       origin           {source, rounds, trend}; trend: the share by which the figure changes per round, if that is sure
@@ -39,6 +39,10 @@
                       matrix_with[] of joins, order[] of links, cost {fold} | null, executors, answer, having, shape}
       sides[]          {alias, stream, window, where, group_by[], components[], set, tree, query, early, shared_with};
                         among the queries of that tree, the side has this name and no shape
+    stores[]         {stream, columns[], where[] | null, kept_ticks, tuples, bytes, origin}: tuples that a stream keeps
+    rows[]           {name, text, window, reports, strands[] {alias, stream, window | null, where | null},
+                      orders[] of strands, by selection, expected_rows, keeps[] as text, shape}: row queries
+    results          {query: {emits, pattern: "monotonic" | "weakest" | "weak" | "strict", reason, sinks}}
     shapes[]         {groups[] {name, type}, columns[] {name, type}, select[] {name, sql} | null, having | null,
                       evaluated_by: windloom | spark | null, why_spark | null}
 
@@ -59,7 +63,9 @@ from windloom.explain.graph_lines import graph_json
 from windloom.explain.joins import joins_json
 from windloom.explain.labels import output_text, property_names, spelled_out, tree_name, windows_over
 from windloom.explain.partners import Sharing, asked, sharing
+from windloom.explain.patterns import pattern_json
 from windloom.explain.relations import enriched_json, relations_json
+from windloom.explain.rows import rows_json, stores_json
 from windloom.explain.scans import scans_json
 from windloom.explain.slices import mean_slice_ticks, measure_of, slice_id_text
 from windloom.explain.statistics import origin_json, statistics_json
@@ -104,6 +110,9 @@ def explain_json(plan: Plan, costs: CostView) -> Json:
         "scans": scans_json(plan),
         "sets": [_set(plan, partial_set, costs, shared) for partial_set in plan.sets],
         "joins": joins_json(plan, costs),
+        "stores": stores_json(plan),
+        "rows": rows_json(plan),
+        "results": {planned.name: pattern_json(planned.query) for planned in plan.queries},
         "shapes": [_shape(shape) for shape in plan.shapes],
     }
 
@@ -175,9 +184,12 @@ def _tree(plan: Plan, partial_set: PartialSet, tree: Tree, costs: CostView, shar
 
 def _query(planned: Member, shared: Sharing) -> Json:
     query = planned.query
+    # Only of queries that say how urgent they are.
+    urgency = {"within_ticks": query.deadline_ticks, "priority": query.urgency.priority}
     return {
         "name": query.name,
         "text": query.text,
+        **({"urgency": urgency} if str(query.urgency) else {}),
         "window": {
             "kind": query.window.kind,
             "range_ticks": query.window.range_ticks,

@@ -1,4 +1,7 @@
-"""A catalog file: `CREATE STREAM …;`, `CREATE RELATION …;` and `CREATE QUERY … AS SELECT …;` statements."""
+"""A catalog file: statements `CREATE STREAM …;`, `CREATE RELATION …;` and `CREATE QUERY … AS SELECT …;`.
+
+A query may say before its AS how urgent it is: `CREATE QUERY … WITHIN 30 seconds PRIORITY 2 AS SELECT …;`.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from windloom.language.from_clause import find_from
 from windloom.language.from_sources import read_sources
 from windloom.language.select import read_query
 from windloom.language.tokens import Source, Span, is_name, is_word, source_end, tokenize
+from windloom.language.urgency import HEADER_WORDS
 from windloom.model import Query, Stream, UserDefined
 
 _STATEMENTS = (
@@ -153,10 +157,12 @@ def _check_new(kind: str, name: Token, line: int, places: dict[tuple[str, str], 
 
 def _read_query_statement(tokens: Sequence[Token], name: Token, source: Source, line_ends: list[int]) -> CatalogQuery:
     source = source.about(f"query '{name.text}'")
-    if len(tokens) < 4 or tokens[3].token_type is not TokenType.ALIAS:
+    has_options = len(tokens) > 3 and is_word(tokens[3], *HEADER_WORDS)
+    if len(tokens) < 4 or not (has_options or tokens[3].token_type is TokenType.ALIAS):
         at = source_end(tokens[:3]) if len(tokens) < 4 else tokens[3]
         raise source.error("AS is missing after the name", at, f"write CREATE QUERY {source.raw(name)} AS SELECT …;")
-    body = tokens[4:]
+    # Options are part of the text: it means the same wherever a query is registered.
+    body = tokens[3:] if has_options else tokens[4:]
     if not body:
         raise source.error("the query is missing after AS", source_end(tokens), "write AS SELECT … FROM stream […]")
     start = body[0].start

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import Token
 
 from windloom.errors import QueryError, WrongJoinError
+from windloom.language.emit import cut_emit, with_emission
 from windloom.language.group_by import read_group_by, read_groups
 from windloom.language.joins.read import read_join
 from windloom.language.outputs import read_answer
@@ -19,6 +21,7 @@ from windloom.language.scopes import RowScope
 from windloom.language.statement import Statement, take_apart
 from windloom.language.syntax import too_deep
 from windloom.language.tokens import Source, Span, tokenize
+from windloom.language.urgency import cut_header
 from windloom.model import Aggregate, Expression, Grouping, Query, Stream, UserDefined, Window
 
 
@@ -49,19 +52,25 @@ def read_query(
     text: str,
     own: Mapping[str, UserDefined] | None = None,
 ) -> Query:
-    """Reads the query in these tokens of a longer text."""
+    """Reads the query in these tokens of a longer text, perhaps with options before an AS."""
+    header = cut_header(tokens, source)
 
     def taken_apart(tokens: Sequence[Token]) -> Statement:
         return take_apart(tokens, source, streams, own or {})
 
-    try:
-        written = read_written(tokens, source)
+    body, clause = cut_emit(header.select, source)
+
+    def read() -> Query:
+        written = read_written(body, source)
         if isinstance(written, Select) and written.is_plain:
             statement = taken_apart(written.tokens)
             if not asks_rows(statement):
                 statement = attach_relations(statement)
                 return (_read_join if statement.is_join else _read)(name, statement, text)
         return read_rows(name, written, taken_apart, source, text)
+
+    try:
+        return replace(with_emission(read(), clause, source), urgency=header.urgency)
     except RecursionError:
         raise too_deep(Span.of(tokens), source) from None
 

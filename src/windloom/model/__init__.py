@@ -1,6 +1,7 @@
 """What a query means, as immutable values: time, windows, types, expressions, predicates, aggregates, streams."""
 
 from windloom.model.aggregate import Aggregate, Component, Function, Needs, UserDefined
+from windloom.model.emission import Emission, Emits
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join, JoinKind, Link, Side
 from windloom.model.predicate import Predicate, common, conjunction, covers, disjoint, implies
@@ -12,12 +13,15 @@ from windloom.model.source import WindowedStream
 from windloom.model.stream import Stream
 from windloom.model.time import format_duration, parse_duration
 from windloom.model.types import DataType, TypeKind
+from windloom.model.urgency import Urgency
 from windloom.model.windows import LandmarkWindow, RowsWindow, SessionWindow, TimeWindow, VersionWindow, Window
 
 __all__ = [
     "Aggregate",
     "Component",
     "DataType",
+    "Emission",
+    "Emits",
     "EnrichedStream",
     "Enrichment",
     "Expression",
@@ -45,6 +49,7 @@ __all__ = [
     "Stream",
     "TimeWindow",
     "TypeKind",
+    "Urgency",
     "UserDefined",
     "Version",
     "VersionWindow",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from windloom.model.aggregate import Aggregate, Component
+from windloom.model.emission import Emission
 from windloom.model.expression import Expression, ExpressionKey
 from windloom.model.join import Join
 from windloom.model.predicate import Predicate
 from windloom.model.relation import EnrichedStream
 from windloom.model.rows import Rows
 from windloom.model.source import WindowedStream
+from windloom.model.urgency import Urgency
 from windloom.model.windows import Window
 
 #: Every class of source has `window`, `streams`, `relations`, `relation` and `windows_over`.
@@ -61,6 +63,8 @@ class Query:
     predicate: Predicate | None = None  # what is known of `where`
     keeps: tuple[Component, ...] = ()  # of a side: what the fold needs
     closes_with: tuple[str, ...] = ()  # of a side: all streams of its join
+    emission: Emission = field(default_factory=Emission)
+    urgency: Urgency = field(default_factory=Urgency)
 
     @property
     def window(self) -> Window:
@@ -86,6 +90,12 @@ class Query:
     def is_side(self) -> bool:
         """Whether it answers a join, and not a user."""
         return bool(self.closes_with)
+
+    @property
+    def deadline_ticks(self) -> int:
+        """How long after it is closed a window should be answered: a slide, unless the user says otherwise."""
+        within = self.urgency.within_ticks
+        return self.window.slide_ticks if within is None else within
 
     @property
     def join(self) -> Join | None:

@@ -174,13 +174,15 @@ Body = Selection | SetOperation
 class Rows:
     """Rows as the source of a query.
 
-    `within`: it is an interval join, whose pairs are reported once. Under aggregates, the body is a selection without
-    columns, and what is grouped by and aggregated is with the query.
+    `within`: it is an interval join, whose pairs are reported once. `tells_end`: a row that enters tells when it will
+    leave. Under aggregates, the body is a selection without columns, and what is grouped by and aggregated is with the
+    query.
     """
 
     body: Body
     reports: Reports = Reports.STANDING
     within: bool = False
+    tells_end: bool = False
 
     @property
     def selections(self) -> tuple[Selection, ...]:

@@ -24,6 +24,7 @@ def shape_of(query: Query, types: Types) -> Shape:
         return Shape(
             tuple(zip(names, group_types, strict=True)),
             tuple((output.name, results[output.aggregate]) for output in query.outputs if output.aggregate is not None),
+            emits=query.emission.kind,
         )
     select = [(name, Expression.of_placeholder(f"__g{i}")) for i, name in enumerate(names)]
     select += [(one.name, one.expression or Expression.of_placeholder(f"__a{one.aggregate}")) for one in query.outputs]
@@ -32,4 +33,5 @@ def shape_of(query: Query, types: Types) -> Shape:
         tuple((f"__a{i}", one) for i, one in enumerate(results)),
         tuple(select),
         query.having,
+        emits=query.emission.kind,
     )

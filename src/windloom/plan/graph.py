@@ -14,6 +14,7 @@ from windloom.model.relation import EnrichedStream
 from windloom.model.stream import Stream
 from windloom.plan.physical import PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
 from windloom.plan.relations import PlannedRelation
+from windloom.plan.rows import PlannedRows
 from windloom.plan.scans import Scan
 
 
@@ -100,12 +101,21 @@ class FoldNode(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class RowsNode(Node):
+    """The rows of one row query, made of tuples."""
+
+    kind: ClassVar[str] = "rows"
+
+    planned: PlannedRows
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerNode(Node):
     """The answers of one query, which go to the table of its shape."""
 
     kind: ClassVar[str] = "answer"
 
-    planned: PlannedQuery | PlannedJoin
+    planned: PlannedQuery | PlannedJoin | PlannedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +210,9 @@ def _nodes(plan: Plan) -> Iterator[Node]:
         trees = [plan.side(place)[:2] for place in join.sides]
         yield FoldNode(fold_id(join), tuple(dict.fromkeys(tree_id(*each) for each in trees)), join)
         yield AnswerNode(f"answer:{join.name}", (fold_id(join),), join)
+    for rows in plan.rows:
+        yield RowsNode(f"rows:{rows.name}", tuple(sources[name] for name in rows.query.streams), rows)
+        yield AnswerNode(f"answer:{rows.name}", (f"rows:{rows.name}",), rows)
 
 
 def stream_id(name: str) -> str:

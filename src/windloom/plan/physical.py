@@ -21,6 +21,7 @@ from itertools import chain
 from typing import ClassVar
 
 from windloom.aggregates.planned import PlannedComponent as PlannedComponent
+from windloom.model.emission import Emits
 from windloom.model.expression import Expression
 from windloom.model.join import Join
 from windloom.model.predicate import Predicate
@@ -52,6 +53,7 @@ class Shape:
     select: tuple[tuple[str, Expression], ...] | None = None
     having: Expression | None = None
     time: DataType = TIMESTAMP  # of window_start and window_end
+    emits: Emits = Emits.FINAL
 
     @property
     def output_names(self) -> tuple[str, ...]:

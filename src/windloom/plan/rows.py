@@ -142,7 +142,7 @@ class StoreSize:
 def kept_ticks(store: Store, rows: Iterable[PlannedRows]) -> int:
     """How far behind the watermark a store goes: as long as it is asked to, and as row queries need."""
     needed = [
-        strand.window.range_ticks + strand.window.slide_ticks
+        strand.window.range_ticks + (0 if planned.rows.within else strand.window.slide_ticks)
         for planned in rows
         for strand in strands_over(planned.rows, store.stream)
     ]

@@ -6,7 +6,7 @@ bounded by the block size and not by the number of answers; whoever consumes the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,11 +20,10 @@ from windloom.aggregates.card import Refuse
 from windloom.aggregates.lifted import Combined
 from windloom.errors import WindloomError
 from windloom.kernels.cells.seek import NO_LANDMARK
-from windloom.plan.physical import Asking, PartialSet, Plan, Tree
+from windloom.plan.physical import Asking, PartialSet, Plan, PlannedJoin, PlannedQuery, Tree
 from windloom.rounds.ahead import run_ahead
 from windloom.rounds.block import Block, group_column
-from windloom.rounds.cells import Cells
-from windloom.rounds.frontiers import Inputs
+from windloom.rounds.cells import Cells, merge_all
 from windloom.rounds.groups import describe_group
 from windloom.rounds.holistic import ListRows
 from windloom.rounds.joins.answers import join_folds, join_makers
@@ -33,58 +32,97 @@ from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.rows.summaries import summary_blocks
 from windloom.rounds.tree_cells import TreeCells
 from windloom.rounds.windows.life import Landmark, Span
-from windloom.rounds.windows.registry import life_of
 
 #: The size that a block aims at, in rows: large enough to amortise the calls, small enough to stay near the caches.
 BLOCK_ROWS = 1 << 20
 #: How many rows trees that are answered at the same time may be ahead of the one being read.
 ROWS_AHEAD = 4 << 20
 
+#: Wraps what makes the blocks of queries that are answered together, by the name of the first of them.
+Timed = Callable[[str, Callable[[], Iterator[Block]]], Iterator[Block]]
+
+
+def untimed(name: str, make: Callable[[], Iterator[Block]]) -> Iterator[Block]:
+    return make()
+
+
+#: Of a query that reports nothing.
+NOTHING = (0, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one step answers: of each query the windows that end in `(after, until]`, both by inputs of the query.
+    """What one step answers: of each query, by name, the windows that end in `(after, until]`.
 
-    A query may have an `after` of its own.
+    `earlier` are answers of windows that were closed before late tuples came, and so see other cells.
     """
 
     plan: Plan
-    cells: dict[int, Cells]  # by number of the partial set
-    after: Mapping[Inputs, int]
-    until: Mapping[Inputs, int]
-    own_after: Mapping[str, int] = field(default_factory=dict)  # by name of the query
+    cells: Mapping[int, Cells]  # by number of the partial set
+    intervals: Mapping[str, tuple[int, int]]  # by name of the query; one that is not there reports nothing
     landmarks: Mapping[str, Landmark] = field(default_factory=dict)  # the same
     spans: Mapping[int, Span] = field(default_factory=dict)  # by number of the set, of those whose tuples are counted
     since: Mapping[str, int] = field(default_factory=dict)  # by name of the query that reports only later windows
+    earlier: tuple[Answers, ...] = ()
     rows: tuple[tuple[AskedRows, Cells | None], ...] = ()  # row queries, with what their aggregates are made from
 
-    def blocks(self, rows: int = BLOCK_ROWS, threads: int = 1, *, without: Collection[int] = ()) -> Iterator[Block]:
-        """Every answer once, but for joins (by place) to leave out; each call gives the same blocks in this order."""
-        held = [(one, cells) for one in self.plan.sets if (cells := self.cells.get(one.number)) is not None]
-        makers: list[Callable[[], Iterator[Block]]] = [
-            partial(self._tree_blocks, one, tree, cells, rows)
-            for one, cells in held
-            if len(cells)
-            for tree in one.trees
-            if tree.answered
-        ]
-        makers += join_makers(self.plan, self.cells, self.interval, self.landmarks, threads, without)
-        makers += [
-            partial(summary_blocks, self.plan, one.planned, cells, one.span)
-            for one, cells in self.rows
-            if cells is not None
+    def blocks(
+        self,
+        rows: int = BLOCK_ROWS,
+        threads: int = 1,
+        *,
+        without: Collection[int] = (),
+        timed: Timed = untimed,
+    ) -> Iterator[Block]:
+        """Every answer once, but for joins (by place) to leave out; each call gives the same blocks in this order.
+
+        `timed` is given what is answered together, by the name of its first query, and may measure it.
+        """
+        makers = [
+            partial(timed, name, make)
+            for each in (*self.earlier, self)
+            for name, make in each._makers(rows, threads, without)
         ]
         return run_ahead(makers, threads, lambda block: block.table.num_rows, ROWS_AHEAD)
 
     def folds(self, divided: Collection[int]) -> dict[int, Cells]:
         """What was folded of joins, by place, of which other shards fold parts too: see `rounds.joins.divided`."""
-        return join_folds(self.plan, self.cells, self.interval, self.landmarks, divided)
+        found: dict[int, list[Cells]] = {}
+        for each in (*self.earlier, self):
+            for number, cells in join_folds(
+                each.plan, each.cells, each.interval, each.landmarks, each._asked(divided)
+            ).items():
+                found.setdefault(number, []).append(cells)
+        return {number: merge_all(parts) for number, parts in found.items()}
 
     def interval(self, planned: Asking) -> tuple[int, int]:
         """`(after, until]` for the ends of the windows that a query reports."""
-        inputs = planned.query.inputs
-        after, until = life_of(planned.query.window).interval(self.after[inputs], self.until[inputs])
-        return self.own_after.get(planned.name, after), until
+        return self.intervals.get(planned.name, NOTHING)
+
+    def _makers(
+        self, rows: int, threads: int, without: Collection[int]
+    ) -> Iterator[tuple[str, Callable[[], Iterator[Block]]]]:
+        """What is answered together, each by the name of its first query."""
+        for each in self.plan.sets:
+            cells = self.cells.get(each.number)
+            if cells is None or not len(cells):
+                continue
+            for tree in each.trees:
+                if any(map(self._reports, tree.answered)):
+                    yield tree.answered[0].name, partial(self._tree_blocks, each, tree, cells, rows)
+        asked = self._asked(number for number in range(len(self.plan.joins)) if number not in without)
+        yield from join_makers(self.plan, self.cells, self.interval, self.landmarks, asked, threads)
+        for one, summaries in self.rows:
+            if summaries is not None:
+                yield one.planned.name, partial(summary_blocks, self.plan, one.planned, summaries, one.span)
+
+    def _asked(self, joins: Iterable[int]) -> list[int]:
+        """The joins, by place, that report something."""
+        return [number for number in joins if self._reports(self.plan.joins[number])]
+
+    def _reports(self, planned: PlannedQuery | PlannedJoin) -> bool:
+        after, until = self.interval(planned)
+        return after < until
 
     def _tree_blocks(self, one: PartialSet, tree: Tree, cells: Cells, rows: int) -> Iterator[Block]:
         return _TreeAnswers(self, one, tree, cells).blocks(rows)

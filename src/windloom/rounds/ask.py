@@ -28,12 +28,14 @@ def ask(
     query_plan: Plan,
     past: Past | None = None,
     versions: Mapping[int, Cells] | None = None,
+    closed_before: int | None = None,
 ) -> tuple[Answers, int | None]:
     """The answers of the only query of `query_plan`, from the cells of `plan`, as far as its windows are closed.
 
-    If these are not enough, `past` is asked: the tuples of past rounds. The tick is the start of the first exact
-    window, or None if every window is exact. Refuses questions for which nothing is kept. `versions` are the cells of
-    the relations that the query reads, by number of the set.
+    If these are not enough, `past` is asked: the tuples of past rounds. With `closed_before`, windows that were closed
+    at that tick are left out. The tick is the start of the first exact window, or None if every window is exact.
+    Refuses questions for which nothing is kept. `versions` are the cells of the relations that the query reads, by
+    number of the set.
     """
     (asked,) = query_plan.queries
     inputs = asked.query.inputs
@@ -55,7 +57,9 @@ def ask(
     window = asked.query.window
     after = TICK_MIN if since is None else life_of(window).after_since(window, since)
     landmarks = landmarks_of(query_plan, own_since, state.first, state.seen, {inputs: closed})
-    return Answers(query_plan, held, {inputs: after}, {inputs: closed}, landmarks=landmarks, since=own_since), since
+    after = after if closed_before is None else max(after, closed_before)
+    interval = life_of(window).interval(after, closed)
+    return Answers(query_plan, held, {asked.name: interval}, landmarks, since=own_since), since
 
 
 def relation_cells(state: State, plan: Plan, query_plan: Plan, current: Versions) -> dict[int, Cells]:

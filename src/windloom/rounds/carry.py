@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from windloom.aggregates import neutral
 from windloom.model.query import Query
+from windloom.model.time import TICK_MIN
+from windloom.model.urgency import Urgency
+from windloom.plan.identity import SetIdentity
 from windloom.plan.physical import PartialSet, Plan, PlannedComponent, PlannedJoin
 from windloom.plan.rows import PlannedRows
 from windloom.rounds.backfill import Past
 from windloom.rounds.cells import Cells, coarsen
+from windloom.rounds.owed import readers_of
 from windloom.rounds.positions import Positions
 from windloom.rounds.rows.kept import Kept, carried_stores, strand_since
-from windloom.rounds.state import Cut, History, State
+from windloom.rounds.state import Cut, History, LaterRound, Owed, State
 from windloom.rounds.windows.registry import life_of
 from windloom.slicing.edges import EdgeSet
 
@@ -28,6 +32,8 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
 
     Sets are the same if their identities are; queries are the same if name and meaning are. Queries that
     are new are `fresh`, and `since` says from which window on they are exact where that is not from the beginning.
+    Windows that a query owes go with it: a query that leaves has to be answered before. A set that owes some is not
+    made again from `past`: see `remade`.
     """
     known = old.by_identity
     running = {planned.name: planned.query for planned in old.queries}
@@ -41,14 +47,11 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         before = known.get(one.identity)
         held, kept = carry_set(state, before, one)
         life = life_of(one.window)
-        if (
-            past is not None
-            and life.weaves_again
-            and (before is None or _is_short(one, running, kept, state, positions))
-        ):
+        is_owing = before is not None and before.number in state.owed
+        is_wanted = before is None or (not is_owing and _is_short(one, running, kept, state, positions))
+        if past is not None and life.weaves_again and is_wanted:
             found = past(one)
-            # Cells that are there may reach further back, for the queries that they were made for.
-            if found is not None and (before is None or found[1].kept_from <= kept.kept_from):
+            if found is not None and (before is None or _reaches(found[1], kept, before)):
                 held, kept = found
         if held is not None:
             cells[one.number] = held
@@ -56,7 +59,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
             history[one.number] = kept
         for planned in one.queries:
             name = planned.name
-            if before is not None and name in running and _same(running[name], planned.query):
+            if before is not None and name in running and is_same(running[name], planned.query):
                 tick = state.since.get(name)
                 fresh |= {name} & state.fresh
             else:
@@ -69,7 +72,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
                 since[name] = tick
     for join in new.joins:
         names = (join.name, *(place.name for place in join.sides))
-        if join.name in running and _same(running[join.name], join.query):
+        if join.name in running and is_same(running[join.name], join.query):
             since |= {name: state.since[name] for name in names if name in state.since}
             fresh |= {join.name} & state.fresh
         else:
@@ -79,7 +82,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
     reported: dict[str, int] = {}
     summaries: dict[str, Cells] = {}
     for rows in new.rows:
-        if rows.name in running and _same(running[rows.name], rows.query):
+        if rows.name in running and is_same(running[rows.name], rows.query):
             since |= {rows.name: state.since[rows.name]} if rows.name in state.since else {}
             reported |= {rows.name: state.reported[rows.name]} if rows.name in state.reported else {}
             summaries |= {rows.name: state.summaries[rows.name]} if rows.name in state.summaries else {}
@@ -87,6 +90,7 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         else:
             since |= rows_since(rows, stored)
             fresh.add(rows.name)
+    answered = {name: tick for name, tick in state.answered.items() if name not in leaving(old, new)}
     return replace(
         state,
         cells=cells,
@@ -94,16 +98,84 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
         fresh=frozenset(fresh),
         history=history,
         positions=positions,
+        answered=answered,
+        owed=_owed(state, known, new, answered),
         reported=reported,
         kept=stored,
         summaries=summaries,
     )
 
 
+def leaving(old: Plan, new: Plan) -> set[str]:
+    """The queries of a plan that the next one does not have, or has in another meaning."""
+    staying = {planned.name: planned.query for planned in new.queries}
+    return {
+        planned.name
+        for planned in old.queries
+        if planned.name not in staying or not is_same(planned.query, staying[planned.name])
+    }
+
+
+def _owed(
+    state: State, known: Mapping[SetIdentity, PartialSet], new: Plan, answered: Mapping[str, int]
+) -> dict[int, Owed]:
+    """What sets owe, with the components and edges of the new plan."""
+    found = {}
+    for one in new.sets if state.owed else ():
+        before = known.get(one.identity)
+        owed = None if before is None else state.owed.get(before.number)
+        if owed is None or before is None or not any(each.name in answered for each in readers_of(new, one.number)):
+            continue
+        places = {component: index for index, component in enumerate(before.components)}
+        cells, rounds = _aligned(owed.cells, before, one, places), owed.rounds
+        if rounds is not None:
+            rounds = tuple(_later(each, before, one, places, answered) for each in rounds)
+        found[one.number] = Owed(cells, rounds)
+    return found
+
+
+def _later(
+    later: LaterRound,
+    before: PartialSet,
+    one: PartialSet,
+    places: dict[PlannedComponent, int],
+    answered: Mapping[str, int],
+) -> LaterRound:
+    cells = _aligned(later.cells, before, one, places)
+    assert cells is not None
+    return LaterRound(cells, {name: tick for name, tick in later.closed.items() if name in answered})
+
+
+def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
+    """The sets of a plan, by number, that owe windows and that `past` would make again for queries that are new.
+
+    What they owe has to be answered before: the cells of the state would hold again what is owed from.
+    """
+    known = old.by_identity
+    running = {planned.name: planned.query for planned in old.queries}
+    positions = state.positions.carried(new, state.seen)
+    for one in new.sets:
+        before = known.get(one.identity)
+        if before is None or before.number not in state.owed or not life_of(one.window).weaves_again:
+            continue
+        if _is_short(one, running, carry_set(state, before, one)[1], state, positions) and past(one) is not None:
+            yield before.number
+
+
+def _reaches(past: History, kept: History, before: PartialSet) -> bool:
+    """Whether cells that are made again hold all that running queries need of those that are there.
+
+    These may reach further back, for the queries that they were made for; landmarks fold what lies behind.
+    """
+    if life_of(before.window).folds(before):
+        return past.kept_from == TICK_MIN
+    return past.kept_from <= kept.kept_from
+
+
 def _is_short(one: PartialSet, running: Mapping[str, Query], kept: History, state: State, positions: Positions) -> bool:
     """Whether a query that is new to a set would miss windows with what the set holds."""
     for planned in one.queries:
-        if planned.name not in running or not _same(running[planned.name], planned.query):
+        if planned.name not in running or not is_same(running[planned.name], planned.query):
             life = life_of(planned.query.window)
             if life.first_exact(one, planned, kept, state, positions) is not None:
                 return True
@@ -186,6 +258,6 @@ def _covers(edges: EdgeSet, others: EdgeSet) -> bool:
     return edges.union(others) == edges
 
 
-def _same(left: Query, right: Query) -> bool:
-    """Do they mean the same, however they are spelled?"""
-    return replace(left, text="") == replace(right, text="")
+def is_same(left: Query, right: Query) -> bool:
+    """Do they mean the same, however they are spelled, and however urgent they are?"""
+    return replace(left, text="", urgency=Urgency()) == replace(right, text="", urgency=Urgency())

@@ -16,6 +16,7 @@ from windloom.plan.physical import PartialSet, Plan, PlannedJoin, PlannedQuery
 from windloom.plan.scans import NativeScan, Scan
 from windloom.rounds.behind import Before, Behind, Mask
 from windloom.rounds.frontiers import inputs_of
+from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State
 from windloom.rounds.windows.life import Landmark, Reported
 from windloom.rounds.windows.registry import life_of
@@ -98,6 +99,17 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
             base = plan.base_of(scan.stream)
             streams[base] = max(streams.get(base, Late()), found, key=lambda one: one.partly + one.dropped)
     return Lateness(streams, queries)
+
+
+def late_from(plan: Plan, given: RoundInput) -> dict[str, int]:
+    """By stream, where the first slice begins that holds a tuple which came late in a round."""
+    found: dict[str, int] = {}
+    for scan in plan.scans:
+        held = given.taken.behind.get(scan.number)
+        if held is not None and len(held):
+            first = int(np.min(held.starts))
+            found[scan.stream] = min(first, found.get(scan.stream, first))
+    return found
 
 
 def _of_rows(plan: Plan, scan: Scan, held: Behind, state: State) -> Iterator[tuple[str, Mask, Mask]]:

@@ -21,7 +21,8 @@ class RoundInput:
     included (without it no query can be added later); `first` is the smallest event tick of this round. Landmark
     queries need both. `rows` are the positions of tuples after the round, by which the cells of sets that count tuples
     are cut; None: as they were. `idle` names the streams that the clock counted as idle: they do not hold back queries
-    that read other streams too. `events` counts the tuples that each stream brought, where that is known. `round` is
+    that read other streams too. `events` counts the tuples that each stream brought, where that is known. `postponed`
+    names queries of which windows that end after a tick are left to later rounds, although they are closed. `round` is
     the number of the round. `kept` are files of tuples that the round adds to those that are kept, by stream, and
     `summaries` the partials of rows that enter in it, by name of the query that aggregates them. `versions` are those
     of relations that the round has and the last one had not; what joins read of them is among the cells that were
@@ -35,6 +36,7 @@ class RoundInput:
     rows: Positions | None = None
     idle: frozenset[str] = frozenset()
     events: Mapping[str, int] = field(default_factory=dict)
+    postponed: Mapping[str, int] = field(default_factory=dict)
     round: int = field(default=0, compare=False)
     kept: Mapping[str, BroughtTuples] = field(default_factory=dict)
     summaries: Mapping[str, Cells] = field(default_factory=dict)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from windloom.model.query import Query
 from windloom.model.relation import Version
 from windloom.model.time import TICK_MIN
 from windloom.plan.physical import PartialSet
@@ -45,6 +48,51 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
+class LaterRound:
+    """Cells that a round has brought while windows of their set were owed.
+
+    `closed` has the queries that owed some, and up to where they were closed when the round began: windows that end
+    there, or earlier, do not count these cells.
+    """
+
+    cells: Cells
+    closed: Mapping[str, int]
+
+    @property
+    def is_late(self) -> bool:
+        """Whether some of the cells lie behind where a query was closed."""
+        return bool(self.closed) and len(self.cells) > 0 and int(np.min(self.cells.starts)) < max(self.closed.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """What is kept of a set for windows that are closed and not answered: see `rounds.owed`.
+
+    Without `rounds`, `cells` are those that the state has dropped since. With them, `cells` are what windows saw when
+    they closed, and `rounds` what has come since.
+    """
+
+    cells: Cells | None = None
+    rounds: tuple[LaterRound, ...] | None = None
+
+    @property
+    def every(self) -> tuple[Cells, ...]:
+        own = () if self.cells is None else (self.cells,)
+        return (*own, *(one.cells for one in self.rounds or ()))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(one.nbytes for one in self.every)
+
+    def mapped(self, change: Callable[[Cells], Cells]) -> Owed:
+        """The same with all cells changed."""
+        cells = None if self.cells is None else change(self.cells)
+        if self.rounds is None:
+            return Owed(cells)
+        return Owed(cells, tuple(replace(one, cells=change(one.cells)) for one in self.rounds))
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """`frontiers`: how far each stream has come; an absent one has brought nothing.
 
@@ -52,10 +100,12 @@ class State:
     `seen`: the largest event tick of each stream so far. `since`: queries that report only windows which start at or
     after a tick, because earlier ones are not covered completely. `fresh`: queries added since the last step; in
     their first step they report every complete window from history. `first`: the smallest event tick of each stream,
-    of tuples that came before its frontier had passed it. `reported`: the last round in which a row query reported
-    windows, of those that have reported any. `kept`: which files hold the tuples of streams that keep them.
-    `summaries`: partials of rows that have entered and not left, by name of the query that aggregates them.
-    `versions`: of each relation the one that was seen last; the cells of retroactive ones are among `cells`.
+    of tuples that came before its frontier had passed it. `answered`: queries that still have to report closed windows,
+    those that end after a tick; `owed` has the cells that only they need. All else is the same as if nothing had been
+    postponed. `reported`: the last round in which a row query reported windows, of those that have reported any.
+    `kept`: which files hold the tuples of streams that keep them. `summaries`: partials of rows that have entered and
+    not left, by name of the query that aggregates them. `versions`: of each relation the one that was seen last; the
+    cells of retroactive ones are among `cells`.
     """
 
     cells: Mapping[int, Cells] = field(default_factory=dict)  # by number of the partial set
@@ -67,24 +117,31 @@ class State:
     first: Mapping[str, int] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
     ahead: Mapping[Inputs, int] = field(default_factory=dict)
+    answered: Mapping[str, int] = field(default_factory=dict)  # by name of the query
+    owed: Mapping[int, Owed] = field(default_factory=dict)  # by number of the partial set
     reported: Mapping[str, int] = field(default_factory=dict)
     kept: Mapping[str, KeptTuples] = field(default_factory=dict)
     summaries: Mapping[str, Cells] = field(default_factory=dict)
     versions: Mapping[str, Version] = field(default_factory=dict)
 
     def closed_of(self, one: PartialSet) -> int:
-        """Every window of its queries that ends at or before this tick has been reported, except by `fresh` queries."""
+        """Every window of its queries that ends at or before this tick is closed, except for `fresh` queries."""
         return min(map(self.closed_over, inputs_of(one)))
 
     def closed_over(self, inputs: Inputs) -> int:
         """The same for queries that close with these streams."""
         return max(least(self.frontiers, inputs), self.ahead.get(inputs, TICK_MIN))
 
+    def answered_by(self, query: Query) -> int:
+        """Up to where a query has reported its windows; a fresh one has reported none."""
+        return self.answered.get(query.name, self.closed_over(query.inputs))
+
     @property
     def nbytes(self) -> int:
         """The bytes of all cells, and of tuples that wait for their position."""
         cells = (*self.cells.values(), *self.summaries.values())
-        return sum(one.nbytes for one in cells) + self.positions.nbytes
+        held = sum(one.nbytes for one in cells) + sum(one.nbytes for one in self.owed.values())
+        return held + self.positions.nbytes
 
     def history_of(self, number: int) -> History:
         return self.history.get(number, _COMPLETE)

@@ -10,19 +10,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.plan.links import LinkRound
-from windloom.plan.physical import Plan
+from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds.answers import Answers
-from windloom.rounds.carry import rows_since
-from windloom.rounds.cells import Cells, merge_all
+from windloom.rounds.cells import Cells
 from windloom.rounds.frontiers import Inputs, advanced, ahead_of_idle, all_inputs
 from windloom.rounds.joins.keyed import count_links
 from windloom.rounds.lateness import Lateness, count_late
+from windloom.rounds.owed import (
+    Intervals,
+    Lineage,
+    Pass,
+    can_wait,
+    left_owing,
+    lineage_of,
+    members_behind,
+    passes_of,
+    readers_of,
+    sets_asked,
+)
 from windloom.rounds.round_input import RoundInput
-from windloom.rounds.rows.kept import KeptTuples, kept_with, needs_after
-from windloom.rounds.rows.spans import AskedRows, asked_rows
-from windloom.rounds.rows.summaries import left_after
-from windloom.rounds.state import History, State
+from windloom.rounds.rows.spans import AskedRows
+from windloom.rounds.rows.turn import asked_rows, rows_turn, without_lost
+from windloom.rounds.state import History, Owed, State
 from windloom.rounds.windows.landmark import first_ticks, landmarks_of
 from windloom.rounds.windows.life import Span, Turn
 from windloom.rounds.windows.registry import life_of
@@ -55,109 +66,98 @@ def step(
     positions = state.positions if round_input.rows is None else round_input.rows
     state = without_lost(state, round_input, plan)
     advanced_state = moved(state, round_input, plan)
-    after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
-    until = {inputs: advanced_state.closed_over(inputs) for inputs in after}
+    until = {inputs: advanced_state.closed_over(inputs) for inputs in all_inputs(plan)}
     landmarks = landmarks_of(plan, state.since, advanced_state.first, advanced_state.seen, until)
+    answered = _answered(state, plan, until, round_input.postponed)
     turn = Turn(state, until, positions, landmarks, history_ticks)
-    spans: dict[int, Span] = {}
-    cells: dict[int, Cells] = {}
-    kept: dict[int, Cells] = {}
-    history: dict[int, History] = {}
-    tuples: dict[int, int] = {}
-    taken: dict[int, int] = {}
+    sets = _Sets(plan, state, round_input, turn, replace(turn, behind=members_behind(plan, answered)), answered)
     for one in plan.sets:
-        current, past = state.cells.get(one.number), state.history_of(one.number)
-        fresh = round_input.taken.cells.get(one.number)
-        if fresh is not None:
-            if not one.is_relation:
-                tuples[one.number], taken[one.number] = int(fresh.tuples.sum()), len(fresh)
-            current = fresh if current is None else life_of(one.window).merged(current, fresh)
-            current = life_of(one.window).joined(one, current, state.closed_of(one))
-        if current is not None:
-            left = life_of(one.window).close(one, current, past, turn)
-            cells[one.number], kept[one.number], past = current, left.cells, left.history
-            if left.span is not None:
-                spans[one.number] = left.span
-        if past != History():
-            history[one.number] = past
-    answers = Answers(plan, cells, after, until, _own_after(state, plan), landmarks, spans, state.since)
-    since = _since(state, plan, until)
-    asked = list(asked_rows(plan, answers.interval, after, state.reported))
-    summaries = _summaries(state, round_input, plan)
-    answers = replace(answers, rows=tuple((one, summaries.get(one.planned.name)) for one in asked))
-    reported = {one.planned.name: round_input.round for one in asked}
+        sets.take(one)
+    intervals = _intervals(state, plan, until, answered)
+    rows = rows_turn(state, round_input, plan, advanced_state, until, intervals)
+    answers = replace(sets.answers(intervals), rows=rows.answered)
+    since = _since(state, plan, until, answered)
     after_round = replace(
         advanced_state,
-        cells=kept,
+        cells=sets.kept,
         since=since,
         fresh=frozenset(),
-        history=history,
+        history=sets.history,
         positions=positions,
-        reported={**state.reported, **reported},
-        kept=_left(state, round_input, plan, advanced_state, until),
-        summaries=_still_standing(summaries, plan, until),
+        answered=answered,
+        owed=sets.owed,
+        reported=rows.reported,
+        kept=rows.kept,
+        summaries=rows.summaries,
     )
     late = count_late(plan, round_input.taken.behind, state, landmarks)
-    counted = {number: one for number, one in cells.items() if not plan.sets[number].is_relation}
+    counted = {number: one for number, one in sets.cells.items() if not plan.sets[number].is_relation}
     groups = {number: one.groups if len(one) else 0 for number, one in counted.items()}
-    held = {number: len(one) for number, one in counted.items()}
-    return after_round, answers, StepCounts(tuples, taken, late, groups, held, count_links(plan, cells))
+    cells = {number: len(one) for number, one in counted.items()}
+    links = count_links(plan, sets.cells)
+    return after_round, answers, StepCounts(sets.tuples, sets.partials, late, groups, cells, links)
 
 
-def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[AskedRows]:
-    """The row queries that a round reports windows of, and which: known once its frontiers are."""
-    state = without_lost(state, round_input, plan)
-    advanced_state = moved(state, round_input, plan)
-    after = {inputs: state.closed_over(inputs) for inputs in all_inputs(plan)}
-    until = {inputs: advanced_state.closed_over(inputs) for inputs in after}
-    answers = Answers(plan, {}, after, until, _own_after(state, plan))
-    return list(asked_rows(plan, answers.interval, after, state.reported))
+class _Sets:
+    """The sets of a plan in a round: what each is answered from, what it keeps, what it owes."""
 
+    def __init__(
+        self, plan: Plan, state: State, given: RoundInput, now: Turn, owing: Turn, answered: Mapping[str, int]
+    ) -> None:
+        self._plan, self._state, self._given, self._now, self._owing = plan, state, given, now, owing
+        self._answered = answered
+        self.spans: dict[int, Span] = {}
+        self.cells: dict[int, Cells] = {}
+        self.kept: dict[int, Cells] = {}
+        self.history: dict[int, History] = {}
+        self.tuples: dict[int, int] = {}
+        self.partials: dict[int, int] = {}
+        self.lineages: dict[int, Lineage] = {}
+        self.owed: dict[int, Owed] = {}
 
-def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
-    """The state when kept tuples are gone: row queries do not report the windows that would need them."""
-    if not any(one.lost for one in round_input.kept.values()):
-        return state
-    kept = kept_with(state.kept, round_input.kept, plan)
-    since = dict(state.since)
-    summaries = dict(state.summaries)
-    for planned in plan.rows:
-        streams = set(planned.rows.streams)
-        if any(one.lost and name in streams for name, one in round_input.kept.items()):
-            for name, tick in rows_since(planned, kept).items():
-                since[name] = max(tick, since.get(name, tick))
-            summaries.pop(planned.name, None)  # rows that enter are made again, from what is there
-    return replace(state, since=since, summaries=summaries)
+    def take(self, one: PartialSet) -> None:
+        """Merges what came into the cells of a set, and keeps what is still needed."""
+        number, state = one.number, self._state
+        before, past = state.cells.get(number), state.history_of(number)
+        fresh, current = self._given.taken.cells.get(number), before
+        if fresh is not None:
+            if not one.is_relation:
+                self.tuples[number], self.partials[number] = int(fresh.tuples.sum()), len(fresh)
+            current = fresh if before is None else life_of(one.window).merged(before, fresh)
+            current = life_of(one.window).joined(one, current, state.closed_of(one))
+        if current is not None:
+            left = life_of(one.window).close(one, current, past, self._now)
+            self.cells[number], self.kept[number], past = current, left.cells, left.history
+            if left.span is not None:
+                self.spans[number] = left.span
+        if past != History():
+            self.history[number] = past
+        owed = state.owed.get(number)
+        if owed is not None:
+            self.lineages[number] = lineage_of(one, owed, before, fresh, current, state, self._plan)
+        names = {
+            planned.name: self._answered[planned.name]
+            for planned in (readers_of(self._plan, number) if self._answered else ())
+            if planned.name in self._answered
+        }
+        if names:
+            lineage = self.lineages.get(number) or Lineage(current)
+            self.owed[number] = left_owing(one, lineage, names, self._now, self._owing)
 
+    def answers(self, intervals: Intervals) -> Answers:
+        """The answers of the round, where late tuples came of several passes; a set is merged only if one needs it."""
+        *earlier, last = passes_of(self._plan, self.lineages, intervals)
+        before = tuple(self._pass(each) for each in earlier)
+        return replace(self._pass(last), spans=self.spans, earlier=before)
 
-def _summaries(state: State, round_input: RoundInput, plan: Plan) -> dict[str, Cells]:
-    """What aggregates over rows are answered from."""
-    found = {}
-    for planned in plan.rows:
-        parts = [one[planned.name] for one in (state.summaries, round_input.summaries) if planned.name in one]
-        if parts:
-            found[planned.name] = merge_all(parts)
-    return found
-
-
-def _still_standing(summaries: Mapping[str, Cells], plan: Plan, until: Mapping[Inputs, int]) -> dict[str, Cells]:
-    found = {}
-    for planned in plan.rows:
-        cells = summaries.get(planned.name)
-        left = None if cells is None else left_after(cells, until[planned.query.inputs])
-        if left is not None:
-            found[planned.name] = left
-    return found
-
-
-def _left(
-    state: State, round_input: RoundInput, plan: Plan, after: State, until: Mapping[Inputs, int]
-) -> Mapping[str, KeptTuples]:
-    """The files of tuples that are needed after the round."""
-    if not plan.stores:
-        return {}
-    needs = needs_after(plan, until, after.seen, after.frontiers)
-    return needs.left_of(kept_with(state.kept, round_input.kept, plan))
+    def _pass(self, one: Pass) -> Answers:
+        cells = {number: cells for number, cells in self.cells.items() if number not in self.lineages}
+        asked = sets_asked(self._plan, one.intervals) if self.lineages else set()
+        for number, count in one.rounds:
+            view = self.lineages[number].view(count) if number in asked else None
+            if view is not None:
+                cells[number] = view
+        return Answers(self._plan, cells, one.intervals, self._now.landmarks, since=self._state.since)
 
 
 def moved(state: State, round_input: RoundInput, plan: Plan) -> State:
@@ -173,22 +173,46 @@ def moved(state: State, round_input: RoundInput, plan: Plan) -> State:
     )
 
 
-def _own_after(state: State, plan: Plan) -> dict[str, int]:
-    """Queries whose windows do not begin where the last round ended."""
-    own = {}
-    for planned in plan.queries if state.fresh or state.since else ():
-        if planned.name in state.fresh or planned.name in state.since:
-            life = life_of(planned.query.window)
-            own[planned.name] = life.own_after(planned, state, state.closed_over(planned.query.inputs))
-    return own
+def asked_before(state: State, round_input: RoundInput, plan: Plan) -> list[AskedRows]:
+    """The row queries that a round reports windows of, and which: known once its frontiers are."""
+    state = without_lost(state, round_input, plan)
+    advanced_state = moved(state, round_input, plan)
+    until = {inputs: advanced_state.closed_over(inputs) for inputs in all_inputs(plan)}
+    return asked_rows(plan, _intervals(state, plan, until, {}), state)
 
 
-def _since(state: State, plan: Plan, until: Mapping[Inputs, int]) -> dict[str, int]:
-    """Without the queries for which it no longer matters, because every earlier window has ended."""
+def _answered(state: State, plan: Plan, until: Mapping[Inputs, int], postponed: Mapping[str, int]) -> dict[str, int]:
+    """Up to where queries are answered after the round, of those for which this is not up to where they are closed."""
+    found = {}
+    for planned in plan.queries if postponed else ():
+        query = planned.query
+        closed = until[query.inputs]
+        if planned.name in postponed and closed < TICK_MAX and can_wait(planned):
+            before = TICK_MIN if planned.name in state.fresh else state.answered_by(query)
+            tick = max(postponed[planned.name], before)
+            if tick < closed:
+                found[planned.name] = tick
+    return found
+
+
+def _intervals(state: State, plan: Plan, until: Mapping[Inputs, int], answered: Mapping[str, int]) -> Intervals:
+    """Of each query, `(after, until]` for the ends of the windows that it reports."""
+    found = {}
+    for planned in plan.queries:
+        query, life = planned.query, life_of(planned.query.window)
+        last = answered.get(planned.name, until[query.inputs])
+        after = life.own_after(planned, state, state.answered_by(query))
+        found[planned.name] = after, life.interval(after, last)[1]
+    return found
+
+
+def _since(state: State, plan: Plan, until: Mapping[Inputs, int], answered: Mapping[str, int]) -> dict[str, int]:
+    """Without the queries for which it no longer matters, because every earlier window has been reported."""
     since = {}
     sides = (planned for one in plan.sets for planned in one.queries if planned.query.is_side)
     for planned in (*plan.queries, *sides) if state.since else ():
         tick, window = state.since.get(planned.name), planned.query.window
-        if tick is not None and life_of(window).holds_back(window, tick, until[planned.query.inputs]):
+        last = answered.get(planned.name, until[planned.query.inputs])
+        if tick is not None and life_of(window).holds_back(window, tick, last):
             since[planned.name] = tick
     return since

@@ -40,6 +40,19 @@ class Metrics:
         self.lag = Gauge(
             "windloom_lag_seconds", "Seconds that a stream is behind the clock.", ["stream"], registry=registry
         )
+        deadlines: dict[str, Any] = {"labelnames": ["query"], "registry": registry}
+        self.answered = Counter(
+            "windloom_deadline_windows_total", "Windows answered, of queries with a deadline.", registry=registry
+        )
+        self.late_windows = Counter(
+            "windloom_late_windows_total", "Windows answered after the deadline of their query.", **deadlines
+        )
+        self.lateness = Gauge(
+            "windloom_lateness_seconds", "By how much the latest window of the last round was late.", **deadlines
+        )
+        self.postponed = Gauge(
+            "windloom_postponed_windows", "Closed windows that are left to later rounds.", **deadlines
+        )
         self.state_bytes = Gauge("windloom_state_bytes", "Bytes of the cells that are kept.", registry=registry)
         self.queries = Gauge("windloom_queries", "Queries of the last round.", registry=registry)
         self.trees = Gauge("windloom_trees", "Trees of the last round.", registry=registry)
@@ -100,6 +113,14 @@ class Metrics:
             self.sink_waits.labels(sink).inc(own.pop("waited", 0.0))
             for figure, value in own.items():
                 self.sink_figures.labels(sink, figure).inc(value)
+        self.answered.inc(done.answered_windows)
+        self.lateness.clear()
+        self.postponed.clear()
+        for query, answers in done.late_answers.items():
+            self.late_windows.labels(query).inc(answers["windows"])
+            self.lateness.labels(query).set(answers["seconds"])
+        for query, windows in done.postponed.items():
+            self.postponed.labels(query).set(windows)
         self.state_bytes.set(done.state_bytes)
         self.queries.set(done.queries)
         self.trees.set(done.trees)

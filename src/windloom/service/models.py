@@ -96,11 +96,15 @@ class QueryDetail(QueryRow):
 
 
 class Changed(BaseModel):
-    """A change of queries: the round it takes effect in, and the first window that an added query reports."""
+    """A change of queries: the round it takes effect in, and the first window that an added query reports.
+
+    `warning` tells of a deadline that no round can keep.
+    """
 
     query: str
     round: int
     complete_from: str | None
+    warning: str | None = None
 
 
 class DryRun(BaseModel):
@@ -127,8 +131,12 @@ class Rows(BaseModel):
 
 
 class Answered(Rows):
+    """Reflects a committed `round`, which was `staleness` seconds ago."""
+
     watermark: str | None
     complete_from: str | None
+    round: int
+    staleness: float
 
 
 class Latest(BaseModel):

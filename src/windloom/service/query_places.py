@@ -33,7 +33,7 @@ def query_places(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str,
 
 def _windows(plan: Mapping[str, Any]) -> dict[str, str]:
     alone = {query["name"]: query["window"]["text"] for query in _members(plan)}
-    return alone | {join["name"]: join["window"] for join in plan["joins"]}
+    return alone | {one["name"]: one["window"] for one in (*plan["joins"], *plan["rows"])}
 
 
 def _rates(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, float]:

@@ -45,7 +45,7 @@ def column_types(frame: DataFrame) -> dict[str, DataType]:
 
 def empty_frame(spark: SparkSession, stream: Stream) -> DataFrame:
     """A frame with the columns of a declared stream and no rows, to ask Spark about types."""
-    fields = ", ".join(f"{_quoted(name)} {kind.name}" for name, kind in stream.columns.items())
+    fields = ", ".join(f"{quoted(name)} {kind.name}" for name, kind in stream.columns.items())
     return spark.createDataFrame([], fields)
 
 
@@ -171,13 +171,13 @@ def ddl_of(shape: Shape, *, with_query: bool = False) -> str:
     """The columns that the step makes for a shape, as a Spark schema."""
     fields = [("window_start", shape.time), ("window_end", shape.time), *shape.groups, *shape.columns]
     names = ["query string"] if with_query else []
-    names += [f"{_quoted(name)} {kind.name}" for name, kind in fields]
+    names += [f"{quoted(name)} {kind.name}" for name, kind in fields]
     return ", ".join(names)
 
 
 def ddl_of_columns(columns: Mapping[str, str]) -> str:
     """Names and Spark types as a Spark schema."""
-    return ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
+    return ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
 
 
 def arrow_frame(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
@@ -192,12 +192,13 @@ def finish(frame: DataFrame, shape: Shape, keep: tuple[str, ...] = ()) -> DataFr
         frame = frame.where(shape.having.sql)
     if shape.select is None:
         names = [name for name, _ in shape.groups + shape.columns]
-        return frame.select(*(F.col(_quoted(name)) for name in [*keep, "window_start", "window_end", *names]))
+        return frame.select(*(F.col(quoted(name)) for name in [*keep, "window_start", "window_end", *names]))
     computed = [F.expr(one.sql).alias(name) for name, one in shape.select]
     return frame.select(*keep, "window_start", "window_end", *computed)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column as Spark SQL names it."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -94,6 +94,11 @@ def test_the_python_example_of_joins_is_the_one_that_runs() -> None:
     assert fences(ROOT / "docs" / "joins.md", "python")[0] == example.split('"""\n\n', 1)[1]
 
 
+def test_the_python_example_of_relations_is_the_one_that_runs() -> None:
+    example = (ROOT / "examples" / "relations.py").read_text(encoding="utf-8")
+    assert fences(ROOT / "docs" / "relations.md", "python")[0] == example.split('"""\n\n', 1)[1]
+
+
 def test_the_example_catalog_parses() -> None:
     catalog = parse_catalog((ROOT / "examples" / "trades.cql").read_text(encoding="utf-8"), "trades.cql")
     assert len(catalog.parse()) == len(catalog.queries) > 0

@@ -14,6 +14,7 @@ from support.micro_batches import CrashError, MicroBatches, answers_in, crash_at
 from support.row_rounds import QUERIES, STREAMS, TEXTS, TYPES
 from windloom.durable.storage import LocalStorage
 from windloom.durable.tuples.folder import MERGED_FILES
+from windloom.durable.tuples.writer import STRETCHES
 from windloom.errors import WindloomError
 from windloom.model import Query
 from windloom.rounds.rows.kept import Coverage, KeptTuples, TupleFile
@@ -52,6 +53,14 @@ def test_files_go_when_no_open_window_needs_them(tmp_path: Path) -> None:
         assert [file.first for file in stream.state.kept["s"].files] == [40, 43, 50, 53]
         stream.finish()
         assert files_in(tmp_path) == []
+
+
+def test_a_round_that_brings_more_time_than_is_kept_writes_few_files(tmp_path: Path) -> None:
+    with life(tmp_path, "tumbling") as stream:
+        with patch.object(stream.tuples, "keep_only"):
+            stream.round({"s": [row(tick) for tick in range(500)]})
+        assert len(files_in(tmp_path)) == 2 * STRETCHES + 1
+        assert [file.first for file in stream.state.kept["s"].files] == list(range(490, 500))
 
 
 def test_only_what_a_row_query_reads_is_kept(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from support.join_looms import registered
 from support.micro_batches import PLACEMENTS, MicroBatches, answers_in
 from support.relations import Rows, Versions
 from windloom.durable import RoundLog
+from windloom.errors import WindloomError
 from windloom.model import Query
 from windloom.model.time import TICK_MAX
 from windloom.optimizer import Known, PlanOptions, make_plan
@@ -21,7 +22,6 @@ from windloom.optimizer.adapt.basin import basins_of
 from windloom.optimizer.adapt.figures import Figure, Kind, figures_of, with_figures
 from windloom.optimizer.adapt.switches import choices_of
 from windloom.plan.estimates import Estimates, Mean, StreamEstimate
-from windloom.rounds.ask import ask, relation_cells, united
 
 Row = dict[str, Any]
 
@@ -69,7 +69,7 @@ class Case:
 
 
 def logs(life: MicroBatches) -> list[RoundLog]:
-    return sorted(life.checkpoint.logged(), key=lambda log: log.round)
+    return sorted(life.checkpoint.logged(life.checkpoint.last_committed), key=lambda log: log.round)
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
@@ -166,21 +166,14 @@ def test_a_question_sees_the_version_of_the_last_round(tmp_path: Path, placement
 
 
 def asked(life: MicroBatches, query: Query) -> Any:
-    from windloom.errors import WindloomError
-
     registry = registered({"ask": query.text})
     alone = make_plan(registry.sources, [query], registry.types(), PlanOptions(), Known())
-    relations = life.loop.placement.relations
-    with life.loop.kept() as (plan, parts):
-        assert plan is not None
-        state = united(parts, plan, alone)
+    with life.loop.snapshot() as snapshot:
         try:
-            versions = relation_cells(state, plan, alone, lambda one: relations.taken_now(alone, one))
-            answers, _ = ask(state, plan, alone, life.loop.past, versions)
+            rows = snapshot.answer(query, alone).rows
         except WindloomError:
             return "refused"
-        tables = [block.table for block in answers.blocks()]
-    return [tuple(row.values())[2:] for table in tables for row in table.to_pylist()]
+    return [tuple(row.values())[2:] for row in rows.to_pylist()]
 
 
 def test_the_end_of_all_streams_sees_a_version_too(tmp_path: Path) -> None:
@@ -210,8 +203,9 @@ def test_a_query_that_is_replaced_and_one_that_comes_back_see_the_version_of_the
             looked.append(life.relations.taken)
             assert ("r" in life.done[-1].relations) == ("q" in texts)
     assert looked == [2, 1, 0, 2]
-    # The tuple at 45 came while nobody asked for it.
-    assert case.rows("q") == {10: [("a", 2, 10)], 20: [("a", 2, 2)], 60: [("a", 2, 15)]}
+    found = case.rows("q")
+    assert ("a", 2, 10) in found.pop(10)  # where rounds log tuples, what replaces it reports that window once more
+    assert found == {20: [("a", 2, 2)], 60: [("a", 2, 15)]}, "the tuple at 45 came while nobody asked for it"
 
 
 def test_a_version_that_nobody_read_for_a_while_is_logged_once_more(tmp_path: Path) -> None:

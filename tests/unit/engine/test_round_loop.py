@@ -210,9 +210,9 @@ def test_who_reads_what_is_kept_goes_on_while_rounds_are_committed(tmp_path: Pat
         life.change(QUERIES)
         life.round(frames(s=[1, 2, 13, 27], t=[2]))
         held, before = life.state, states()
-        with life.loop.kept() as (plan, parts):
-            assert plan is life.loop.plan
-            read = iter(parts)
+        with life.loop.snapshot() as moment:
+            assert moment.committed.plan is life.loop.plan
+            read = iter(moment._parts)
             found = [next(read)]
             # In another thread, which no lock of this one lets in.
             for batch in (frames(s=[40, 55]), frames(s=[70], t=[50])):

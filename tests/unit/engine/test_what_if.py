@@ -97,3 +97,11 @@ def test_sharing_is_explained_as_text_and_json_only(loom: Loom) -> None:
     for wrong in ({"format": "svg"}, {"query": "a"}):
         with pytest.raises(WindloomError, match="sharing cannot be shown of"):
             loom.explain(sharing=True, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_row_query_tells_what_is_kept_for_it(loom: Loom) -> None:
+    found = loom.what_if("SELECT a.symbol, b.price FROM trades a JOIN trades b WITHIN 1 minute ON a.symbol = b.symbol")
+    (keeps,) = found.keeps
+    assert keeps.startswith("trades: 1 minute, about 60,000 tuples, ")
+    assert "looks kept tuples up by key and time" in found.place
+    assert keeps in repr(found)

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.join_catalogs import STREAMS
+from support.join_looms import planned, registered
+from support.native import taken_of_plan
 from windloom.plan.links import KeyHistogram, LinkEstimate, LinkRound
+from windloom.rounds import RoundInput, State, step
 from windloom.rounds.joins.keyed import linked
 
 KEYS = st.lists(st.integers(0, 12), max_size=60)
@@ -88,3 +92,14 @@ def test_an_estimate_stays_until_rounds_differ_clearly() -> None:
 def test_nothing_is_estimated_of_nothing() -> None:
     assert LinkEstimate.of(counted([], [])) == LinkEstimate(0.0, 0.0, 0.0, 0.0, 0.0)
     assert KeyHistogram().pairs(KeyHistogram(((1, 2),), 5, 5)) == 0.0
+
+
+def test_keys_of_two_columns_that_both_have_nulls_are_counted_without_them() -> None:
+    text = "SELECT count(*) AS n FROM s [TUMBLE 9 us] a JOIN t [TUMBLE 9 us] b ON a.k = b.k AND a.i = b.i"
+    plan = planned(registered({"q": text}))
+    pairs: list[tuple[str | None, int | None]] = [("a", 1), (None, 1), ("a", None), (None, None)]
+    rows = [{**dict.fromkeys(STREAMS["s"].columns), "tick": 1, "k": k, "i": i} for k, i in pairs]
+    taken = taken_of_plan(plan, {"s": rows, "t": rows[:2]}, State())
+    _, _, counts = step(State(), RoundInput(taken), plan)
+    (found,) = counts.links.values()
+    assert (found.pairs, found.parent.groups, found.child.groups) == (1, 1, 1)

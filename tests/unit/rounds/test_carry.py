@@ -13,9 +13,11 @@ from support.catalogs import make_query
 from support.compare import rows_of
 from support.native import taken_of_plan
 from support.rounds import plan_of
-from windloom.model import Aggregate, Expression, Query, TimeWindow, Window
+from windloom.model import Aggregate, Expression, LandmarkWindow, Query, TimeWindow, Window
 from windloom.plan import Plan
+from windloom.plan.physical import PartialSet
 from windloom.rounds import RoundInput, State, carry, step
+from windloom.rounds.cells import Cells
 from windloom.rounds.exact import MOST_EDGES, first_exact
 from windloom.rounds.state import Cut, History
 from windloom.slicing.edges import EdgeClass, EdgeSet
@@ -138,6 +140,21 @@ def test_a_fresh_query_answers_from_history_in_its_first_round_and_once() -> Non
     assert [row["window_start"] for row in rows_of(answers.blocks(), new)] == [-20, -10, 0, 10]
     state, answers, _ = step(state, RoundInput(frontiers={"s": 60}), both)
     assert [row["window_start"] for row in rows_of(answers.blocks(), new)] == [20, 30]
+
+
+def test_a_landmark_that_runs_keeps_what_it_has_folded_when_tuples_of_the_past_reach_less_far() -> None:
+    old = plan(query("a", LandmarkWindow(10)))
+    state = ran(old, range(20, 70), 69, ran(old, range(20), 19))
+    new = plan(query("a", LandmarkWindow(10)), query("b", TimeWindow(50, 10)))
+
+    def past(_: PartialSet) -> tuple[Cells | None, History] | None:
+        return None, History(30)  # as far back as tuples are kept
+
+    carried = carry(state, old, new, past)
+    given = RoundInput(taken_of_plan(new, []), {"s": 80}, seen={"s": 69})
+    _, answers, _ = step(carried, given, new)
+    found = rows_of(list(answers.blocks()), new.query("a").query)
+    assert [row["o0"] for row in found] == [70, 70]
 
 
 def test_since_is_forgotten_when_it_holds_nothing_back_any_more() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from windloom.durable.shards.pieces import Piece
@@ -18,7 +18,8 @@ class ShardNote:
     """`state`, `answers` and `folds` name files, of the last two where there is something for the driver to finish.
 
     `kept_from` tells from when on the shard still holds the cells of a set, if it has dropped earlier ones. `pieces`
-    are rows that the task has written to where the sink keeps them.
+    are rows that the task has written to where the sink keeps them. `took` are the seconds of its answers, by the name
+    of the first query of those that are answered together.
     """
 
     shard: int
@@ -29,6 +30,7 @@ class ShardNote:
     kept_from: Mapping[int, int]  # by number of the partial set
     pieces: tuple[Piece, ...] = ()
     folds: str | None = None  # of joins whose answers are divided among shards
+    took: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def files(self) -> list[str]:
@@ -48,6 +50,7 @@ class ShardNote:
             "links": [[*place, write_link(one)] for place, one in self.counts.links.items()],
             "kept_from": _named(self.kept_from),
             "pieces": [[piece.table, piece.file, piece.rows] for piece in self.pieces],
+            "took": {name: round(seconds, 6) for name, seconds in self.took.items()},
         }
 
     @classmethod
@@ -70,6 +73,7 @@ class ShardNote:
             kept_from,
             pieces,
             values.get("folds"),
+            values.get("took", {}),
         )
 
 
@@ -87,6 +91,15 @@ def counts_of(notes: Sequence[ShardNote], late: Lateness) -> StepCounts:
         _added(one.held for one in every),
         _linked(one.links for one in every),
     )
+
+
+def took_of(notes: Iterable[ShardNote]) -> dict[str, float]:
+    """The seconds of answers, of all shards together."""
+    found: dict[str, float] = {}
+    for note in notes:
+        for name, seconds in note.took.items():
+            found[name] = found.get(name, 0.0) + seconds
+    return found
 
 
 def kept_from_of(notes: Iterable[ShardNote]) -> dict[int, int]:

@@ -23,6 +23,7 @@ from windloom.rounds.round_input import RoundInput
 from windloom.rounds.state import State
 from windloom.rounds.step import StepCounts, step
 from windloom.rounds.taken import Taken
+from windloom.rounds.timer import Timer
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ def run_shard(
     divided = sharding_of(round.plan).divided
     outlet = places.outlet
     writer = PieceWriter(outlet, round.number, shard) if outlet is not None and outlet.is_reached else None
-    blocks = answers.blocks(without=divided)
+    timer = Timer()
+    blocks = answers.blocks(without=divided, timed=timer)
     written = write_blocks(blocks if writer is None else writer.take(round.plan, blocks))
     first = next(written, None)
     if first is not None:
@@ -130,18 +132,30 @@ def run_shard(
     own = _own_cells(after, round.plan)
     places.files.write(state_name, [encode(own)])
     left = None if first is None else answers_name
-    return ShardNote(shard, state_name, own.nbytes, left, counts, kept_from, pieces, folds_name if folds else None)
+    return ShardNote(
+        shard,
+        state_name,
+        own.nbytes,
+        left,
+        counts,
+        kept_from,
+        pieces,
+        folds_name if folds else None,
+        timer.seconds,
+    )
 
 
 def shard_state(files: ShardFiles, name: str, facts: State, plan: Plan) -> State:
     """The cells of a file, in terms of a plan, with the facts that hold for all shards."""
     data = files.read(name)
     try:
-        return restored_state(replace(facts, cells={**facts.cells, **decode(data).cells}), plan)
+        held = decode(data)
+        return restored_state(replace(facts, cells={**facts.cells, **held.cells}, owed=held.owed), plan)
     except WindloomError as error:
         raise WindloomError(f"the shard file '{name}': {error.message}", error.detail, error.hint) from None
 
 
 def _own_cells(state: State, plan: Plan) -> State:
     """The cells of a state that no other shard has."""
-    return State({number: cells for number, cells in state.cells.items() if not plan.sets[number].is_relation})
+    cells = {number: cells for number, cells in state.cells.items() if not plan.sets[number].is_relation}
+    return State(cells, owed=state.owed)

@@ -56,6 +56,8 @@ class TupleWriter:
         if not tuples.num_rows:
             return
         stretches = tuples.column(TICK).to_numpy() // stretch_ticks(self._plan, store)
+        # Of a round that brings more time than is kept, all that goes first goes together.
+        stretches = np.maximum(stretches, stretches.max() - 2 * STRETCHES)
         if int(stretches.min()) == int(stretches.max()):
             self._file(store.stream, int(stretches[0]), tuples.schema).add(tuples)
             return

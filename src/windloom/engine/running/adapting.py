@@ -49,8 +49,10 @@ class Adapting:
         measured, self.adapter.measured = self.adapter.measured, None
         return write_adapted(self.adapter.adapted, measured)
 
-    def done(self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> None:
-        wanted = self.adapter.done(seen, seconds, state_bytes)
+    def done(
+        self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
+    ) -> None:
+        wanted = self.adapter.done(seen, seconds, state_bytes, is_whole=is_whole)
         if wanted is not None:
             begun = perf_counter()
             self.switch(wanted)

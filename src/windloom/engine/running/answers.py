@@ -9,19 +9,21 @@ from itertools import chain
 import pyarrow as pa
 
 from windloom.durable.shards.pieces import Piece, PieceFolder
+from windloom.engine.running.emission import RoundEmission
 from windloom.engine.running.placement import Outcome
 from windloom.engine.sinks.sink import TableInfo
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.plan.physical import Plan
 from windloom.rounds import Block
+from windloom.rounds.emission import Emitted
 from windloom.spark.answers.executors import WideAnswers
 
 
 class MadeAnswers:
     """Answers are made while they are written; sinks that share them (`is_shared`) share one making.
 
-    `made` counts rows as the step made them, `finished` those that are left by HAVING.
+    `made` counts rows as the step made them, `finished` those that are left by HAVING and EMIT.
     """
 
     def __init__(
@@ -31,11 +33,12 @@ class MadeAnswers:
         tables: AnswerTables,
         told: Callable[[int], None],
         folder: PieceFolder | None,
+        emission: RoundEmission,
         *,
         is_shared: bool,
     ) -> None:
         self._plan, self._outcome, self._tables, self._told = plan, outcome, tables, told
-        self._folder, self._is_shared = folder, is_shared
+        self._folder, self._is_shared, self._emission = folder, is_shared, emission
         self._kept: list[tuple[str, pa.Table]] | None = None
         self._held = 0 if outcome.wide is None else outcome.wide.totals.rows
         self.made, self.finished = self._held, self._held + self._in_pieces
@@ -54,7 +57,7 @@ class MadeAnswers:
 
     def blocks(self) -> Iterator[Block]:
         self.made = self._held  # a sink that was down reads once more
-        for block in self._outcome.blocks():
+        for block in self._emission.blocks(self._outcome.blocks()):
             self.made += block.table.num_rows
             yield block
             self._told(self.made)
@@ -71,6 +74,20 @@ class MadeAnswers:
             self._kept = list(self._rows())
         return chain(self._kept, read)
 
+    def until(self, query: str) -> int:
+        return self._emission.until(self._plan.query(query))
+
+    def schema(self, query: str) -> pa.Schema:
+        shape = self._plan.shapes[self._plan.query(query).shape]
+        return self._tables.empty(shape).drop_columns("query").schema
+
+    def emitted(self) -> Emitted:
+        """What queries have reported when the round is done, also if no sink has asked for rows."""
+        if not self._emission.is_complete:
+            for _ in self._rows():
+                pass
+        return self._emission.emitted
+
     def _read_pieces(self) -> Iterator[tuple[str, pa.Table]]:
         """Of a round that began when the sink that takes pieces was the only one."""
         for piece in self.pieces:
@@ -84,7 +101,7 @@ class MadeAnswers:
 
     def _rows(self) -> Iterator[tuple[str, pa.Table]]:
         self.finished = self._held + self._in_pieces
-        for shape, table in self._tables.pieces(self._plan, self.blocks()):
+        for shape, table in self._emission.rows(self._tables.pieces(self._plan, self.blocks())):
             self.finished += table.num_rows
             if table.num_rows:
                 yield self._tables.name(shape), table

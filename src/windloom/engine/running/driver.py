@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain
@@ -19,11 +19,13 @@ from windloom.model.relation import Version
 from windloom.plan.physical import Plan
 from windloom.rounds import Block, RoundInput, State, step
 from windloom.rounds.cells import Cells
+from windloom.rounds.lateness import late_from
 from windloom.rounds.observe import observe
 from windloom.rounds.positions import counted_scans
 from windloom.rounds.rows.kept import BroughtTuples, Kept, files_of, kept_with
 from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.step import asked_before
+from windloom.rounds.timer import Timer
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.rows import TakenRows
 from windloom.spark.intake.take import TakenIn, TupleKeeper
@@ -74,9 +76,10 @@ class DriverPlacement:
         log = self._amended(self._journal.read_log(round.number))
         if log is None:
             log = self._take(round, intake, watch)
-            if any(counted_scans(round.plan)):
+            if any(counted_scans(round.plan)) and not intake.only_answers:
                 with watch("rows"):
                     log = self._with_rows(log, round, intake)
+            log = replace(log, input=replace(log.input, postponed=round.decide(log.input)))
             with watch("log"):
                 self._journal.write_log(log.smaller(round.plan))
         with watch("step"):
@@ -87,13 +90,23 @@ class DriverPlacement:
             observed = observe(round.plan, round.state, given, counts)
         asked = [one for one, _ in answers.rows if not one.planned.is_summarised]
         kept = kept_with(round.state.kept, given.kept, round.plan)
+        timer = Timer(round.give_way)
+
+        def rows() -> Iterator[Block]:
+            return self._row_blocks(round, asked, intake, kept)
 
         def blocks() -> Iterable[Block]:
-            made = answers.blocks(threads=os.cpu_count() or 1)
-            return chain(made, self._row_blocks(round, asked, intake, kept)) if asked else made
+            made = answers.blocks(threads=os.cpu_count() or 1, timed=timer)
+            return chain(made, timer(asked[0].planned.name, rows)) if asked else made
 
-        lost = sorted(name for one in given.kept.values() for name in one.lost)
-        return Outcome(state, state.nbytes, counts, observed, log.untimed, blocks, lost=lost)
+        lost = sorted(name for brought in given.kept.values() for name in brought.lost)
+        late = late_from(round.plan, given)
+        return Outcome(
+            state, state.nbytes, counts, observed, log.untimed, blocks, lost=lost, took=timer.seconds, late_from=late
+        )
+
+    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
+        return ()
 
     def _row_blocks(self, round: Round, asked: Sequence[AskedRows], intake: Intake, kept: Kept) -> Iterator[Block]:
         with self._naming_damage(kept):
@@ -128,6 +141,9 @@ class DriverPlacement:
 
     def _take(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         """The log of a round, but for windows of rows."""
+        if intake.only_answers:
+            nothing = RoundInput(round=round.number)
+            return RoundLog(round.number, round.record.version, nothing, only_answers=True)
         found, brought, versions = TakenIn(), dict[str, BroughtTuples](), dict[str, Version]()
         if intake.brings_tuples:
             with watch("partials"):

@@ -28,7 +28,7 @@ It folds the step over the logs, without cells, as recovery does for the driver 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -38,9 +38,9 @@ from windloom.durable.encoding import restored_folds
 from windloom.durable.journal import Journal
 from windloom.durable.shards.blocks import joined, read_blocks
 from windloom.durable.shards.files import ShardFiles
-from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of
+from windloom.durable.shards.notes import ShardNote, counts_of, kept_from_of, took_of
 from windloom.durable.shards.pieces import Outlet, PieceFolder
-from windloom.durable.shards.run import ShardPlaces, ShardRound, shard_state
+from windloom.durable.shards.run import ShardPlaces, ShardRound, moved_sets, shard_state
 from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
 from windloom.engine.running.relations import Relations
 from windloom.engine.running.watermark import Watermarks
@@ -49,10 +49,11 @@ from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
 from windloom.model.relation import Version
 from windloom.plan.physical import Plan
-from windloom.rounds import Block, State, step
+from windloom.rounds import Block, RoundInput, State, step
 from windloom.rounds.cells import Cells
 from windloom.rounds.joins.divided import blocks_of
 from windloom.rounds.joins.keyed import with_relations
+from windloom.rounds.lateness import late_from
 from windloom.rounds.observe import observe
 from windloom.rounds.taken import Taken
 from windloom.rounds.windows.life import Landmark
@@ -115,13 +116,29 @@ def gathered_round(
                 job = jobs.gathered(round.plan, frames, intake.batch, round.state, shards)
                 taken = scope.enter_context(job)
             told = taken.told
-        decide = watermarks.ended if intake.ends else watermarks.after
-        given = decide(round.state, told.largest_ticks, told.smallest_ticks).taking(
-            Taken(behind=told.behind, scanned=told.scanned), told.events
-        )
-        given = relations.with_versions(round, given, watch, versions)
+        given = RoundInput()
+        if not intake.only_answers:
+            decide = watermarks.ended if intake.ends else watermarks.after
+            given = decide(round.state, told.largest_ticks, told.smallest_ticks).taking(
+                Taken(behind=told.behind, scanned=told.scanned), told.events
+            )
+            given = relations.with_versions(round, given, watch, versions)
+        given = replace(given, postponed=round.decide(given))
         previous = None if round.previous is round.plan else round.previous
         yield ShardRound(round.number, round.plan, given, round.record.history_ticks, round.left, previous), taken
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The states of all shards, read one after another; as often as wanted."""
+
+    files: ShardFiles
+    names: tuple[str, ...]
+    facts: State
+    plan: Plan
+
+    def __iter__(self) -> Iterator[State]:
+        return (shard_state(self.files, name, self.facts, self.plan) for name in self.names)
 
 
 class ExecutorPlacement:
@@ -136,8 +153,10 @@ class ExecutorPlacement:
         watermarks: Watermarks,
         outlets: Outlets | None = None,
         relations: Relations | None = None,
+        slots: int = 1,
     ) -> None:
-        self._jobs, self._journal, self._files = jobs, journal, files
+        """`slots` is how many shards run at the same time."""
+        self._jobs, self._journal, self._files, self._slots = jobs, journal, files, slots
         self.relations = relations or Relations({})
         self._shards, self._watermarks, self._outlets = shards, watermarks, outlets
         self.description = f"executors, {shards} shards"
@@ -167,6 +186,7 @@ class ExecutorPlacement:
         state = state.forgetting(kept_from_of(log.shards))
         self._ran = log.shards
         state_bytes = state.nbytes + sum(note.state_bytes for note in log.shards)
+        took = took_of(log.shards)
         counts = counts_of(log.shards, counted.late)
         counts = replace(counts, links=with_relations(round.plan, counts.links, counted.links))
         with watch("observe"):
@@ -179,7 +199,13 @@ class ExecutorPlacement:
             log.untimed,
             lambda: joined(self._blocks(log.shards, round.plan, facts.landmarks)),
             pieces=[piece for note in log.shards for piece in note.pieces],
+            took=took,
+            answered_before=sum(took.values()) / self._slots,
+            late_from=late_from(round.plan, log.input),
         )
+
+    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
+        return moved_sets(old, new)
 
     def committed(self, round: int, state: State) -> None:
         self._notes = self._ran
@@ -191,7 +217,7 @@ class ExecutorPlacement:
     def kept(self, state: State, plan: Plan) -> Iterator[Iterable[State]]:
         names = self._states
         with self._files.pinned(names):
-            yield (shard_state(self._files, name, state, plan) for name in names)
+            yield _Parts(self._files, names, state, plan)
 
     def _run_job(self, round: Round, intake: Intake, watch: Stopwatch) -> RoundLog:
         outlet = None if self._outlets is None else self._outlets.of(round.plan)
@@ -201,7 +227,14 @@ class ExecutorPlacement:
             with watch("shards"):
                 notes = self._jobs.run_shards(shard_round, places, taken, self._shards)
             untimed = {} if taken is None else dict(taken.told.untimed)
-        return RoundLog(round.number, round.record.version, shard_round.input, untimed, tuple(notes))
+        return RoundLog(
+            round.number,
+            round.record.version,
+            shard_round.input,
+            untimed,
+            tuple(notes),
+            only_answers=intake.only_answers,
+        )
 
     def _blocks(self, notes: Iterable[ShardNote], plan: Plan, landmarks: Mapping[str, Landmark]) -> Iterator[Block]:
         """Shard after shard: the driver holds the answers of one at a time. Joins folded in parts are last."""

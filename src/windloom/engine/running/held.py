@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from windloom.engine.running.executors import gathered_round
@@ -48,6 +48,9 @@ class HeldPlacement:
         except BaseException:
             wide.unpersist()
             raise
+
+    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
+        return ()
 
     def committed(self, round: int, state: State) -> None:
         """There is no other round."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from windloom.durable import PlanRecord, Recovered, RoundLog
@@ -20,25 +22,35 @@ from windloom.durable.statistics import write_observed
 from windloom.engine.running.adapting import Adapting
 from windloom.engine.running.answers import MadeAnswers
 from windloom.engine.running.delivery import PATIENCE_SECONDS, Delivery, SinkWait
+from windloom.engine.running.emission import RoundEmission
 from windloom.engine.running.events import events_of
 from windloom.engine.running.placement import Intake, Outcome, Placement, Round, Stopwatch
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
+from windloom.engine.running.questioners import Questioners
+from windloom.engine.running.scheduling import Deciding, Measured, Scheduling, no_costs
+from windloom.engine.running.snapshots import Committed, Snapshot
 from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.sinks.sink import Sink
 from windloom.engine.sinks.tables import AnswerTables
-from windloom.model.time import TICKS_PER_SECOND
+from windloom.model.query import Query
+from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
 from windloom.plan.memory import Memory
 from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import PartialSet, Plan
 from windloom.rounds import State
 from windloom.rounds.backfill import LoggedRound, woven_again
-from windloom.rounds.carry import carry
+from windloom.rounds.carry import carry, leaving, remade
 from windloom.rounds.cells import Cells
+from windloom.rounds.emission import Emitted
 from windloom.rounds.lateness import Late
+from windloom.rounds.owed import readers_of
 from windloom.rounds.rows.questions import history_from, set_since
 from windloom.rounds.state import History
 from windloom.spark.api import DataFrame
 from windloom.spark.intake.ingest import Ingest
+
+#: Answers to questions can be repaired across so many rounds.
+REPAIRED_ROUNDS = 64
 
 
 def _ignore(_: object) -> None: ...
@@ -84,9 +96,13 @@ class RoundLoop:
         memory: Memory | None = None,
         history: TupleHistory | None = None,
         adapting: Adapting | None = None,
+        scheduling: Scheduling | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.lock = threading.RLock()
         self.changes = threading.Lock()  # held by whoever makes the next plan record
+        self.scheduling, self._clock = scheduling or Scheduling(no_costs), clock
+        self.questions = Questioners(self.scheduling.budget or 0.0)
         self._plan_of, self._journal, self._snapshot_rounds = plan_of, journal, snapshot_rounds
         self.placement, self._sinks, self._tables = placement, sinks, tables
         self._listeners = listeners or Listeners()
@@ -100,6 +116,12 @@ class RoundLoop:
         self._is_remade = False
         # Before the first round there is no plan to carry a state over from.
         self.record, self.plan = recovered.plan_record, recovered.plan
+        self._emitted = journal.read_emitted()
+        self._showing = threading.Lock()
+        at = self._journal.committed_at(recovered.next_round - 1)
+        self._shown = Committed(recovered.next_round - 1, self.plan, self.record, self.state, at)
+        #: Of the newest rounds, the least tick of the tuples that came late, by stream.
+        self._late: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=REPAIRED_ROUNDS)
 
     @property
     def next_round(self) -> int:
@@ -123,14 +145,54 @@ class RoundLoop:
         """The only round of a batch run: all tuples there are, with every frontier at +∞."""
         return self._run(None, Intake(frames, ends=True))
 
+    def catch_up(self, *, everything: bool = False, must: Collection[str] = ()) -> bool:
+        """A round that takes nothing in: it answers what was postponed, within the budget, or all of it.
+
+        `must` names queries that are answered in any case. False if nothing is postponed.
+        """
+        with self.lock:
+            if not self.state.answered:
+                return False
+            names = frozenset(must)
+            self._run(None, Intake(only_answers=True, everything=everything, must=names))
+            return True
+
+    def settle(self, names: Collection[str]) -> None:
+        """Answers what some queries have left, before they change; called while the lock is held."""
+        owing = self.state.answered.keys() & set(names)
+        if owing:
+            self.catch_up(must=owing)
+
     def _run(self, batch: int | None, intake: Intake) -> Ran:
         with self.lock:
-            return self._run_locked(batch, intake)
+            if self._journal.was_answering(self.next_round):
+                ran = self._run_locked(None, Intake(only_answers=True), self.record)
+                if intake.only_answers and not intake.everything and not intake.must:
+                    return ran
+            leaving = self._leaving(intake)
+            if leaving:
+                # A query that goes has to report the windows that are closed already: its cells go with it.
+                self._run_locked(None, Intake(only_answers=True, must=leaving), self.record)
+            return self._run_locked(batch, intake, self.record if intake.only_answers else None)
 
-    def _run_locked(self, batch: int | None, intake: Intake) -> Ran:
+    def _leaving(self, intake: Intake) -> frozenset[str]:
+        """Queries that owe answers, and are not part of the next round, or not as they were, or whose cells are not."""
+        if not self.state.answered or self.plan is None or intake.only_answers:
+            return frozenset()
+        record = self._journal.upcoming(self.next_round)
+        if self.record is not None and record.version == self.record.version:
+            return frozenset()
+        plan = self._plan_of(record)
+        names = leaving(self.plan, plan)
+        numbers = {*self.placement.moved_sets(self.plan, plan), *remade(self.state, self.plan, plan, self._known_past)}
+        for number in numbers:
+            names |= {planned.name for planned in readers_of(self.plan, number)}
+        return frozenset(names & self.state.answered.keys())
+
+    def _run_locked(self, batch: int | None, intake: Intake, answers_of: PlanRecord | None) -> Ran:
         number = self.next_round
-        watch = Stopwatch()
-        record = self._journal.begin(number, batch)
+        watch = Stopwatch(self._clock)
+        record = self._journal.begin(number, batch, answers_of=answers_of)
         plan, state = self.adopted(record)
         if plan is not self.plan and number > 0:
             # What a new query's past is made from may be gone when the round is replayed: it is kept before it counts.
@@ -138,26 +200,32 @@ class RoundLoop:
         if self.adapting is not None:
             self.adapting.begin(record, plan)
         round = Round(number, record, plan, state, self.plan, self.state)
-        outcome = self.placement.run(round, intake, watch)
+        deciding = Deciding(self.scheduling, round, intake, watch)
+        self.questions.round_begins()
+        decided = replace(round, decide=deciding, give_way=self.questions.give_way)
+        outcome = self.placement.run(decided, intake, watch)
         self._listeners.stepped(outcome)
         folder = next((sink.pieces for sink in self._sinks.values() if sink.pieces is not None), None)
         is_shared = len(self._sinks) > 1
-        answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, folder, is_shared=is_shared)
+        emission = RoundEmission(plan, outcome.state, self._tables, self._emitted_before(plan))
+        answers = MadeAnswers(plan, outcome, self._tables, self._listeners.made, folder, emission, is_shared=is_shared)
         given = self.delivery.give(number, answers, watch)
+        measured = deciding.measured(outcome)
         with watch("commit"):
-            progress = self._progress(round, batch, outcome, answers.finished, watch.seconds)
+            at = time.time()
+            progress = self._progress(round, batch, outcome, answers.finished, watch)
             progress = replace(progress, sinks=given)
-            kept = {"observed": write_observed(outcome.observed)}
             if self.adapting is not None:
                 progress = self.adapting.told(progress)
-                kept["adapted"] = self.adapting.kept()
-            self._journal.commit(number, {**progress.as_dict(), **kept})
+            emitted = answers.emitted() if emission.is_needed else Emitted()
+            if emitted != self._emitted:
+                self._journal.write_emitted(number, emitted)
+            self._journal.commit(number, {**self._kept_of(progress, intake, outcome, measured), "at": at})
+            self._emitted = emitted
+            self._journal.drop_emitted()
         self.state, self.record, self.plan = outcome.state, record, plan
-        self.memory.add(outcome.observed)
-        if self.adapting is not None:
-            with watch("adapt"):
-                self.adapting.done(outcome.observed, watch.seconds, outcome.state_bytes)
-        self.placement.committed(number, self.state)
+        self._learn(round, intake, outcome, measured, watch)
+        self._show(Committed(number, plan, record, self.state, at), outcome.late_from)
         if self._snapshot_rounds is not None and (number + 1) % self._snapshot_rounds == 0:
             with watch("snapshot"):
                 self._journal.snapshot(number, self.state)
@@ -166,14 +234,68 @@ class RoundLoop:
         self._listeners.done(progress)
         return Ran(outcome, progress, answers.made)
 
+    def _learn(
+        self, round: Round, intake: Intake, outcome: Outcome, measured: Measured | None, watch: Stopwatch
+    ) -> None:
+        """What a round has shown, for the plans and schedules of later ones; one that only answers shows no data."""
+        if measured is not None:
+            self.scheduling.learned.add(measured)
+        if intake.only_answers:
+            return
+        self.memory.add(outcome.observed)
+        if self.adapting is not None:
+            with watch("adapt"):
+                # What a round takes tells of its plan only if it answers all of its own windows and no others.
+                is_whole = not round.state.answered and not outcome.state.answered
+                self.adapting.done(outcome.observed, watch.seconds, outcome.state_bytes, is_whole=is_whole)
+
+    def _kept_of(
+        self, progress: RoundProgress, intake: Intake, outcome: Outcome, measured: Measured | None
+    ) -> dict[str, Any]:
+        """What is kept of a round: its figures, and what later plans and schedules learn from it."""
+        found = progress.as_dict()
+        if not intake.only_answers:
+            found["observed"] = write_observed(outcome.observed)
+            if self.adapting is not None:
+                found["adapted"] = self.adapting.kept()
+        if measured is not None:
+            found["answering"] = measured.to_json()
+        return found
+
+    @property
+    def committed(self) -> Committed:
+        """What the last committed round left."""
+        return self._shown
+
     @contextmanager
-    def kept(self) -> Iterator[tuple[Plan | None, Iterable[State]]]:
-        """The plan of the last round, and the state it left, in parts; no round waits for who reads them."""
+    def snapshot(self) -> Iterator[Snapshot]:
+        """What the last committed round left, until the end of the `with`; neither it nor rounds wait for another."""
         with ExitStack() as held:
-            with self.lock:
-                plan = self.plan
-                parts = [] if plan is None else held.enter_context(self.placement.kept(self.state, plan))
-            yield plan, parts
+            with self._showing:
+                shown = self._shown
+                parts: Iterable[State] = ()
+                if shown.plan is not None:
+                    parts = held.enter_context(self.placement.kept(shown.state, shown.plan))
+            past = partial(self._past_until, shown.round)
+            current = self.placement.relations.taken_now
+            yield Snapshot(shown, parts, past, self._late_from, self._tables, self.history, current)
+
+    def _show(self, committed: Committed, late: Mapping[str, int]) -> None:
+        """From now on, questions see a round; what only earlier ones needed is forgotten."""
+        with self._showing:
+            self._shown = committed
+            self._late.append((committed.round, late))
+            self.placement.committed(committed.round, committed.state)
+
+    def _late_from(self, query: Query, after: int, until: int) -> int | None:
+        """The least tick of late tuples of a query's streams, of rounds after one up to another."""
+        every = dict(list(self._late))
+        ticks = []
+        for round in range(after + 1, until + 1):
+            if round not in every:
+                return TICK_MIN  # too long ago
+            ticks += [tick for stream, tick in every[round].items() if stream in query.inputs]
+        return min(ticks, default=None)
 
     def adopted(self, record: PlanRecord) -> tuple[Plan, State]:
         """The plan of a record, and the present state as that plan needs it."""
@@ -193,7 +315,9 @@ class RoundLoop:
         """The first window that a query of another plan would report; nothing is remade for it."""
         if self.plan is None:
             return None
-        return carry(self.state, self.plan, plan, self._known_past).since.get(name)
+        # A round with another plan answers first what the sets owe that it makes again.
+        settled = replace(self.state, answered={}, owed={})
+        return carry(settled, self.plan, plan, self._known_past).since.get(name)
 
     def _known_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         since = None if self.history is None else set_since(one, self.state.kept)
@@ -210,16 +334,23 @@ class RoundLoop:
 
     def logged_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         """What the logged tuples of past rounds make of a set; called while the lock is held."""
-        return woven_again(one, self._logged_rounds())
+        return woven_again(one, self._logged_rounds(self._journal.last_committed))
 
-    def _logged_rounds(self) -> Iterator[LoggedRound]:
+    def _past_until(self, round: int, one: PartialSet) -> tuple[Cells | None, History] | None:
+        """The same, of rounds up to one; rounds may run meanwhile."""
+        with self._journal.reading():
+            return woven_again(one, self._logged_rounds(round))
+
+    def _logged_rounds(self, last: int) -> Iterator[LoggedRound]:
         """Newest first, as long as tuples were logged."""
         newer: RoundLog | None = None
-        for log in self._journal.logged():
+        for log in self._journal.logged(last):
+            if log.only_answers:
+                continue
             if newer is not None:
                 yield LoggedRound(self._plan_of_log(newer), newer.tuples, log.input.seen)
             newer = log
-        if newer is not None and newer.round == 0:
+        if newer is not None and newer.round == 0:  # which always takes something in
             yield LoggedRound(self._plan_of_log(newer), newer.tuples, {})
 
     def _plan_of_log(self, log: RoundLog) -> Plan:
@@ -231,10 +362,17 @@ class RoundLoop:
         if self._is_remade or any(one.number in state.cells for one in is_new):
             self._journal.snapshot(round, state, record.version)
 
+    def _emitted_before(self, plan: Plan) -> Emitted:
+        """What was reported up to the next round, as its plan needs it."""
+        if self.plan is None or plan is self.plan:
+            return self._emitted
+        return self._emitted.carried(self.plan, plan)
+
     def _progress(
-        self, round: Round, batch: int | None, outcome: Outcome, rows: int, seconds: Mapping[str, float]
+        self, round: Round, batch: int | None, outcome: Outcome, rows: int, watch: Stopwatch
     ) -> RoundProgress:
-        counts, state = outcome.counts, outcome.state
+        counts, state, seconds = outcome.counts, outcome.state, watch.seconds
+        answering = self.scheduling.told(round.plan, round.state, state, watch.elapsed)
         late = {stream.name: _told(counts.late.streams.get(stream.name, Late())) for stream in round.plan.streams}
         ticks = frontier_ticks(round.plan, state)
         frontiers, lags = {name: instant(tick) for name, tick in ticks.items()}, _lags(ticks)
@@ -262,6 +400,10 @@ class RoundLoop:
             tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
             cells=_cells(round.plan, outcome.observed),
             placement=self.placement.description,
+            postponed=answering.postponed,
+            late_answers=answering.late,
+            answered_windows=answering.windows,
+            late_windows=answering.late_windows,
             relations=_versions(round, state),
             lost=list(outcome.lost),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -14,7 +14,7 @@ from windloom.errors import WindloomError
 from windloom.model.query import Query
 from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
-from windloom.rounds import Block, State
+from windloom.rounds import Block, RoundInput, State
 from windloom.rounds.step import StepCounts
 from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import DataFrame
@@ -28,23 +28,34 @@ class Intake:
     """The tuples of a round, by stream; there are none in the round that finishes a stream.
 
     `batch` is the micro-batch that all frames are parts of, if there is one. `ends`: no tuple comes after these, and
-    every window is closed.
+    every window is closed. `only_answers`: nothing is taken in, and no window is closed; what earlier rounds have
+    postponed is answered. `everything`: nothing is postponed, whatever it takes. `must` names queries that are answered
+    in any case.
     """
 
     frames: Mapping[str, DataFrame] = field(default_factory=dict)
     batch: DataFrame | None = None
     ends: bool = False
+    only_answers: bool = False
+    everything: bool = False
+    must: frozenset[str] = frozenset()
 
     @property
     def brings_tuples(self) -> bool:
-        return bool(self.frames) or not self.ends
+        return bool(self.frames) or not (self.ends or self.only_answers)
+
+
+def _nothing_postponed(_: RoundInput) -> Mapping[str, int]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
     """A round about to run with `plan`. `state` is what the last round left, in terms of `plan`.
 
-    `left` is the same in terms of `previous`, the plan of that last round; None before the first.
+    `left` is the same in terms of `previous`, the plan of that last round; None before the first. `decide` says, when
+    it is known what the round brings, which answers it leaves to later ones. `give_way` is called now and then while it
+    answers, and waits for questions.
     """
 
     number: int
@@ -53,6 +64,8 @@ class Round:
     state: State
     previous: Plan | None
     left: State
+    decide: Callable[[RoundInput], Mapping[str, int]] = _nothing_postponed
+    give_way: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +73,9 @@ class Outcome:
     """What a round came to, logged already. Until the round is committed, `blocks` gives its answers, once or again.
 
     `wide` are the answers of a batch run that Spark holds: then there are no blocks. `pieces` are rows that shards have
-    written to where the sink keeps them; they are in no block.
+    written to where the sink keeps them; they are in no block. `took` has the seconds of what was answered together, by
+    the name of the first query, when the answers have been read; `answered_before` is how much of that the round took
+    longer before its answers are read.
     """
 
     state: State
@@ -72,21 +87,29 @@ class Outcome:
     wide: WideAnswers | None = None
     pieces: Sequence[Piece] = ()
     lost: Sequence[str] = ()
+    took: Mapping[str, float] = field(default_factory=dict)
+    answered_before: float = 0.0
+    late_from: Mapping[str, int] = field(default_factory=dict)  # by stream, the least tick of tuples that came late
 
 
 class Stopwatch:
-    """Seconds of each stage of a round."""
+    """Seconds of each stage of a round, and since it has begun."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self.seconds: dict[str, float] = {}
+        self._clock, self._begun = clock, clock()
+
+    @property
+    def elapsed(self) -> float:
+        return self._clock() - self._begun
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
-        begun = perf_counter()
+        begun = self._clock()
         try:
             yield
         finally:
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + perf_counter() - begun
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + self._clock() - begun
 
 
 def refuse_unsharded(queries: Iterable[Query]) -> None:
@@ -124,6 +147,10 @@ class Placement(Protocol):
     relations: Relations
 
     def run(self, round: Round, intake: Intake, watch: Stopwatch) -> Outcome: ...
+
+    def moved_sets(self, old: Plan, new: Plan) -> Collection[int]:
+        """Sets of a plan, by number, whose cells are elsewhere with the next one: they cannot owe answers then."""
+        ...
 
     def committed(self, round: int, state: State) -> None:
         """The round is done: forget what only it needed."""

@@ -34,6 +34,10 @@ class RoundProgress:
     Counted since the stream began, `moves` are how often estimates came to another region of their chart, `switches`
     how often another plan followed, `fidelity` is the share of rounds (of those that were judged) whose plan was the
     best for what they were, and `regret` are the seconds that the others lost.
+
+    `postponed` has, by query, how many closed windows are left to later rounds. `answered_windows` counts the windows
+    that were answered, of queries with a deadline, `late_windows` those of them that came after it; `late_answers` has,
+    by query, how many those were and by how many seconds the latest one was late.
     """
 
     round: int
@@ -66,6 +70,10 @@ class RoundProgress:
     switches: int = 0
     fidelity: float | None = None
     regret: float = 0.0
+    postponed: Mapping[str, int] = field(default_factory=dict)  # by query
+    late_answers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by query
+    answered_windows: int = 0
+    late_windows: int = 0
 
     @property
     def total_seconds(self) -> float:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from windloom.aggregates.arrow import arrow_type
 from windloom.errors import WindloomError
+from windloom.model.emission import ADDED_COLUMNS, Emits
 from windloom.model.types import DataType
 from windloom.plan.physical import Shape
 from windloom.rounds.evaluate import DeclinedError, answer_rows, output_kinds
@@ -42,12 +43,17 @@ class Finishing:
         if shape not in self._types:
             kinds = output_kinds(shape) if shape.select is None or self._is_usual else None
             known = None if kinds is None else {name: kind.name for name, kind in kinds.items()}
-            self._types[shape] = known or output_types(self._spark, shape)
+            added = [ADDED_COLUMNS[shape.emits]] if shape.emits in ADDED_COLUMNS else []
+            self._types[shape] = {**(known or output_types(self._spark, shape)), **dict(added)}
         return self._types[shape]
 
     def may_be_here(self, shape: Shape) -> bool:
         """Whether Spark need not evaluate it for what the session means by expressions."""
         return shape.select is None or self._is_usual
+
+    def may_be_apart(self, shape: Shape) -> bool:
+        """Whether a part of the rows can be finished without knowing the others, and without Spark."""
+        return shape.emits is Emits.FINAL and self.may_be_here(shape)
 
     def here(self, shape: Shape, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table | None:
         """The answer, evaluated without Spark; None if Spark must evaluate it."""
@@ -77,7 +83,11 @@ class Finishing:
         found = self.here(shape, table, ("query",) if with_query else ())
         if found is None:
             (found,) = finish_together(self._spark, [(shape, table)], with_query=with_query)
-        return self.described(shape, found)
+        found = self.described(shape, found)
+        if shape.emits in ADDED_COLUMNS:
+            name, kind = ADDED_COLUMNS[shape.emits]
+            found = found.append_column(name, pa.nulls(0, arrow_type(DataType.parse(kind))))
+        return found
 
     def described(self, shape: Shape, table: pa.Table) -> pa.Table:
         """The rows that Spark made, in the form in which the evaluator makes them.

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from windloom.durable.faults import fault
 from windloom.durable.storage import Storage
 from windloom.engine.sinks.sink import RoundAnswers, SinkPlace, TableInfo
+from windloom.model.emission import ADDED_COLUMNS, Emits
 from windloom.spark.sources.storage import storage_at
 
 
@@ -89,7 +90,17 @@ def _latest(rows: pa.Table, info: TableInfo) -> pa.Table:
         numbered = own.select(keys).append_column("row", pa.array(np.arange(own.num_rows)))
         last = numbered.group_by(keys, use_threads=False).aggregate([("row", "max")])["row_max"]
         found.append(own.take(last))
-    return pa.concat_tables(found)
+    return _standing(pa.concat_tables(found), info)
+
+
+def _standing(rows: pa.Table, info: TableInfo) -> pa.Table:
+    """Without groups that have vanished."""
+    queries = info.with_changes()
+    if not queries:
+        return rows
+    changing = pc.is_in(rows["query"], value_set=pa.array(queries, pa.string()))
+    gone = pc.and_(changing, pc.equal(rows[ADDED_COLUMNS[Emits.CHANGES][0]], "delete"))
+    return rows.filter(pc.invert(pc.fill_null(gone, False)))
 
 
 def _last_window(rows: pa.Table, query: str) -> pa.Table:

@@ -23,6 +23,7 @@ GROUP = "windloom.sinks"
 SINKS: Mapping[str, str] = {
     "parquet": "windloom.engine.sinks.parquet:ParquetSink",
     "memory": "windloom.engine.sinks.memory:MemorySink",
+    "current": "windloom.engine.sinks.current:CurrentSink",
     "live": "windloom.engine.sinks.live:LiveSink",
     "delta": "windloom.engine.sinks.delta:DeltaSink",
     "postgres": "windloom.engine.sinks.postgres:PostgresSink",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
 from windloom.durable.shards.pieces import Piece, PieceFolder
 from windloom.errors import WindloomError
+from windloom.model.emission import Emits
+from windloom.model.query import Query
 from windloom.rounds import Block
 from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import SparkSession
@@ -20,13 +22,19 @@ class TableInfo:
     """A table of answers: its columns with their Spark types; its queries, each with its grouping columns.
 
     `rows` are those of them that report rows, of which equal ones may be there several times. All rows of a window come
-    in one round, but for `pairs`: these are interval joins, whose rows have no window.
+    in one round, but for `pairs`: these are interval joins, whose rows have no window. `asked` are all
+    queries as they were asked, for a sink that must know how their rows come and go.
     """
 
     columns: Mapping[str, str]
     queries: Mapping[str, tuple[str, ...]]
     rows: frozenset[str] = frozenset()
     pairs: frozenset[str] = frozenset()
+    asked: Mapping[str, Query] = field(default_factory=dict)
+
+    def with_changes(self) -> list[str]:
+        """The queries whose rows say what has changed: a row may be a deletion."""
+        return [name for name, query in self.asked.items() if query.emission.kind is Emits.CHANGES]
 
 
 class RoundAnswers(Protocol):
@@ -52,6 +60,14 @@ class RoundAnswers(Protocol):
 
     def blocks(self) -> Iterator[Block]:
         """The same as the step made them, without HAVING and expressions over aggregates; instead of `rows`."""
+        ...
+
+    def until(self, query: str) -> int:
+        """The tick up to which all windows of a query have been reported; none begins after the last tuple."""
+        ...
+
+    def schema(self, query: str) -> pa.Schema:
+        """The columns of a query's rows, without `query`."""
         ...
 
     @property

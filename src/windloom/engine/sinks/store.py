@@ -22,6 +22,7 @@ from windloom.engine.sinks.parquet import ParquetSink, round_file
 from windloom.engine.sinks.sink import RoundAnswers
 from windloom.engine.sinks.tables import AnswerTables
 from windloom.errors import WindloomError
+from windloom.model.emission import Emits
 from windloom.plan.physical import Plan
 from windloom.spark.answers.executors import WideAnswers
 from windloom.spark.api import DataFrame, SparkSession
@@ -111,14 +112,18 @@ class ParquetStore:
                 numbers = shapes[part : part + _UNITED_SHAPES]
                 queries = [planned.name for planned in self._plan.queries if planned.shape in numbers]
                 with as_windloom_errors(queries_text(queries)):
-                    done = union_all([self._named(wide, number, lookup) for number in numbers])
+                    done = union_all([one for number in numbers for one in self._named(wide, number, lookup)])
                     done = done.coalesce(1 + wide.totals.rows // _FILE_ROWS)
                     done.write.mode("append").parquet(f"file://{self._work / name}")
 
-    def _named(self, wide: WideAnswers, number: int, lookup: DataFrame) -> DataFrame:
+    def _named(self, wide: WideAnswers, number: int, lookup: DataFrame) -> list[DataFrame]:
+        """The finished rows of a shape with the names of their queries."""
+        if self._plan.shapes[number].emits is not Emits.FINAL:
+            queries = [planned for planned in self._plan.queries if planned.shape == number]
+            return [wide.reported(self._plan, one, with_query=True) for one in queries]
         found = wide.shape_frame(self._plan, number)
         found = found.join(lookup.hint("broadcast"), found["query"] == lookup["number"]).drop("query", "number")
-        return finish(found.withColumnRenamed("name", "query"), self._plan.shapes[number], keep=("query",))
+        return [finish(found.withColumnRenamed("name", "query"), self._plan.shapes[number], keep=("query",))]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -12,6 +12,7 @@ import pyarrow as pa
 from windloom.durable.shards.pieces import with_query
 from windloom.engine.sinks.finishing import Finishing
 from windloom.engine.sinks.sink import TableInfo
+from windloom.model.query import Query
 from windloom.plan.physical import Plan, Shape
 from windloom.rounds import Block
 from windloom.spark.api import DataFrame, SparkSession
@@ -49,22 +50,22 @@ class AnswerTables:
 
     def infos(self, plan: Plan) -> dict[str, TableInfo]:
         """Every table that a plan may fill, by name."""
-        queries: dict[Shape, dict[str, tuple[str, ...]]] = {}
+        queries: dict[Shape, dict[str, Query]] = {}
         for planned in plan.queries:
-            groups = tuple(one.name for one in planned.query.group_by)
-            queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = groups
+            queries.setdefault(plan.shapes[planned.shape], {})[planned.name] = planned.query
         of_rows = {planned.name: planned.rows for planned in plan.rows if not planned.is_aggregated}
         found: dict[str, TableInfo] = {}
         for shape, own in queries.items():
             name = self.name(shape)
-            every = {**(found[name].queries if name in found else {}), **own}
-            pairs = (query for query, rows in of_rows.items() if rows.within and query in every)
-            found[name] = TableInfo(self.columns(shape), every, frozenset(of_rows.keys() & every), frozenset(pairs))
+            asked = {**found[name].asked, **own} if name in found else own
+            groups = {one: tuple(group.name for group in query.group_by) for one, query in asked.items()}
+            pairs = frozenset(query for query, rows in of_rows.items() if rows.within and query in asked)
+            found[name] = TableInfo(self.columns(shape), groups, frozenset(of_rows.keys() & groups), pairs, asked)
         return found
 
     def without_spark(self, plan: Plan) -> tuple[str | None, ...]:
         """By number of the shape, the table of rows that may be finished without Spark; None for others."""
-        return tuple(self.name(shape) if self._finishing.may_be_here(shape) else None for shape in plan.shapes)
+        return tuple(self.name(shape) if self._finishing.may_be_apart(shape) else None for shape in plan.shapes)
 
     def empty(self, shape: Shape) -> pa.Table:
         return self._finishing.empty(shape, with_query=True)

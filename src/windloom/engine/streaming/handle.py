@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -20,13 +22,18 @@ from windloom.engine.running.delivery import RoundStoppedError, SinkWait
 from windloom.engine.running.loop import RoundLoop
 from windloom.engine.running.placement import refuse_unsharded
 from windloom.engine.running.progress import RoundProgress, frontier_ticks, instant
-from windloom.engine.running.tuple_history import not_kept
+from windloom.engine.running.scheduling import Kept
 from windloom.engine.sinks.sink import Sink, read_back
 from windloom.engine.sinks.tables import AnswerTables
+from windloom.engine.streaming.catching_up import CatchingUp
+from windloom.engine.streaming.deadlines import least_seconds, schedule_lines, warning_of
 from windloom.engine.streaming.live_queries import LiveQueries
 from windloom.engine.streaming.options import StreamOptions
+from windloom.engine.streaming.questions import Answer as Answer
+from windloom.engine.streaming.questions import Moment, Questions
+from windloom.engine.urgency import with_urgency
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
-from windloom.errors import WindloomError
+from windloom.errors import WindloomError, WindloomWarning
 from windloom.explain import adapt_lines, explain_text
 from windloom.model.query import Query
 from windloom.model.time import TICK_MAX
@@ -35,11 +42,7 @@ from windloom.optimizer.adapt.views import adapt_view
 from windloom.optimizer.cost.constants import load_constants
 from windloom.optimizer.known import with_statistics
 from windloom.plan.adapting import AdaptView, RoundView
-from windloom.plan.physical import PartialSet, Plan
-from windloom.rounds import Block, State
-from windloom.rounds.ask import Versions, ask, relation_cells, united
-from windloom.rounds.cells import Cells
-from windloom.rounds.state import History
+from windloom.plan.physical import Plan
 from windloom.spark.api import DataFrame, StreamingQuery
 from windloom.spark.errors import as_windloom_errors
 from windloom.spark.intake.ingest import Ingest
@@ -50,21 +53,13 @@ class Change:
     """A change of queries that the checkpoint holds: it takes effect in `round`.
 
     `complete_from` is the start of the first window an added query reports, an instant or (`row 120`) a position; None
-    for every window since the stream began, and for a removal.
+    for every window since the stream began, and for a removal. `warning` tells of a deadline that no round can keep.
     """
 
     query: str
     round: int
     complete_from: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to a question asked once: rows of complete windows, and the watermark they are complete to."""
-
-    table: pa.Table
-    watermark: str | None
-    complete_from: str | None
+    warning: str | None = None
 
 
 class _StoppingError(Exception):
@@ -91,6 +86,8 @@ class Handle(AnswerViews):
         self._sinks, self._tables = sinks, tables
         self._wide = wide or {}
         self._is_durable = is_durable  # the checkpoint is still there when the stream has ended
+        self._questions = Questions(loop, queries, lambda: self._newest)
+        self._catching_up = CatchingUp(loop)
         self._query: StreamingQuery | None = None
         self._recent: deque[RoundProgress] = deque(maxlen=100)
         self._failure: BaseException | None = None
@@ -182,9 +179,29 @@ class Handle(AnswerViews):
         text = explain_text(plan, costs, all_queries=queries, query=query)
         if query is not None:
             return text
+        scheduling, last = self._loop.scheduling, self.progress
+        asked = [planned.query for planned in plan.queries]
+        left = {} if last is None else last.postponed
+        lines = schedule_lines(scheduling, asked, left, least_seconds(scheduling, self._options))
         adapting = self._loop.adapting
         told = [] if adapting is None else ["", *adapt_lines(self._adapt_view(adapting.adapter))]
-        return f"Placement: {self._loop.placement.description}\n{text}" + "".join(f"{line}\n" for line in told)
+        text += "".join(f"{line}\n" for line in told)
+        return "\n".join([f"Placement: {self._loop.placement.description}", *lines, text])
+
+    @property
+    def deadlines(self) -> Mapping[str, Kept]:
+        """By query, how its deadlines were kept since this process has begun: windows, late ones, seconds of the worst.
+
+        Of all queries if rounds have a budget, otherwise of those that name a deadline.
+        """
+        return dict(self._loop.scheduling.kept)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Of queries whose deadline is shorter than a round can ever be, by what rounds have shown."""
+        least = least_seconds(self._loop.scheduling, self._options)
+        plan = self._queries.plan_of(self._newest)
+        return [told for planned in plan.queries if (told := warning_of(planned.query, least)) is not None]
 
     def chart(self, format: str = "text") -> str:
         """The charts by which plans are chosen, around where the stream is now: "text", "json" or "svg" (a picture).
@@ -229,7 +246,7 @@ class Handle(AnswerViews):
         if name not in self._wide:
             raise unknown_table(name, list(self._wide))
         table, state = self._wide[name], self._loop.state
-        closed = min(state.closed_over(query.inputs) for query in table.queries)
+        closed = min(state.answered_by(query) for query in table.queries)
         return table.rows(self.arrow, None if closed == TICK_MAX else closed)
 
     def __getitem__(self, name: str) -> DataFrame:
@@ -239,56 +256,18 @@ class Handle(AnswerViews):
         columns = self._tables.columns(plan.shapes[plan.query(name).shape])
         return self._tables.frame(rows, {key: kind for key, kind in columns.items() if key != "query"})
 
-    def ask(self, text: str) -> Answer:
+    def ask(self, text: str, *, latest: bool = False) -> Answer:
         """Answer a query once, over what is kept; nothing is registered, and no round waits for it.
 
         Kept tuples answer any query over the time for which they are kept, kept partials those that ask for the same.
+        The answer has all of the last committed round, and nothing of the one that runs. With `latest`, it is brought
+        up to rounds that are committed while it is made.
         """
-        loop = self._loop
-        query = self._queries.bind("ask", text)
-        alone = self._queries.plan_alone(query, self._newest.options)
-        with loop.kept() as (plan, parts):
-            if plan is None:
-                raise WindloomError("nothing is kept yet", "no round has run", "ask again after the first round")
-            # A side of a join may be divided among parts; other questions are answered part by part.
-            asked = [united(parts, plan, alone)] if query.join is not None else parts
-            versions = partial(loop.placement.relations.taken_now, alone)
-            blocks, since, closed = self._asked(asked, plan, alone, versions)
-        pieces = [table for _, table in self._tables.pieces(alone, blocks)]
-        shape = alone.shapes[0]
-        table = pa.concat_tables(pieces) if pieces else self._tables.empty(shape)
-        return Answer(table.drop_columns("query"), instant(closed), None if since is None else instant(since))
+        return self._questions.ask(text, latest=latest)
 
-    def _asked(
-        self, states: Iterable[State], plan: Plan, alone: Plan, current: Versions
-    ) -> tuple[Iterable[Block], int | None, int]:
-        """From cells, or from tuples where these reach further back; all states say the same of the past."""
-        answers, since, refused, state, versions = [], None, None, State(), dict[int, Cells]()
-        for state in states:
-            if alone.rows:
-                break
-            versions = relation_cells(state, plan, alone, current)
-            try:
-                found, since = ask(state, plan, alone, self._past, versions)
-            except WindloomError as error:
-                refused = error
-                break
-            answers.append(found)
-        (asked,) = alone.queries
-        closed, history = state.closed_over(asked.query.inputs), self._loop.history
-        if history is not None and (alone.rows or refused is not None or since is not None):
-            remade = history.answer(alone, state, None if refused is not None else since, versions)
-            if remade is not None:
-                return *remade, closed
-        if alone.rows:
-            raise not_kept("ask")
-        if refused is not None:
-            raise refused
-        return [block for one in answers for block in one.blocks()], since, closed
-
-    def _past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
-        with self._loop.lock:
-            return self._loop.logged_past(one)
+    def snapshot(self) -> AbstractContextManager[Moment]:
+        """For several questions about one instant: `with handle.snapshot() as moment: moment.ask(…)`."""
+        return self._questions.moment()
 
     def what_if(self, text: str) -> WhatIf:
         """What a query would cost in addition to the running ones, and from which window on it would be complete.
@@ -309,21 +288,31 @@ class Handle(AnswerViews):
 
     # ---- changing -----------------------------------------------------------------------------------------------
 
-    def add(self, name: str, text: str) -> Change:
-        """Register a query with the running loom; it takes part from the next round on."""
+    def add(
+        self, name: str, text: str, *, within: str | timedelta | None = None, priority: int | None = None
+    ) -> Change:
+        """Register a query with the running loom; it takes part from the next round on.
+
+        `within` and `priority` say how urgent its answers are, as for `loom.query`.
+        """
         if name in self._newest.queries:
             raise WindloomError(
                 f"query '{name}' is already registered",
                 " ".join(self._newest.queries[name].split()),
                 "give it another name, or use handle.replace",
             )
-        return self._change(name, text)
+        return self._change(name, with_urgency(name, text, within, priority))
 
-    def replace(self, name: str, text: str) -> Change:
-        """Replace a query by another one; its first window is reported as for a query that is added."""
+    def replace(
+        self, name: str, text: str, *, within: str | timedelta | None = None, priority: int | None = None
+    ) -> Change:
+        """Replace a query by another one; its first window is reported as for a query that is added.
+
+        One that differs only in how urgent it is goes on where it was.
+        """
         if name not in self._newest.queries:
             raise unknown_query(name, list(self._newest.queries))
-        return self._change(name, text)
+        return self._change(name, with_urgency(name, text, within, priority))
 
     def remove(self, name: str) -> Change:
         """Take a query out; it reports no window that closes in the next round or later."""
@@ -342,20 +331,26 @@ class Handle(AnswerViews):
             planned = self._queries.following(self._newest, self._newest.version + 1, 0, put=put, remove=remove)
             with loop.lock:
                 self._check_not_waiting()
+                loop.settle([name])
                 record = planned.starting(self._checkpoint.first_free_round)
                 self._checkpoint.record_plan(record)
                 since = None if text is None else loop.adopted(record)[1].since.get(name)
-        if since is None:
+        if text is None:
             return Change(name, record.from_round)
-        return Change(name, record.from_round, _told(self._queries.plan_of(record).query(name).query, since))
+        warning = warning_of(bound, least_seconds(loop.scheduling, self._options))
+        if warning is not None:
+            warnings.warn(warning, WindloomWarning, stacklevel=3)
+        return Change(name, record.from_round, None if since is None else _told(bound, since), warning)
 
     # ---- ending -------------------------------------------------------------------------------------------------
 
     def process_all_available(self) -> None:
-        """Wait until everything that the sources have at this moment has been through a round."""
+        """Wait until everything that the sources have at this moment has been through a round, and is answered."""
         if self._query is not None and self.is_active:
             with as_windloom_errors("the stream"):
                 self._query.processAllAvailable()
+                if self.is_active:
+                    self._loop.catch_up(everything=True)
 
     def stop(self, drain: bool = False) -> None:
         """End the stream after the current round; with `drain`, after everything the sources have at this moment."""
@@ -395,7 +390,7 @@ class Handle(AnswerViews):
 
     def on_batch(self, ingest: Ingest) -> Callable[[DataFrame, int], None]:
         def run(batch: DataFrame, number: int) -> None:
-            with self._loop.lock:
+            with self._catching_up.standing_aside(), self._loop.lock:
                 if self._is_stopping:
                     raise _StoppingError
                 try:
@@ -409,6 +404,13 @@ class Handle(AnswerViews):
 
         return run
 
+    def _fail(self, error: BaseException) -> None:
+        """A round beside Spark's has failed: the stream ends with its error."""
+        if self._failure is None and not self._is_stopping:
+            self._failure = self._with_way_on(error)
+        if self._query is not None:
+            self._query.stop()
+
     def _with_way_on(self, error: BaseException) -> BaseException:
         """An error that the user can fix, with what to do afterwards."""
         if not isinstance(error, WindloomError) or not self._is_durable or "same checkpoint" in error.hint:
@@ -421,18 +423,23 @@ class Handle(AnswerViews):
     def follow(self, query: StreamingQuery, close: Callable[[], None]) -> None:
         """Watches Spark's query in a thread of its own, and cleans up when it ends, however it ends."""
         self._query = query
+        self._catching_up.start(self._fail)
 
         def watch() -> None:
             try:
                 with as_windloom_errors("the stream"):
                     query.awaitTermination()
-                if self._options.finish and not self._is_stopping:
+                if not self._is_stopping:
                     with self._loop.lock:
-                        self._loop.finish()
+                        if self._options.finish:
+                            self._loop.finish()
+                        else:
+                            self._loop.catch_up(everything=True)  # nothing comes that would take it along
             except BaseException as error:  # kept for exception() and await_termination(): a thread has no caller
                 if self._failure is None and not self._is_stopping:
                     self._failure = self._with_way_on(error)
             finally:
+                self._catching_up.stop()
                 close()
                 self._ended.set()
 

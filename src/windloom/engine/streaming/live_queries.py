@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 
@@ -30,6 +31,7 @@ class LiveQueries:
         """`known` gives what is known at the moment, which new plans are made with, and for the objective."""
         self._registry, self.known, self._objective = registry, known, objective or Objective()
         self._bound: dict[tuple[str, str], Query] = {}
+        self._binding = threading.RLock()
         self._plans: dict[int, Plan] = {}
         self._trees: LiveTrees | None = None
 
@@ -99,7 +101,10 @@ class LiveQueries:
     def bind(self, name: str, text: str) -> Query:
         """The query that a text means; it is remembered only if a plan has it."""
         known = self._bound.get((name, text))
-        return self._registry.bind(name, text) if known is None else known
+        if known is not None:
+            return known
+        with self._binding:  # what is learned of types is kept for all
+            return self._registry.bind(name, text)
 
     def plan_with(self, record: PlanRecord, name: str, text: str) -> Plan:
         """The plan of a record with one more query, which is not remembered."""
@@ -109,10 +114,10 @@ class LiveQueries:
         trees = LiveTrees(self._registry.sources, chosen).follow(record.choices.tree_names, bound, types, known)
         return make_plan(self._registry.sources, bound, types, chosen, known, trees)
 
-    def plan_alone(self, query: Query, options: Mapping[str, str]) -> Plan:
+    def plan_alone(self, query: Query, known: Known, options: Mapping[str, str]) -> Plan:
         """A plan of one query that is not among the others, for a question that is asked once."""
         types, chosen = self._registry.known_types, replace(_plan_options(options), tuples=None)
-        return make_plan(self._registry.sources, [query], types, chosen, self.known())
+        return make_plan(self._registry.sources, [query], types, chosen, known)
 
     def _recorded(
         self,
@@ -161,8 +166,8 @@ class LiveQueries:
                 )
 
     def _bind_all(self, queries: Mapping[str, str]) -> list[Query]:
-        self._bound = {(name, text): self.bind(name, text) for name, text in queries.items()}
-        return list(self._bound.values())
+        bound = self._bound = {(name, text): self.bind(name, text) for name, text in queries.items()}
+        return list(bound.values())  # others may bind meanwhile
 
     def _remember(self, version: int, plan: Plan) -> None:
         self._plans = {one: held for one, held in self._plans.items() if one >= version - _OLDER_PLANS}

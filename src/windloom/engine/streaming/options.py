@@ -12,6 +12,7 @@ from windloom.model.time import TICKS_PER_SECOND, parse_duration
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
 from windloom.plan.statistics import GIVEN, Ongoing
+from windloom.rounds.schedule import DEFAULT_SCHEDULE, find_schedule
 
 TRIGGERS = ("availableNow", "processingTime")
 UNTIMED = ("stop", "skip")
@@ -25,8 +26,9 @@ class StreamOptions:
     a tuple without a usable time stops the stream, or is left out and counted. `placement` says where the step runs and
     the state lives; on executors in `shards` shards, None for as many as there are already, or twice the cores.
     `sink_seconds` is how long a round waits for a sink that is down. Plans are chosen for the `objective`, and follow
-    what rounds show with charts as `adapt` says; None: they stay as they are until queries change. `tuple_ticks` is how
-    long tuples are kept besides what row queries need.
+    what rounds show with charts as `adapt` says; None: they stay as they are until queries change. `budget_seconds` is
+    how long a round may take, None for as long as it takes; `schedule` says what it answers first if that does not
+    suffice. `tuple_ticks` is how long tuples are kept besides what row queries need.
     """
 
     trigger: Mapping[str, object] = field(default_factory=dict)
@@ -40,6 +42,8 @@ class StreamOptions:
     sink_seconds: float = PATIENCE_SECONDS
     adapt: ChartOptions | None = field(default_factory=ChartOptions)
     objective: Objective = field(default_factory=Objective)
+    budget_seconds: float | None = None
+    schedule: str = DEFAULT_SCHEDULE
     tuple_ticks: int = 0
 
     @classmethod
@@ -57,6 +61,8 @@ class StreamOptions:
         sink_patience: str | timedelta | None = None,
         adapt: bool | Mapping[str, object] = True,
         objective: str | Mapping[str, float] = "latency",
+        budget: str | timedelta | None = None,
+        schedule: str | None = None,
         keep_tuples: str | timedelta | None = None,
     ) -> StreamOptions:
         trigger = _checked_trigger(trigger)
@@ -90,6 +96,7 @@ class StreamOptions:
         patience = PATIENCE_SECONDS
         if sink_patience is not None:
             patience = _ticks("sink_patience", sink_patience) / TICKS_PER_SECOND
+        seconds, chosen = _budget(budget, schedule)
         return cls(
             trigger,
             finish,
@@ -102,17 +109,42 @@ class StreamOptions:
             patience,
             _charts(adapt),
             Objective.of(objective),
+            seconds,
+            chosen,
             0 if keep_tuples is None else _ticks("keep_tuples", keep_tuples),
         )
 
     @property
     def ongoing(self) -> Ongoing:
         """What is known of rounds before any has run."""
-        history = self.keep_ticks / TICKS_PER_SECOND
-        if "processingTime" not in self.trigger:
-            return Ongoing(history_seconds=history)
-        seconds = _ticks("processingTime", str(self.trigger["processingTime"])) / TICKS_PER_SECOND
-        return Ongoing(seconds, GIVEN, history) if seconds > 0 else Ongoing(history_seconds=history)
+        history, seconds = self.keep_ticks / TICKS_PER_SECOND, self.trigger_seconds
+        return Ongoing(seconds, GIVEN, history) if seconds else Ongoing(history_seconds=history)
+
+    @property
+    def trigger_seconds(self) -> float:
+        """How many seconds apart rounds start at least; 0 if they start when there is data."""
+        given = self.trigger.get("processingTime")
+        return 0.0 if given is None else _ticks("processingTime", str(given)) / TICKS_PER_SECOND
+
+
+def _budget(budget: str | timedelta | None, schedule: str | None) -> tuple[float | None, str]:
+    """The seconds of a budget, None without one, and the schedule."""
+    if schedule is not None:
+        find_schedule(schedule)
+    if budget is None:
+        if schedule is not None:
+            raise WindloomError(
+                f"schedule '{schedule}' is not used",
+                "it says what a round answers first if its budget does not suffice, and there is none",
+                "give a budget, such as budget='2 seconds', or leave the schedule out",
+            )
+        return None, DEFAULT_SCHEDULE
+    ticks = _ticks("budget", budget)
+    if ticks == 0:
+        raise WindloomError(
+            "a budget of no time is none", "nothing could be answered", "for example budget='2 seconds'"
+        )
+    return ticks / TICKS_PER_SECOND, schedule or DEFAULT_SCHEDULE
 
 
 def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, object]:

@@ -28,6 +28,7 @@ from windloom.engine.running.loop import Listeners, RoundLoop
 from windloom.engine.running.placement import Placement, refuse_unsharded
 from windloom.engine.running.progress import RoundProgress
 from windloom.engine.running.relations import Relations
+from windloom.engine.running.scheduling import LEARNED_ROUNDS, Measured, Scheduling
 from windloom.engine.running.tuple_history import TupleHistory
 from windloom.engine.running.watermark import Watermarks
 from windloom.engine.sinks.registry import SinkChoice, choose_sinks
@@ -41,9 +42,14 @@ from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions
 from windloom.optimizer.adapt.adapter import Adapter
 from windloom.optimizer.adapt.work import Beside
+from windloom.optimizer.answer_costs import AnswerCost, joint_cost, tree_costs
+from windloom.optimizer.cost.constants import load_constants
+from windloom.optimizer.known import with_statistics
 from windloom.plan.choices import Choices
 from windloom.plan.estimates import Estimates
 from windloom.plan.memory import Memory
+from windloom.plan.physical import Plan
+from windloom.rounds.schedule.due import Unit
 from windloom.spark.answers.shard_job import SparkShardJobs
 from windloom.spark.api import DataFrame, SparkSession
 from windloom.spark.errors import as_windloom_errors
@@ -121,6 +127,7 @@ def start_stream(
             history=TupleHistory(SparkHistory(stored), tuples),
             adapting=_adapting(opened, queries, memory, learned, options, undo),
             sink_patience=options.sink_seconds,
+            scheduling=_scheduling(opened, queries, memory, options),
             listeners=Listeners(
                 done=lambda done: _tell(handle, done, progress),
                 waiting=lambda wait: None if waiting is None else waiting(wait),
@@ -183,6 +190,24 @@ def _switch(loop: RoundLoop, checkpoint: Checkpoint, queries: LiveQueries, choic
         loop.changes.release()
 
 
+def _scheduling(checkpoint: Checkpoint, queries: LiveQueries, memory: Memory, options: StreamOptions) -> Scheduling:
+    """What decides what rounds answer, with what earlier rounds have shown of their costs."""
+
+    def costs(plan: Plan, units: Sequence[Unit]) -> Sequence[AnswerCost]:
+        found = tree_costs(with_statistics(plan, queries.known()), load_constants())
+        return [joint_cost(found, unit.trees) for unit in units]
+
+    def round_seconds() -> float:
+        lengths = [one.round.value for one in memory.estimates().streams.values() if one.round is not None]
+        return min(lengths, default=options.ongoing.round_seconds)
+
+    scheduling = Scheduling(costs, options.budget_seconds, options.schedule, round_seconds)
+    for one in checkpoint.recent_progress(LEARNED_ROUNDS):
+        if "answering" in one:
+            scheduling.learned.add(Measured.from_json(one["answering"]))
+    return scheduling
+
+
 def _tell(handle: Handle, done: RoundProgress, progress: Callable[[RoundProgress], None] | None) -> None:
     handle.report(done)
     if progress is not None:
@@ -223,7 +248,8 @@ def _make_placement(
         jobs = SparkDriverJobs(spark, registry.streams, skip_untimed, stored)
         return DriverPlacement(jobs, checkpoint, watermarks, stored.folder, relations)
     shard_jobs = SparkShardJobs(spark, registry.streams, skip_untimed)
-    return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, relations)
+    slots = min(shards, spark.sparkContext.defaultParallelism)
+    return ExecutorPlacement(shard_jobs, checkpoint, ShardFiles(place), shards, watermarks, outlets, relations, slots)
 
 
 def _record_plan(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windloom.model.emission import Emits
 from windloom.model.time import format_duration
 from windloom.model.windows.window import Window
 
@@ -46,6 +47,9 @@ class LandmarkWindow(Window):
     @property
     def extent_ticks(self) -> int | None:
         return None
+
+    def emission_obstacle(self, kind: Emits) -> str | None:
+        return "a group has a row at every slide from its first tuple on already" if kind is Emits.EMPTY else None
 
     def with_slide(self, slide_ticks: int) -> LandmarkWindow:
         return LandmarkWindow(slide_ticks, self.offset_ticks)

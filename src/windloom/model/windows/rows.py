@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windloom.model.emission import Emits
 from windloom.model.expression import Expression
 from windloom.model.stream import Stream
 from windloom.model.types import BIGINT, DataType
@@ -36,6 +37,9 @@ class RowsWindow(Window):
         self._check([("number of rows", self.range_ticks), ("slide", self.slide_ticks)])
         object.__setattr__(self, "offset_ticks", self.offset_ticks % self.slide_ticks)
         object.__setattr__(self, "partition_by", tuple(sorted(set(self.partition_by))))
+
+    def emission_obstacle(self, kind: Emits) -> str | None:
+        return "they end at positions, not at instants that all groups have in common"
 
     def with_slide(self, slide_ticks: int) -> RowsWindow:
         return RowsWindow(self._range_at(slide_ticks), slide_ticks, self.offset_ticks, self.partition_by)

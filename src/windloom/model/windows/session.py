@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windloom.model.aggregate import Component
+from windloom.model.emission import Emits
 from windloom.model.figures import short_duration
 from windloom.model.time import format_duration
 from windloom.model.windows.window import Window
@@ -51,6 +52,9 @@ class SessionWindow(Window):
     @property
     def components(self) -> tuple[Component, ...]:
         return (LAST_TICK,)
+
+    def emission_obstacle(self, kind: Emits) -> str | None:
+        return "the sessions of different groups end at different times, and none follows another at a known one"
 
     def with_slide(self, slide_ticks: int) -> SessionWindow:
         return SessionWindow(slide_ticks)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from windloom.errors import WindloomError
 from windloom.model.aggregate import Component
+from windloom.model.emission import Emits
 from windloom.model.expression import Expression
 from windloom.model.figures import short_duration
 from windloom.model.stream import Stream
@@ -144,6 +145,10 @@ class Window(ABC):
     @property
     def wide_obstacle(self) -> str | None:
         """Why no watermark tells which window is the last complete one of every group."""
+        return None
+
+    def emission_obstacle(self, kind: Emits) -> str | None:
+        """Why a query over such windows cannot report its rows that way."""
         return None
 
     def edge_type(self, stream: Stream) -> DataType:

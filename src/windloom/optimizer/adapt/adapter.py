@@ -123,11 +123,17 @@ class Adapter:
             self.switches += 1
             self._compiles = recompiling(before, self._choices)
 
-    def done(self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int) -> Choices | None:
-        """A round is over, and in the memory; returns what the next one is to choose, if that is not the same."""
+    def done(
+        self, seen: RoundObserved, seconds: Mapping[str, float], state_bytes: int, *, is_whole: bool = True
+    ) -> Choices | None:
+        """A round is over, and in the memory; returns what the next one is to choose, if that is not the same.
+
+        What a round takes that leaves answers to later ones, or gives those of earlier ones, is not learned from.
+        """
         assert self._plan is not None
         self.seen.append(seen)
-        self._learn(self._plan, seen, seconds, state_bytes)
+        if is_whole:
+            self._learn(self._plan, seen, seconds, state_bytes)
         self._worker.passed(sum(seconds.values()))
         self._judge(seen)
         self._rounds += 1

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from windloom.errors import WindloomError
 from windloom.model.aggregate import COUNT_STAR
+from windloom.model.emission import VALID_UNTIL, Emits
 from windloom.model.predicate import Predicate
 from windloom.model.query import Query
 from windloom.model.rows import Strand
 from windloom.model.stream import Stream
+from windloom.model.types import DataType
 from windloom.optimizer.known import Known, strand_rate
 from windloom.optimizer.rows.order import ROW_ORDER, expected_rows, join_order, read_orders
 from windloom.optimizer.shapes import Types, shape_of
@@ -49,7 +51,7 @@ def plan_rows(
         refused = max(refused, looked_at, made if selection.joined > 1 and own[0].knows_values else 0.0)
     if given is None and not imagined:
         _check_pairs(query, refused, rates)
-    shape = replace(_shape(query, types), time=streams[query.streams[0]].window_type)
+    shape = _shape(query, types, streams[query.streams[0]].window_type)
     return PlannedRows(
         query,
         shapes.setdefault(shape, len(shapes)),
@@ -63,12 +65,17 @@ def plan_rows(
     )
 
 
-def _shape(query: Query, types: Types) -> Shape:
+def _shape(query: Query, types: Types, time: DataType) -> Shape:
     rows = query.rows
     assert rows is not None
     if not rows.columns:
-        return shape_of(query, types)
-    return Shape((), tuple((one.name, types[query.key_of(one.expression)]) for one in rows.columns))
+        return replace(shape_of(query, types), time=time)
+    columns = tuple((one.name, types[query.key_of(one.expression)]) for one in rows.columns)
+    if rows.tells_end:
+        columns = (*columns, (VALID_UNTIL, time))
+    elif query.emission.kind is Emits.CHANGES and not rows.within:
+        return Shape(columns, (), time=time, emits=Emits.CHANGES)  # rows are compared by all their values
+    return Shape((), columns, time=time)
 
 
 def _check_pairs(query: Query, pairs: float, rates: Sequence[StrandRate]) -> None:

@@ -44,13 +44,16 @@ def join_makers(
     cells: Mapping[int, Cells],
     interval: Callable[[PlannedJoin], Interval],
     landmarks: Mapping[str, Landmark],
+    asked: Collection[int],
     threads: int = 1,
-    without: Collection[int] = (),
-) -> list[Callable[[], Iterator[Block]]]:
-    """Makers of blocks, each for joins that are folded together."""
-    asked = [join for number, join in enumerate(plan.joins) if number not in without]
+) -> list[tuple[str, Callable[[], Iterator[Block]]]]:
+    """Makers of blocks, each for joins that are folded together, by the name of the first of them.
+
+    `asked` are the places of the joins to answer.
+    """
     families = _Families(plan, cells, interval, landmarks, threads)
-    return [partial(families.blocks, joins) for joins in families.together(asked)]
+    together = families.together([plan.joins[number] for number in asked])
+    return [(joins[0].name, partial(families.blocks, joins)) for joins in together]
 
 
 def join_folds(

@@ -66,11 +66,11 @@ def _hashes(cells: Cells | None, positions: tuple[int, ...], safe: tuple[bool, .
     if cells is None or not cells.groups:
         return np.zeros(0, np.int64)
     columns = [cells.keys[position] for position in positions]
-    found = spark_hash(columns, cells.groups)
+    is_matched = np.ones(cells.groups, np.bool_)
     for column, is_safe in zip(columns, safe, strict=True):
         if column.null_count and not is_safe:
-            found = found[column.is_valid().to_numpy(zero_copy_only=False)]
-    return found
+            is_matched &= column.is_valid().to_numpy(zero_copy_only=False)
+    return spark_hash(columns, cells.groups)[is_matched]
 
 
 def linked(parent: NDArray[np.int64], child: NDArray[np.int64]) -> LinkRound:

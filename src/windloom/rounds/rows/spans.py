@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from windloom.model.rows import Reports, Rows
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import Window
-from windloom.plan.physical import Plan
 from windloom.plan.rows import PlannedRows
 
 #: No tuple was there before: the number of no round.
@@ -63,28 +61,6 @@ class AskedRows:
 
     planned: PlannedRows
     span: RowSpan
-
-
-def asked_rows(
-    plan: Plan,
-    interval: Callable[[PlannedRows], tuple[int, int]],
-    closed: Mapping[tuple[str, ...], int],
-    reported: Mapping[str, int],
-) -> Iterator[AskedRows]:
-    """The row queries of which a round reports windows.
-
-    `interval` gives the ends `(after, until]` of a query, `closed` says by inputs of queries up to where windows were
-    closed before the round, and `reported` is the last round in which a query reported windows.
-    """
-    for planned in plan.rows:
-        after, until = interval(planned)
-        # Where windows are left out, because they are not complete, the one before was not reported.
-        is_next = after <= closed[planned.query.inputs]
-        span = row_span(
-            planned.query.window, after, until, reported.get(planned.name, NO_ROUND) if is_next else NO_ROUND
-        )
-        if span is not None:
-            yield AskedRows(planned, span)
 
 
 def needed_from(rows: Rows, window: Window, span: RowSpan) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from windloom.model.emission import Emits
 from windloom.model.stream import Stream
 from windloom.model.time import TICK_MAX, TICK_MIN
 from windloom.model.windows import LandmarkWindow, Window
@@ -81,8 +82,9 @@ def landmark_queries(one: PartialSet) -> Iterable[Member]:
     return (planned for planned in one.queries if isinstance(planned.query.window, LandmarkWindow))
 
 
-def landmark_streams(plan: Plan) -> list[Stream]:
+def timed_streams(plan: Plan) -> list[Stream]:
     """The streams whose first and last tick a batch run must know."""
-    landmarks = (planned.query for one in plan.sets for planned in landmark_queries(one))
-    names = {stream for query in landmarks for stream in query.inputs}
+    asking = [planned.query for one in plan.sets for planned in landmark_queries(one)]
+    asking += [planned.query for planned in plan.queries if planned.query.emission.kind is not Emits.FINAL]
+    names = {stream for query in asking for stream in query.inputs}
     return [stream for stream in plan.streams if stream.name in names]

@@ -68,7 +68,8 @@ class Reported:
 class Turn:
     """One round from the view of windows: the state before it, and what it has moved.
 
-    `closed` says, by inputs of queries, up to where windows are closed after the round.
+    `closed` says, by inputs of queries, up to where windows are closed after the round. `behind` names members of sets
+    that still have to report windows which end after a tick; it is empty where only open windows matter.
     """
 
     before: State
@@ -76,10 +77,15 @@ class Turn:
     positions: Positions
     landmarks: Mapping[str, Landmark] = field(default_factory=dict)
     history_ticks: int = 0
+    behind: Mapping[str, int] = field(default_factory=dict)
 
     def closed_of(self, one: PartialSet) -> int:
         """Up to where the windows of all queries of a set are closed."""
         return min(self.closed[inputs] for inputs in inputs_of(one))
+
+    def reached(self, planned: Member) -> int:
+        """The end behind which the windows of a member of a set still matter."""
+        return self.behind.get(planned.name, self.closed[planned.query.inputs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,12 @@ class Life(ABC):
     #: Whether the cells of a set that was not kept can be made from the tuples of past rounds.
     weaves_again = True
 
+    #: Whether its answers may be left to later rounds.
+    can_wait = True
+
+    #: Whether tuples that come late are part of cells, because windows that are still open cover them.
+    sees_late = True
+
     # ---- of a set -----------------------------------------------------------------------------------------------
 
     def in_time(self, window: Window, tuples: Tuples, closed: int) -> Tuples:
@@ -126,6 +138,14 @@ class Life(ABC):
     @abstractmethod
     def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
         """What is kept of the cells of a set after a round has reported its windows."""
+
+    @abstractmethod
+    def needed(self, one: PartialSet, cells: Cells, turn: Turn) -> Mask:
+        """The cells that windows may cover which matter after a round."""
+
+    def folds(self, one: PartialSet) -> bool:
+        """Whether cells that have served are folded together, and not dropped."""
+        return False
 
     def interval(self, after: int, until: int) -> tuple[int, int]:
         """`(after, until]` for the ends of the windows that a round reports, if the set is closed at these ticks."""

@@ -17,11 +17,15 @@ from windloom.rounds.windows.life import Left, Life, Reported, Span, Turn
 
 class RowsLife(Life):
     weaves_again = False  # positions alone determine what a later query can rely on
+    can_wait = False  # which windows a round completes is told by positions before and after it
 
     def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
         closed, after = turn.closed_of(one), turn.positions
         span = _passed(one, cells, turn.before.positions, after, closed)
         return Left(_still_open(one, cells, after, closed), history, span)
+
+    def needed(self, one: PartialSet, cells: Cells, turn: Turn) -> Mask:
+        return np.ones(len(cells), np.bool_)
 
     def interval(self, after: int, until: int) -> tuple[int, int]:
         return TICK_MIN, TICK_MAX  # ends are positions, which spans narrow group by group

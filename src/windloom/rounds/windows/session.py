@@ -36,6 +36,7 @@ _LAST = 1
 
 class SessionLife(Life):
     weaves_again = False  # which tuples of a past round were late is not logged
+    sees_late = False  # a tuple that is late for a session is part of none
 
     def in_time(self, window: Window, tuples: Tuples, closed: int) -> Tuples:
         return tuples.since(closed - window.range_ticks)
@@ -49,11 +50,13 @@ class SessionLife(Life):
         return cells if (starts == cells.starts).all() else move_cells(cells, starts)
 
     def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
-        kept_after = turn.closed_of(one) - turn.history_ticks
-        kept = _lasts(cells) + one.window.range_ticks >= kept_after
+        kept = self.needed(one, cells, turn)
         if kept.all():
             return Left(cells, history)
-        return Left(keep_cells(cells, kept), history.forget(kept_after))
+        return Left(keep_cells(cells, kept), history.forget(_needed_after(one, turn)))
+
+    def needed(self, one: PartialSet, cells: Cells, turn: Turn) -> Mask:
+        return np.asarray(_lasts(cells) + one.window.range_ticks >= _needed_after(one, turn))
 
     def interval(self, after: int, until: int) -> tuple[int, int]:
         return after - 1, until - 1  # ends that the frontier has passed, not those that it has reached
@@ -104,6 +107,11 @@ class SessionLife(Life):
 
     def last_start(self, window: Window, closed: int) -> int:
         return closed - window.range_ticks - 1
+
+
+def _needed_after(one: PartialSet, turn: Turn) -> int:
+    """Sessions that end before this tick have been reported, and are not kept for later questions."""
+    return min(turn.reached(planned) for planned in one.queries) - turn.history_ticks
 
 
 def _lasts(cells: Cells) -> Ints:

@@ -20,17 +20,19 @@ from windloom.rounds.windows.life import Left, Life, Reported, Turn
 class TimeLife(Life):
     def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
         """Cells some window that ends later may cover, or that the configured history holds; landmarks fold theirs."""
-        closed = turn.closed_of(one)
-        needed_from = min(
-            turn.closed[planned.query.inputs] - max(turn.history_ticks, planned.query.window.extent_ticks or 0) + 1
-            for planned in one.queries
-        )
+        closed, needed_from = turn.closed_of(one), _needed_from(one, turn)
         if not len(cells) or int(np.min(cells.starts)) >= needed_from:
             return Left(cells, history)
         folded_at = [turn.landmarks[planned.name].start for planned in one.queries if planned.name in turn.landmarks]
         if folded_at and closed < TICK_MAX:
             return Left(fold_behind(cells, needed_from, folded_at), history.forget(needed_from))
         return Left(keep_from(cells, needed_from), history.forget(needed_from))
+
+    def needed(self, one: PartialSet, cells: Cells, turn: Turn) -> Mask:
+        return np.asarray(cells.starts >= _needed_from(one, turn))
+
+    def folds(self, one: PartialSet) -> bool:
+        return any(planned.query.window.extent_ticks is None for planned in one.queries)
 
     def lost(
         self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
@@ -44,6 +46,14 @@ class TimeLife(Life):
         self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
         return first_exact(one, planned, history, state.seen.get(one.base))
+
+
+def _needed_from(one: PartialSet, turn: Turn) -> int:
+    """The tick from which on some window that matters after the round may cover cells."""
+    return min(
+        turn.reached(planned) - max(turn.history_ticks, planned.query.window.extent_ticks or 0) + 1
+        for planned in one.queries
+    )
 
 
 def time_lost(window: Window, reported: Reported, ticks: NDArray[np.int64]) -> tuple[Mask, Mask]:

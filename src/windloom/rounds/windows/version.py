@@ -24,6 +24,9 @@ class VersionLife(Life):
     def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
         return Left(cells, history)
 
+    def needed(self, one: PartialSet, cells: Cells, turn: Turn) -> Mask:
+        return np.ones(len(cells), np.bool_)
+
     def held_from(self, window: Window, seen: int | None) -> int | None:
         return None
 

@@ -59,7 +59,7 @@ export function editor({ text = "", replacing = null, mayChange = true, streams 
     try {
       const one = replacing || name.value.trim();
       const done = await (replacing ? api.replace(one, area.value) : api.add(one, area.value));
-      note(`${one} takes part from round ${done.round} on${done.complete_from ? `, complete from ${instant(done.complete_from)}` : ""}`);
+      note(`${one} takes part from round ${done.round} on${done.complete_from ? `, complete from ${instant(done.complete_from)}` : ""}${done.warning ? `; ${done.warning}` : ""}`);
       location.hash = `#/query/${encodeURIComponent(one)}`;
       if (replacing) window.dispatchEvent(new HashChangeEvent("hashchange"));
     } catch (error) {

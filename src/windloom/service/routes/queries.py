@@ -112,7 +112,13 @@ def ask(given: QueryText, service: Served) -> Answered:
     with service.working(), _nameless():
         found = service.loom.ask(given.text)
         table = found.table.slice(max(0, found.table.num_rows - service.limits.rows))
-        return Answered(**as_rows(table).model_dump(), watermark=found.watermark, complete_from=found.complete_from)
+        return Answered(
+            **as_rows(table).model_dump(),
+            watermark=found.watermark,
+            complete_from=found.complete_from,
+            round=found.round,
+            staleness=found.staleness,
+        )
 
 
 @contextmanager
@@ -133,7 +139,7 @@ def _text(service: Service, name: str) -> str:
 
 def _changed(service: Service, change: Change) -> Changed:
     service.queries_changed()
-    return Changed(query=change.query, round=change.round, complete_from=change.complete_from)
+    return Changed(query=change.query, round=change.round, complete_from=change.complete_from, warning=change.warning)
 
 
 def _check_cost(service: Service, text: str, name: str) -> None:

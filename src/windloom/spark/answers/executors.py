@@ -19,15 +19,18 @@ from windloom.aggregates.arrow import arrow_type
 from windloom.durable.encoding import encode, restored_folds
 from windloom.durable.shards.run import ShardRound, step_shard
 from windloom.durable.shards.split import join_cells
+from windloom.model.emission import Emits
 from windloom.model.types import DataType
-from windloom.plan.physical import Plan, Shape
+from windloom.plan.physical import Plan, Planned, Shape
 from windloom.plan.sharding import sharding_of
 from windloom.rounds import Block, State
 from windloom.rounds.cells import Cells
+from windloom.rounds.emission import paces_of
 from windloom.rounds.joins.divided import blocks_of
 from windloom.rounds.step import StepCounts, step
+from windloom.spark.answers.emission import changed, filled
 from windloom.spark.answers.shard_job import spread
-from windloom.spark.frames import arrow_frame
+from windloom.spark.frames import arrow_frame, finish
 from windloom.spark.intake.native import instant_sql
 from windloom.spark.intake.slots import slot_names
 
@@ -49,6 +52,7 @@ class WideAnswers:
     slots: tuple[tuple[str, ...], ...]
     queries: tuple[str, ...]
     totals: Totals
+    left: State  # where the run left the streams
 
     def unpersist(self) -> None:
         """Frees the memory and disk that hold the answers."""
@@ -57,11 +61,31 @@ class WideAnswers:
 
     def shape_frame(self, plan: Plan, shape: int) -> DataFrame:
         """All rows of a shape: `query` (its number), `window_start`, `window_end`, then the shape's own columns."""
+        return self._with_instants(self._ticks(plan, shape), plan.shapes[shape])
+
+    def reported(self, plan: Plan, planned: Planned, *, with_query: bool = False) -> DataFrame:
+        """The finished rows that a query reports; `with_query`: its name comes first."""
+        number, shape = self.queries.index(planned.name), plan.shapes[planned.shape]
+        rows = self._ticks(plan, planned.shape).where(f"query = {number}").drop("query")
+        until = paces_of([planned], self.left)[planned.name].until
+        if shape.emits is Emits.EMPTY:
+            rows = filled(rows, planned, shape, until)
+        rows = finish(rows, shape)
+        if shape.emits is Emits.CHANGES:
+            rows = changed(rows, planned.query, until)
+        rows = self._with_instants(rows, shape)
+        return rows.select(F.lit(planned.name).alias("query"), "*") if with_query else rows
+
+    def _ticks(self, plan: Plan, shape: int) -> DataFrame:
+        """All rows of a shape, with edges of windows as ticks."""
         one = plan.shapes[shape]
         names = [name for name, _ in one.groups + one.columns]
         renamed = [F.col(slot).alias(name) for slot, name in zip(self.slots[shape], names, strict=True)]
-        window = [F.expr(instant_sql(edge, one.time)).alias(edge) for edge in ("window_start", "window_end")]
-        return self.frame.where(F.col("shape") == shape).select("query", *window, *renamed)
+        return self.frame.where(F.col("shape") == shape).select("query", "window_start", "window_end", *renamed)
+
+    def _with_instants(self, rows: DataFrame, shape: Shape) -> DataFrame:
+        edges = ("window_start", "window_end")
+        return rows.withColumns({edge: F.expr(instant_sql(edge, shape.time)) for edge in edges})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +148,8 @@ def hold_answers(round: ShardRound, cells: DataFrame, shards: int) -> WideAnswer
             rows = _wide(block, slots[block.shape], numbers, arrow)
             answers = answers.unionAll(arrow_frame(cells.sparkSession, rows, ddl))
             totals = replace(totals, rows=totals.rows + rows.num_rows)
-        return WideAnswers(answers, (frame,), slots, queries, totals)
+        left = State(frontiers=round.input.frontiers, seen=round.input.seen)
+        return WideAnswers(answers, (frame,), slots, queries, totals, left)
     except BaseException:
         frame.unpersist()
         raise

@@ -16,9 +16,10 @@ from windloom.rounds.cells import Cells
 from windloom.rounds.lateness import before_round
 from windloom.rounds.positions import Positions
 from windloom.rounds.rows.kept import Kept
+from windloom.rounds.rows.near import near_blocks
 from windloom.rounds.rows.spans import AskedRows
 from windloom.rounds.state import State
-from windloom.rounds.windows.landmark import landmark_streams
+from windloom.rounds.windows.landmark import timed_streams
 from windloom.spark.intake.rows import TakenRows, take_all_rows, take_rows
 from windloom.spark.intake.take import TakenIn, TooLargeError, TupleKeeper, take_in
 from windloom.spark.placement import driver_bytes
@@ -87,7 +88,14 @@ class SparkDriverJobs:
         self, plan: Plan, asked: Sequence[AskedRows], frames: Mapping[str, DataFrame], kept: Kept
     ) -> Iterator[Block]:
         """From what the stores hold, what the round has brought included."""
-        yield from row_blocks(plan, asked, self.stored.views(kept, asked))
+        others = []
+        for one in asked:
+            near = self.stored.near(kept, one)
+            if near is None:
+                others.append(one)
+            else:
+                yield from near_blocks(plan, one, *near)
+        yield from row_blocks(plan, others, self.stored.views(kept, others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +112,7 @@ class SparkBatchJobs:
         state: State,
         keeper: TupleKeeper | None = None,
     ) -> TakenIn:
-        return take_in(plan, frames, {}, timed=landmark_streams(plan), limit=self.limit)
+        return take_in(plan, frames, {}, timed=timed_streams(plan), limit=self.limit)
 
     def take_rows(
         self, plan: Plan, frames: Mapping[str, DataFrame], state: State, frontiers: Mapping[str, int]

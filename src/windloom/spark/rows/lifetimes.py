@@ -114,9 +114,13 @@ def _reported(asking: Asking, made: str) -> str:
     if asking.rows.reports is Reports.STANDING:
         found = standing_sql(asking, made)
     edges = asking.edges("__end")
+    columns = asking.columns
+    if asking.rows.tells_end:
+        leaves = asking.instant(f"(__last + {asking.rows.window.slide_ticks}L)")
+        columns = [*columns, f"{leaves} AS c{len(columns)}"]
     if asking.rows.within:
         edges = [f"{asking.instant('__from')} AS window_start", f"{asking.instant('__to')} AS window_end"]
-    return f"SELECT {', '.join([*edges, *asking.columns])} FROM ({found})"
+    return f"SELECT {', '.join([*edges, *columns])} FROM ({found})"
 
 
 def standing_sql(asking: Asking, made: str) -> str:

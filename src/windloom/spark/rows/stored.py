@@ -14,13 +14,18 @@ from windloom.durable.tuples import ROUND, TICK, TupleFolder, column_name
 from windloom.model.expression import Expression
 from windloom.model.rows import Strand
 from windloom.model.stream import Stream
+from windloom.plan.near import NearJoin, near_join
 from windloom.rounds.rows.kept import Kept, TupleFile
+from windloom.rounds.rows.near import NearTuples, fits, near_tuples
 from windloom.rounds.rows.spans import AskedRows, needed_from, needed_until
 from windloom.spark.frames import arrow_frame
 from windloom.spark.rows.job import TupleViews
 from windloom.spark.rows.session import FEW_TUPLES, JobSessions
 from windloom.spark.sources.read import local_path
 from windloom.spark.sources.storage import is_remote
+
+#: Up to so many tuples of both sides are joined here and not by Spark.
+NEAR_TUPLES = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +79,33 @@ class StoredTuples:
         """The same, read here."""
         if not files:
             return self.frame(spark, stream, columns, files)
+        found = arrow_frame(spark, self.table(stream, columns, files), _ddl(stream, columns))
+        return _named(found.coalesce(1), stream, columns)
+
+    def table(self, stream: Stream, columns: Sequence[str], files: Sequence[TupleFile]) -> pa.Table:
+        """Columns of the tuples in some files, as these call them, then `__tick` and `__round`."""
         names = [*(column_name(stream, name) for name in columns), TICK, ROUND]
+        kinds = [*(arrow_type(stream.columns[name]) for name in columns), pa.int64(), pa.int64()]
+        if not files:
+            return pa.schema(list(zip(names, kinds, strict=True))).empty_table()
         tables = [self.folder.read(file, names) for file in files]
         table = pa.concat_tables(tables, promote_options="default")
-        for name, column in zip(names, columns, strict=False):
+        for name, kind in zip(names, kinds, strict=True):
             if name not in table.column_names:  # kept since later than all of these
-                table = table.append_column(name, pa.nulls(table.num_rows, arrow_type(stream.columns[column])))
-        found = arrow_frame(spark, table.select(names).combine_chunks(), _ddl(stream, columns))
-        return _named(found.coalesce(1), stream, columns)
+                table = table.append_column(name, pa.nulls(table.num_rows, kind))
+        return table.select(names).combine_chunks()
+
+    def near(self, kept: Kept, one: AskedRows) -> tuple[NearJoin, tuple[NearTuples, ...]] | None:
+        """An interval join that is made here, with its tuples; None for other queries, and for very many tuples."""
+        join = near_join(one.planned, self.streams)
+        if join is None or read_tuples(kept, [one]) > NEAR_TUPLES:
+            return None
+        sides = []
+        for strand, files in _read(kept, [one]):
+            stream = self.streams[strand.stream]
+            names = {name: column_name(stream, name) for name in strand.columns}
+            sides.append(near_tuples(self.table(stream, list(names), files), names, TICK, ROUND))
+        return (join, tuple(sides)) if fits(sides, join) else None
 
 
 def read_tuples(kept: Kept, asked: Sequence[AskedRows]) -> int:

@@ -60,8 +60,8 @@ def test_a_value_lies_between_the_edges_of_its_part(
     axis = Axis(low, low * span, parts, is_geometric)
     value = axis.edge(place * parts)
     part = axis.part(value)
-    assert axis.edge(part) <= value * (1 + 1e-6) + 1e-9
-    assert value <= axis.edge(part + 1) * (1 + 1e-6) + 1e-9
+    nearly = 1e-6 * abs(value) + 1e-9
+    assert axis.edge(part) - nearly <= value <= axis.edge(part + 1) + nearly
     if value > axis.edge(0) > 0:
         assert axis.part(axis.centre(part)) == part
 

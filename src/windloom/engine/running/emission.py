@@ -1,0 +1,126 @@
+"""What the queries of a round report of their answers: what has changed, or also windows without tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import pyarrow as pa
+
+from windloom.engine.sinks.finishing import plain
+from windloom.engine.sinks.tables import AnswerTables
+from windloom.errors import WindloomError
+from windloom.model.emission import Emits
+from windloom.model.query import Query
+from windloom.plan.physical import Plan, Planned, Shape
+from windloom.rounds import Block, State
+from windloom.rounds.emission import Emitted, Pace, changes, paces_of
+from windloom.rounds.emission.emitted import of_queries, united
+from windloom.rounds.emission.empty import empty_block, group_rows, group_schema, missing_rows
+
+
+class RoundEmission:
+    """`before` is what was reported up to the round, in terms of its plan; `state` is what the round left.
+
+    Blocks and rows pass through it, once or again; when all rows have, it `is_complete`. What they leave in `emitted`
+    depends on nothing but them.
+    """
+
+    def __init__(self, plan: Plan, state: State, tables: AnswerTables, before: Emitted) -> None:
+        self._plan, self._state, self._tables, self._before = plan, state, tables, before
+        self.emitted, self.is_complete = before, False
+
+    def _asked(self, kind: Emits) -> dict[int, list[Planned]]:
+        """Queries that emit in this way, by number of their shape."""
+        found: dict[int, list[Planned]] = {}
+        for planned in self._plan.queries:
+            if self._plan.shapes[planned.shape].emits is kind:
+                found.setdefault(planned.shape, []).append(planned)
+        return found
+
+    @cached_property
+    def _changing(self) -> dict[int, list[Planned]]:
+        return self._asked(Emits.CHANGES)
+
+    @cached_property
+    def _filled(self) -> dict[int, list[Planned]]:
+        return self._asked(Emits.EMPTY)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether what was reported before decides what is."""
+        return bool(self._changing or self._filled)
+
+    @cached_property
+    def _paces(self) -> dict[str, Pace]:
+        asked = (planned for held in (self._changing, self._filled) for own in held.values() for planned in own)
+        return paces_of(asked, self._state)
+
+    def until(self, planned: Planned) -> int:
+        """The tick up to which all windows of a query have been reported."""
+        return paces_of([planned], self._state)[planned.name].until
+
+    def blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """The blocks of the step, and then rows of windows without tuples, for queries that report them."""
+        seen: dict[int, list[pa.Table]] = {}
+        for block in blocks:
+            if block.shape in self._filled:
+                seen.setdefault(block.shape, []).append(group_rows(block, self._plan.shapes[block.shape]))
+            yield block
+        left = []
+        for number, queries in self._filled.items():
+            shape = self._plan.shapes[number]
+            key, names = _groups_key(shape), [one.name for one in queries]
+            known = None if key not in self._before.known else of_queries(self._before.known[key], names)
+            rows = pa.concat_tables(seen.get(number) or [group_schema(shape).empty_table()])
+            missing, last = missing_rows(known, rows, self._paces)
+            left.append((key, last))
+            if missing.num_rows:
+                yield empty_block(number, shape, queries, missing)
+        self.emitted = Emitted(self.emitted.standing, united(left))
+
+    def rows(self, finished: Iterable[tuple[Shape, pa.Table]]) -> Iterator[tuple[Shape, pa.Table]]:
+        """Finished rows, and of queries that report changes only these."""
+        held: dict[Shape, list[pa.Table]] = {}
+        for shape, table in finished:
+            if shape.emits is Emits.CHANGES:
+                held.setdefault(shape, []).append(plain(table))
+            else:
+                yield shape, table
+        left = []
+        for number, queries in self._changing.items():
+            shape = self._plan.shapes[number]
+            name, names = self._tables.name(shape), [one.name for one in queries]
+            standing = None if name not in self._before.standing else of_queries(self._before.standing[name], names)
+            parts = held.get(shape, [] if standing is None else [standing.slice(0, 0)])
+            if not parts:
+                continue
+            rows = pa.concat_tables(parts)
+            changed, stands = changes(standing, rows, len(shape.groups), self._paces)
+            left.append((name, stands))
+            yield shape, changed
+        self.emitted, self.is_complete = Emitted(united(left), self.emitted.known), True
+
+
+def _groups_key(shape: Shape) -> str:
+    """Queries of different shapes may share the types of their groups."""
+    return ", ".join(f"{name} {kind.name}" for name, kind in (("", shape.time), *shape.groups))
+
+
+def reported(rows: pa.Table, planned: Planned, shape: Shape, state: State) -> pa.Table:
+    """What a batch run reports of a query, from the finished rows of all its windows, without the column `query`."""
+    if shape.emits is not Emits.CHANGES:
+        return rows
+    named = rows.add_column(0, "query", pa.repeat(pa.scalar(planned.name), rows.num_rows))
+    found, _ = changes(None, plain(named), len(shape.groups), paces_of([planned], state))
+    return found.drop_columns("query")
+
+
+def refuse_emission(query: Query) -> None:
+    """A question is answered once: nothing is reported before it, and nothing after it."""
+    if query.emission.kind is not Emits.FINAL:
+        raise WindloomError(
+            f"a question cannot have {query.emission}",
+            "it is answered once, with every window that is closed",
+            "leave EMIT out, or add the query to the stream",
+        )

@@ -1,0 +1,291 @@
+"""Decides what each round answers within its budget, and learns from rounds what answers take.
+
+The decision is made before anything is answered, from what is predicted, and is part of the round's log: a round that
+is repeated answers the same. Taking in, logging and merging never wait; what they have taken is spent already.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from windloom.engine.running.placement import Intake, Outcome, Round, Stopwatch
+from windloom.model.time import TICK_MIN, TICKS_PER_SECOND
+from windloom.optimizer.answer_costs import AnswerCost
+from windloom.plan.physical import Plan
+from windloom.rounds.round_input import RoundInput
+from windloom.rounds.schedule import DEFAULT_SCHEDULE, Task, choose, find_schedule
+from windloom.rounds.schedule.due import Due, Unit, due_windows, postponed_by, reported_windows, tasks_of, units_of
+from windloom.rounds.state import State
+
+#: What is left of a budget for answers at least, however long taking in has taken.
+LEAST_SHARE = 0.25
+#: Rounds that are learned from; one that is r rounds old weighs e^(−0.25·r), as for other estimates.
+LEARNED_ROUNDS, DECAY = 16, 0.78
+#: What units cost is predicted again after so many rounds, with what they have shown meanwhile.
+PREDICTED_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Seconds of units in force; `share` is what of them a round takes longer, since several run at once."""
+
+    units: Sequence[AnswerCost]
+    ratios: Sequence[float]
+    share: float
+
+    def seconds(self, tasks: Sequence[tuple[Task, int]]) -> float:
+        number = tasks[0][0].group
+        windows = sum(count * len(task.names) for task, count in tasks)
+        return self.share * self.ratios[number] * self.units[number].seconds(windows)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a round answers; `predicted` are seconds by unit, as the cost model alone predicts them."""
+
+    postponed: Mapping[str, int] = field(default_factory=dict)
+    predicted: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0  # that its answers are predicted to take
+    wanted: float = 0.0  # that everything would take
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a round's answers took: seconds by unit, predicted and measured; of the round in all, and without them."""
+
+    units: Mapping[str, tuple[float, float]]
+    answers: float
+    rest: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "units": {name: list(one) for name, one in self.units.items()},
+            "answers": self.answers,
+            "rest": self.rest,
+        }
+
+    @classmethod
+    def from_json(cls, about: Mapping[str, Any]) -> Measured:
+        units = {name: (predicted, measured) for name, (predicted, measured) in about["units"].items()}
+        return cls(units, about["answers"], about["rest"])
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How a query's deadlines were kept so far: windows answered, those that were late, seconds of the latest one."""
+
+    windows: int = 0
+    late: int = 0
+    worst: float = 0.0
+
+    def plus(self, windows: int, late: int, worst: float) -> Kept:
+        return Kept(self.windows + windows, self.late + late, max(self.worst, worst))
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Of a round: windows left to later ones, by query; late ones, by query; and how many windows there were."""
+
+    postponed: Mapping[str, int]
+    late: Mapping[str, Mapping[str, float]]
+    windows: int
+    late_windows: int
+
+
+class Learned:
+    """Decayed means over the last rounds: how much longer units take than predicted, and what a round takes besides."""
+
+    def __init__(self) -> None:
+        self._rounds: deque[Measured] = deque(maxlen=LEARNED_ROUNDS)
+
+    def add(self, one: Measured) -> None:
+        self._rounds.appendleft(one)
+
+    @property
+    def rest(self) -> float:
+        """Seconds that a round takes after it was decided what to answer, without answering."""
+        return _mean([one.rest for one in self._rounds])
+
+    @property
+    def length(self) -> float:
+        """Seconds of answers and of the rest together."""
+        return _mean([one.rest + one.answers for one in self._rounds])
+
+    def share(self) -> float:
+        """Seconds by which a round is longer per second of a unit: less than 1 if units run at the same time."""
+        pairs = [(sum(measured for _, measured in one.units.values()), one.answers) for one in self._rounds]
+        took, whole = _weighed([first for first, _ in pairs]), _weighed([second for _, second in pairs])
+        return min(4.0, whole / took) if took > 1e-3 else 1.0
+
+    def ratios(self, names: Sequence[str]) -> list[float]:
+        """By unit, measured by predicted seconds; units that were never measured take those of all together."""
+        totals: dict[str, tuple[float, float]] = {}
+        for age, one in enumerate(self._rounds):
+            for name, (predicted, measured) in one.units.items():
+                known = totals.get(name, (0.0, 0.0))
+                totals[name] = (known[0] + DECAY**age * predicted, known[1] + DECAY**age * measured)
+        every = (sum(one for one, _ in totals.values()), sum(two for _, two in totals.values()))
+        usual = _ratio(*every, 1.0)
+        return [_ratio(*totals.get(name, (0.0, 0.0)), usual) for name in names]
+
+
+class Scheduling:
+    """Without a budget, every round answers everything. `costs` predicts by unit of a plan what its answers take."""
+
+    def __init__(
+        self,
+        costs: Callable[[Plan, Sequence[Unit]], Sequence[AnswerCost]],
+        budget: float | None = None,
+        schedule: str = DEFAULT_SCHEDULE,
+        round_seconds: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`round_seconds` is how far event time advances in a round, in seconds."""
+        self.budget, self.schedule = budget, find_schedule(schedule)
+        self.learned = Learned()
+        self._predict, self.round_seconds = costs, round_seconds
+        self._costs: tuple[Plan, int, list[Unit], Sequence[AnswerCost]] | None = None
+        self._passed: dict[str, int] = {}
+        #: By query, the tick from which on deadlines count: where it was closed after its first round.
+        self.counting_from: dict[str, int] = {}
+        #: By query, how its deadlines were kept, since this process has begun.
+        self.kept: dict[str, Kept] = {}
+
+    def decide(self, round: Round, given: RoundInput, intake: Intake, elapsed: float) -> Decision:
+        """What a round answers, `elapsed` seconds after it has begun."""
+        plan, state = round.plan, round.state
+        units, predicted = self._units(plan, round.number)
+        due = list(due_windows(plan, state, given, units))
+        self._count(plan, state, due)
+        if self.budget is None or intake.ends or intake.everything or not due:
+            self._passed = {}
+            return Decision({}, _predicted(units, predicted, due, {}))
+        costs = Costs(predicted, self.learned.ratios([unit.name for unit in units]), self.learned.share())
+        tasks = tasks_of(due, elapsed, self.counting_from, self._passed)
+        must = [task for task in tasks if intake.must.intersection(task.names)]
+        spent = sum(costs.seconds([(task, task.windows)]) for task in must)
+        left = max(self.budget - elapsed - self.learned.rest - spent, LEAST_SHARE * self.budget)
+        chosen = choose(
+            [task for task in tasks if task not in must], self.schedule, costs, left, self._until_next(elapsed)
+        )
+        answered = {**chosen.windows, **{task: task.windows for task in must}}
+        postponed = postponed_by(tasks, answered)
+        self._passed = {
+            name: self._passed.get(name, 0) + 1 for task in tasks if task not in answered for name in task.names
+        }
+        return Decision(
+            postponed, _predicted(units, predicted, due, postponed), chosen.seconds + spent, chosen.wanted + spent
+        )
+
+    def told(self, plan: Plan, before: State, after: State, elapsed: float) -> Told:
+        """What is told of a round that took `elapsed` seconds.
+
+        With a budget, all queries have deadlines that count; without one, those that name one.
+        """
+        units, _ = self._units(plan, 0)
+        postponed: dict[str, int] = {}
+        late: dict[str, dict[str, float]] = {}
+        windows = late_windows = 0
+        for due, left in reported_windows(units, before, after):
+            query = due.planned.query
+            if left:
+                postponed[query.name] = left
+            if self.budget is None and query.urgency.within_ticks is None:
+                continue
+            answered = replace(due, windows=due.windows - left)
+            windows += answered.windows
+            now = due.closed + int(elapsed * TICKS_PER_SECOND)
+            count, worst = (
+                answered.late(now, self.counting_from.get(query.name, TICK_MIN)) if answered.windows else (0, 0)
+            )
+            self.kept[query.name] = self.kept.get(query.name, Kept()).plus(answered.windows, count, worst)
+            if count:
+                late[query.name] = {"windows": count, "seconds": round(worst, 3)}
+                late_windows += count
+        return Told(postponed, late, windows, late_windows)
+
+    def _until_next(self, elapsed: float) -> float:
+        """Seconds until the next round is done, if it is like the last ones."""
+        return max(self.round_seconds(), elapsed + self.learned.length)
+
+    def _units(self, plan: Plan, number: int) -> tuple[list[Unit], Sequence[AnswerCost]]:
+        known = self._costs
+        if known is None or known[0] is not plan or number - known[1] >= PREDICTED_ROUNDS:
+            units = units_of(plan)
+            known = self._costs = (plan, number, units, self._predict(plan, units))
+        return known[2], known[3]
+
+    def _count(self, plan: Plan, state: State, due: Sequence[tuple[int, Due]]) -> None:
+        names = {planned.name for planned in plan.queries}
+        self.kept = {name: one for name, one in self.kept.items() if name in names}
+        self.counting_from = {name: tick for name, tick in self.counting_from.items() if name in names}
+        for _, one in due:
+            if one.planned.name in state.fresh:
+                self.counting_from[one.planned.name] = one.closed
+            self.counting_from.setdefault(one.planned.name, one.closed)
+
+
+class Deciding:
+    """The decision of one round, made when it is known what the round brings, and what became of it."""
+
+    def __init__(self, scheduling: Scheduling, round: Round, intake: Intake, watch: Stopwatch) -> None:
+        self._scheduling, self._round, self._intake, self._watch = scheduling, round, intake, watch
+        self._made: tuple[Decision, float] | None = None
+
+    def __call__(self, given: RoundInput) -> Mapping[str, int]:
+        elapsed = self._watch.elapsed
+        decision = self._scheduling.decide(self._round, given, self._intake, elapsed)
+        self._made = (decision, elapsed)
+        return decision.postponed
+
+    def measured(self, outcome: Outcome) -> Measured | None:
+        """What the answers took; None of a round whose log was there already, or that answered nothing."""
+        if self._made is None or not outcome.took:
+            return None
+        decision, elapsed = self._made
+        # Row queries never wait, so what they take is part of the rest.
+        rows = {planned.name for planned in self._round.plan.rows}
+        units = {
+            name: (decision.predicted.get(name, 0.0), seconds)
+            for name, seconds in outcome.took.items()
+            if name not in rows
+        }
+        # Shards answer in tasks, so many at a time, before sinks are given the rows.
+        answers = self._watch.seconds.get("answers", 0.0) + outcome.answered_before
+        answers = max(0.0, answers - sum(seconds for name, seconds in outcome.took.items() if name in rows))
+        return Measured(units, answers, max(0.0, self._watch.elapsed - elapsed - answers))
+
+
+def no_costs(plan: Plan, units: Sequence[Unit]) -> Sequence[AnswerCost]:
+    """For runs without a budget."""
+    return [AnswerCost(0.0, 0.0)] * len(units)
+
+
+def _predicted(
+    units: Sequence[Unit], costs: Sequence[AnswerCost], due: Sequence[tuple[int, Due]], postponed: Mapping[str, int]
+) -> dict[str, float]:
+    windows: dict[int, int] = {}
+    for number, one in due:
+        until = postponed.get(one.planned.name)
+        count = one.windows
+        if until is not None:
+            slide = one.planned.query.window.slide_ticks
+            count = 0 if until == TICK_MIN else (until - one.first_end) // slide + 1
+        if count:
+            windows[number] = windows.get(number, 0) + count
+    return {units[number].name: costs[number].seconds(count) for number, count in windows.items()}
+
+
+def _weighed(values: Sequence[float]) -> float:
+    return sum(DECAY**age * value for age, value in enumerate(values))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return _weighed(values) / _weighed([1.0] * len(values)) if values else 0.0
+
+
+def _ratio(predicted: float, measured: float, usual: float) -> float:
+    """Measured by predicted seconds, within reason: what takes microseconds says little."""
+    return min(1e3, max(1e-2, measured / predicted)) if predicted > 1e-6 and measured > 0 else usual

@@ -1,0 +1,214 @@
+"""What a round does to the table of a query's present result: files that stay, and files that are new.
+
+Rows whose end is known are kept by that end and by the round in which they came, so that a round writes what is new,
+deletes whole files, and writes one bucket of ends anew. Rows whose end only tuples to come decide are kept by the hash
+of their group, and a round writes the buckets anew in which something changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import as_array
+from windloom.engine.sinks.versions import TableFile, Versions
+from windloom.kernels.lists.murmur import spark_hash
+from windloom.rounds.groups import number_groups
+
+#: The end of rows that do not tell it.
+NO_END = 2**61
+#: The number of no bucket: of rows that are not divided among buckets yet.
+_YOUNG = 2**62
+_ORIGIN = 2**61  # ticks before the epoch are negative, and numbers in names of files are not
+
+
+@dataclass(slots=True)
+class Update:
+    """A version in the making: files of the one before that stay, and files that are new."""
+
+    round: int
+    kept: list[TableFile] = field(default_factory=list)
+    fresh: dict[TableFile, pa.Table] = field(default_factory=dict)
+    _count: int = 0
+
+    def add(self, bucket: int, rows: pa.Table, first: int = NO_END, last: int = NO_END) -> None:
+        """Rows that end between two ticks."""
+        self.fresh[TableFile(bucket, self.round, first + _ORIGIN, last + _ORIGIN, self._count)] = rows
+        self._count += 1
+
+    def changes(self, table: Versions) -> bool:
+        return bool(self.fresh) or len(self.kept) < sum(not file.is_empty for file in table.files())
+
+    def completed(self, empty: pa.Table) -> Update:
+        """With a file in any case: a table without rows has columns too."""
+        if not self.kept and not self.fresh:
+            self.fresh[TableFile.of_nothing(self.round)] = empty
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Expiring:
+    """Rows that tell their end, in so many buckets, with at most so many files each.
+
+    A bucket holds rows that end within one stretch of time. Rows of new rounds are *young*: they are in one file per
+    round, whatever their ends, until the first of these is near. Then all that is young is divided among the buckets
+    at once. So the grid is of ends by the rounds in which rows came, and a round touches one of its rows and columns:
+    the bucket that ends next, and what is young. `longest` is the longest time for which a row stands, `slide` the time
+    between two ends.
+    """
+
+    longest: int
+    slide: int
+    buckets: int
+    files: int
+
+    @property
+    def width(self) -> int:
+        """The stretch of ends that share a bucket: whole slides."""
+        ends = -(-self.longest // self.slide)
+        return -(-ends // self.buckets) * self.slide
+
+    def update(self, table: Versions, round: int, rows: pa.Table, ends_of: EndsOf, now: int) -> Update:
+        """`now` is the end of the last window: rows that end at it or before it are not there any more."""
+        found, near = Update(round), self._buckets(np.array([now + self.slide]))[0]
+        divided, young = [], [rows]
+        for file in table.files():
+            if file.last - _ORIGIN <= now:
+                continue
+            if file.bucket == near:
+                divided.append(table.read(file))
+            elif file.bucket != _YOUNG or self._buckets(np.array([file.first - _ORIGIN]))[0] > near:
+                found.kept.append(file)
+            else:
+                young.append(table.read(file))
+        if len(young) > 1:  # some that came earlier ends soon: all of it is divided
+            waiting = [file for file in found.kept if file.bucket == _YOUNG]
+            young += [table.read(file) for file in waiting]
+            found.kept = [file for file in found.kept if file.bucket != _YOUNG]
+            divided += young
+            young = []
+        self._divide(found, [*divided, *young], ends_of, now, int(near), keeps_young=bool(young))
+        self._compact(table, found)
+        return found
+
+    def _divide(
+        self, found: Update, tables: list[pa.Table], ends_of: EndsOf, now: int, near: int, *, keeps_young: bool
+    ) -> None:
+        """Rows by bucket; those that are young stay together, but for the ones that end in the next bucket."""
+        rows = pa.concat_tables(tables).combine_chunks() if tables else None
+        if rows is None or not rows.num_rows:
+            return
+        ends = ends_of(rows)
+        buckets = self._buckets(ends)
+        if keeps_young:
+            buckets = np.where(buckets > near, _YOUNG, buckets)
+        standing = np.flatnonzero(ends > now)
+        order = standing[np.argsort(buckets[standing], kind="stable")]
+        rows, ends, buckets = rows.take(pa.array(order)), ends[order], buckets[order]
+        edges = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1])) if len(buckets) else np.empty(0, np.int64)
+        for begin, stop in zip(edges, [*edges[1:], len(buckets)], strict=True):
+            own = ends[begin:stop]
+            found.add(int(buckets[begin]), rows.slice(begin, stop - begin), int(own.min()), int(own.max()))
+
+    def _buckets(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = (ends + _ORIGIN) // self.width
+        return found
+
+    def _compact(self, table: Versions, found: Update) -> None:
+        """Of a bucket with too many files, the small ones become one."""
+        by_bucket: dict[int, list[TableFile]] = {}
+        for file in (*found.kept, *found.fresh):
+            by_bucket.setdefault(file.bucket, []).append(file)
+        for bucket, files in by_bucket.items():
+            if len(files) > self.files:
+                sizes = {file: 0 if file in found.fresh else table.size(file) for file in files}
+                small = sorted(files, key=lambda file: sizes[file])[: len(files) - self.files // 2]
+                held = [found.fresh[file] if file in found.fresh else table.read(file) for file in small]
+                found.kept = [file for file in found.kept if file not in small]
+                found.fresh = {file: rows for file, rows in found.fresh.items() if file not in small}
+                first, last = min(file.first for file in small), max(file.last for file in small)
+                found.add(bucket, pa.concat_tables(held), first - _ORIGIN, last - _ORIGIN)
+
+
+class EndsOf:
+    """When the rows of a table end: a column tells it, or they stand for so long after one; None: they never end."""
+
+    def __init__(self, column: str | None, added: int = 0) -> None:
+        self._column, self._added = column, added
+
+    def __call__(self, rows: pa.Table) -> NDArray[np.int64]:
+        if self._column is None:
+            return np.full(rows.num_rows, NO_END, np.int64)
+        ticks = as_array(rows[self._column]).cast(pa.int64()).to_numpy()
+        found: NDArray[np.int64] = ticks + self._added
+        return found
+
+
+def changed_update(
+    table: Versions, round: int, rows: pa.Table, change: str, keys: Sequence[str], values: bool, buckets: int
+) -> Update:
+    """The changes of a round, in the order of windows, applied to the buckets of their groups."""
+    found = Update(round)
+    of_bucket = _buckets(rows, keys, buckets)
+    touched = set(np.unique(of_bucket).tolist())
+    held: dict[int, list[pa.Table]] = {}
+    for file in table.files():
+        if file.bucket in touched:
+            held.setdefault(file.bucket, []).append(table.read(file))
+        elif not file.is_empty:
+            found.kept.append(file)
+    for bucket in sorted(touched):
+        own = rows.filter(pa.array(of_bucket == bucket))
+        before = held.get(bucket, [])
+        left = _latest(before, own, change, keys) if values else _counted(before, own, change, keys)
+        if left.num_rows:
+            found.add(bucket, left)
+    return found
+
+
+def _buckets(rows: pa.Table, keys: Sequence[str], buckets: int) -> NDArray[np.int64]:
+    if not keys:
+        return np.zeros(rows.num_rows, np.int64)
+    return np.mod(spark_hash([as_array(rows[key]) for key in keys], rows.num_rows), buckets).astype(np.int64)
+
+
+def _latest(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Sequence[str]) -> pa.Table:
+    """One row for each group: the last one, unless it is a deletion."""
+    plain = rows.drop_columns(change)
+    every = pa.concat_tables([*(one.cast(plain.schema) for one in before), plain]).combine_chunks()
+    known = every.num_rows - rows.num_rows
+    numbers, _ = number_groups([as_array(every[key]) for key in keys], every.num_rows)
+    last = np.zeros(numbers.max() + 1 if len(numbers) else 0, np.int64)
+    np.maximum.at(last, numbers, np.arange(every.num_rows))
+    deleted = np.zeros(every.num_rows, np.bool_)
+    deleted[known:] = np.asarray(pc.equal(rows[change], "delete"), np.bool_)
+    chosen = np.sort(last)
+    return every.take(pa.array(chosen[~deleted[chosen]]))
+
+
+def _counted(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Sequence[str]) -> pa.Table:
+    """A bag: every deletion takes away one of the equal rows, the one that has been there for longest."""
+    deleted = np.asarray(pc.equal(rows[change], "delete"), np.bool_)
+    plain = rows.drop_columns(change)
+    inserted, gone = plain.filter(pa.array(~deleted)), plain.filter(pa.array(deleted))
+    held = pa.concat_tables([*(one.cast(plain.schema) for one in before), inserted])
+    every = pa.concat_tables([held, gone]).combine_chunks()
+    numbers, _ = number_groups([as_array(every[key]) for key in keys], every.num_rows)
+    taken = np.bincount(numbers[held.num_rows :], minlength=numbers.max() + 1 if len(numbers) else 0)
+    own = numbers[: held.num_rows]
+    order = np.argsort(own, kind="stable")
+    ranked = own[order]
+    firsts = np.searchsorted(ranked, ranked, side="left")
+    stays = np.zeros(held.num_rows, np.bool_)
+    stays[order] = np.arange(held.num_rows) - firsts >= taken[ranked]
+    return held.filter(pa.array(stays))
+
+
+def read_files(table: Versions) -> Iterator[pa.Table]:
+    for file in table.files():
+        yield table.read(file)

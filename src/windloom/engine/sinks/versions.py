@@ -1,0 +1,156 @@
+"""The versions of a table that others read while it changes: a directory of files each, of which a link shows one.
+
+    <root>/<query>                                a link to the newest version: what readers open
+    <root>/.current/<query>/000000042/            the version of round 42
+        x12-000000041-1700000000000000-1700000003600000-0.parquet
+
+A file is never changed: a version links to the files of the one before that it keeps (hard links, so nothing is copied)
+and has those that are new. The link is replaced at once, when the version is complete: a reader sees one version or
+the next, and nothing between. The names of files are used once, so a reader that is overtaken finds the same rows under
+a name, or no file. A few older versions stay, for readers that have resolved the link.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windloom.durable.faults import fault
+
+FOLDER = ".current"
+_IDENTITY = ".query"
+#: Versions before the newest that are kept.
+_OLDER = 2
+#: Files that are written at the same time.
+_WRITERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A file of a version: rows of a bucket, made in a round, which end between two ticks (`first` and `last`)."""
+
+    bucket: int
+    round: int
+    first: int
+    last: int
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"x{self.bucket}-{self.round:09d}-{self.first}-{self.last}-{self.number}.parquet"
+
+    @classmethod
+    def of_nothing(cls, round: int) -> TableFile:
+        """The file of a table without rows."""
+        return cls(0, round, 0, 0, 0)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.last == 0
+
+    @classmethod
+    def parse(cls, name: str) -> TableFile | None:
+        found = re.fullmatch(r"x(\d+)-(\d+)-(\d+)-(\d+)-(\d+)\.parquet", name)
+        return None if found is None else cls(*map(int, found.groups()))
+
+
+class Versions:
+    """The versions of the table of one query; `identity` is the query as it was asked."""
+
+    def __init__(self, root: Path, query: str, identity: str) -> None:
+        slug = re.sub(r"[^A-Za-z0-9.-]", "_", query).lstrip("._") or "query"
+        if slug != query:
+            slug = f"{slug}-{hashlib.sha256(query.encode()).hexdigest()[:6]}"
+        self.link, self._folder, self._identity = root / slug, root / FOLDER / slug, identity
+
+    @property
+    def newest(self) -> int:
+        """The round of the version that readers see; -1 if there is none."""
+        return int(os.readlink(self.link).rpartition("/")[2]) if self.link.is_symlink() else -1
+
+    @property
+    def is_of_query(self) -> bool:
+        """Whether the newest version is of the query as it is asked now."""
+        try:
+            return (self._place(self.newest) / _IDENTITY).read_text() == self._identity
+        except FileNotFoundError:
+            return False
+
+    def files(self) -> list[TableFile]:
+        """Of the newest version."""
+        if not self.is_of_query:
+            return []
+        found = (TableFile.parse(name) for name in os.listdir(self._place(self.newest)))
+        return sorted((one for one in found if one is not None), key=lambda one: one.name)
+
+    def read(self, file: TableFile) -> pa.Table:
+        return pq.ParquetFile(self._place(self.newest) / file.name).read()
+
+    def size(self, file: TableFile) -> int:
+        return (self._place(self.newest) / file.name).stat().st_size
+
+    def show(self, round: int, kept: Iterable[TableFile], fresh: Mapping[TableFile, pa.Table]) -> int:
+        """Makes the version of a round and shows it; the bytes that it wrote."""
+        before, place = self._place(self.newest), self._place(round)
+        shutil.rmtree(place, ignore_errors=True)  # left by a crash
+        place.mkdir(parents=True)
+        for file in kept:
+            os.link(before / file.name, place / file.name)
+        # Several at once: most of the time the disk is waited for.
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            written = sum(pool.map(_write, [place / file.name for file in fresh], fresh.values()))
+        (place / _IDENTITY).write_text(self._identity)
+        _sync(place)
+        fault("before sink")
+        self._swap(round)
+        fault("after sink")
+        self._drop_older(round)
+        return written
+
+    def remove(self) -> None:
+        self.link.unlink(missing_ok=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _swap(self, round: int) -> None:
+        waiting = self._folder / "link"
+        waiting.unlink(missing_ok=True)
+        waiting.symlink_to(f"{FOLDER}/{self._folder.name}/{round:09d}")
+        waiting.replace(self.link)
+        _sync(self.link.parent)
+
+    def _drop_older(self, round: int) -> None:
+        for name in sorted(os.listdir(self._folder))[: -_OLDER - 1]:
+            if name.isdecimal() and int(name) < round:
+                shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    def _place(self, round: int) -> Path:
+        return self._folder / f"{round:09d}"
+
+
+def shown_queries(root: Path) -> list[str]:
+    """The names under which versions are kept."""
+    folder = root / FOLDER
+    return sorted(one.name for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
+
+
+def _write(path: Path, rows: pa.Table) -> int:
+    pq.write_table(rows, path, compression="zstd")
+    _sync(path)
+    return path.stat().st_size
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,65 @@
+"""Deadlines in words: what EXPLAIN tells of a budget, and warnings of deadlines that cannot be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from windloom.engine.running.delivery import duration_words
+from windloom.engine.running.scheduling import Kept, Scheduling
+from windloom.engine.streaming.options import StreamOptions
+from windloom.model.figures import count
+from windloom.model.query import Query
+from windloom.model.time import TICKS_PER_SECOND, format_duration
+
+#: Queries that are named by themselves.
+_SHOWN = 12
+
+
+def least_seconds(scheduling: Scheduling, options: StreamOptions) -> tuple[float, str] | None:
+    """Seconds within which an answer can be at best, and why; None if nothing is known of rounds yet."""
+    if scheduling.learned.length:
+        event, took = scheduling.round_seconds(), scheduling.learned.length
+        return event + took, f"rounds bring {event:.3g} s of event time and take {took:.3g} s"
+    seconds = options.trigger_seconds
+    if seconds:
+        return seconds, f"a round starts every {duration_words(seconds)}"
+    return None
+
+
+def warning_of(query: Query, least: tuple[float, str] | None) -> str | None:
+    """What to say of a query whose deadline is shorter than a round can ever be."""
+    within = query.urgency.within_ticks
+    if within is None or least is None or within >= least[0] * TICKS_PER_SECOND:
+        return None
+    seconds, why = least
+    wanted = f"query '{query.name}' wants answers within {format_duration(within)}"
+    return f"{wanted}, and {seconds:.3g} s is the least possible: {why}"
+
+
+def schedule_lines(
+    scheduling: Scheduling, queries: Iterable[Query], postponed: Mapping[str, int], least: tuple[float, str] | None
+) -> list[str]:
+    """What EXPLAIN tells of the schedule, before the plan."""
+    lines = []
+    if scheduling.budget is not None:
+        schedule = scheduling.schedule
+        lines.append(f"Budget: {duration_words(scheduling.budget)} per round")
+        lines.append(f"Schedule: {schedule.name}: {schedule.about}")
+    known, kept = list(queries), scheduling.kept
+    told = [one for one in known if str(one.urgency) or kept.get(one.name, Kept()).late or one.name in postponed]
+    told.sort(key=lambda one: (one.urgency.priority, one.deadline_ticks, one.name))
+    lines += [_line(one, kept.get(one.name, Kept()), postponed.get(one.name, 0)) for one in told[:_SHOWN]]
+    if len(told) > _SHOWN:
+        lines.append(f"  … and {count(len(told) - _SHOWN, 'more query', 'more queries')}")
+    warned = (warning_of(query, least) for query in known)
+    return lines + [f"Warning: {one}" for one in warned if one is not None]
+
+
+def _line(query: Query, kept: Kept, left: int) -> str:
+    words = [f"within {format_duration(query.deadline_ticks)}", f"priority {query.urgency.priority}"]
+    if kept.windows:
+        late = f", {kept.late:,} late (by {kept.worst:.3g} s at worst)" if kept.late else ", none late"
+        words.append(f"{count(kept.windows, 'window', 'windows')} answered{late}")
+    if left:
+        words.append(f"{count(left, 'window', 'windows')} left to later rounds")
+    return f"  {query.name}: {', '.join(words)}"

@@ -1,0 +1,116 @@
+"""Questions to a running loom: answered once, from what the last committed round left, while rounds go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windloom.durable import PlanRecord
+from windloom.engine.running.emission import refuse_emission
+from windloom.engine.running.loop import RoundLoop
+from windloom.engine.running.progress import instant
+from windloom.engine.running.snapshots import Committed, Found, Snapshot
+from windloom.engine.streaming.live_queries import LiveQueries
+from windloom.errors import WindloomError
+from windloom.model.query import Query
+from windloom.optimizer import Known
+from windloom.plan.physical import Plan
+
+#: How often an answer is repaired at most, when round after round is committed meanwhile.
+MOST_REPAIRS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a question asked once: rows of complete windows, and the watermark they are complete to.
+
+    It reflects `round`, the last one that was committed, and nothing of the one that ran meanwhile. `staleness` is how
+    many seconds ago that was when the answer was given.
+    """
+
+    table: pa.Table
+    watermark: str | None
+    complete_from: str | None
+    round: int = -1
+    staleness: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    query: Query
+    alone: Plan
+
+
+class Moment:
+    """What was committed at one instant, for several questions: all of them see the same round."""
+
+    def __init__(self, questions: Questions, snapshot: Snapshot) -> None:
+        self._questions, self._snapshot = questions, snapshot
+
+    @property
+    def round(self) -> int:
+        return self._snapshot.committed.round
+
+    @property
+    def staleness(self) -> float:
+        """Seconds since that round was committed."""
+        return _age(self._snapshot.committed)
+
+    def ask(self, text: str) -> Answer:
+        """Answer a query once, as of this instant."""
+        question = self._questions.read(text)
+        with self._questions.asking():
+            return _told(self._snapshot.answer(question.query, question.alone), self._snapshot.committed)
+
+
+class Questions:
+    """Asks the loop; nothing is registered, and no round waits."""
+
+    def __init__(self, loop: RoundLoop, queries: LiveQueries, newest: Callable[[], PlanRecord]) -> None:
+        """`newest` gives the plan record that the next round takes up."""
+        self._loop, self._queries, self._newest = loop, queries, newest
+        self.asking = loop.questions.asking
+
+    @contextmanager
+    def moment(self) -> Iterator[Moment]:
+        with self._loop.snapshot() as snapshot:
+            yield Moment(self, snapshot)
+
+    def ask(self, text: str, *, latest: bool = False) -> Answer:
+        """With `latest`, the answer is brought up to rounds that were committed while it was made, within reason."""
+        question = self.read(text)
+        with self.asking():
+            with self._loop.snapshot() as snapshot:
+                committed = snapshot.committed
+                found = snapshot.answer(question.query, question.alone)
+            repairs = MOST_REPAIRS if latest else 0
+            while repairs and self._loop.committed.round > found.round:
+                repairs -= 1
+                with self._loop.snapshot() as snapshot:
+                    try:
+                        found = snapshot.repair(question.query, question.alone, found)
+                    except WindloomError:  # what it needs is not kept any more: the answer is as old as it says
+                        break
+                    committed = snapshot.committed
+            return _told(found, committed)
+
+    def read(self, text: str) -> _Question:
+        """What a text asks, planned by itself with what the last round was planned with."""
+        query = self._queries.bind("ask", text)
+        refuse_emission(query)
+        record = self._loop.committed.record or self._newest()
+        known = Known(estimates=record.estimates, ongoing=record.ongoing)
+        return _Question(query, self._queries.plan_alone(query, known, record.options))
+
+
+def _told(found: Found, committed: Committed) -> Answer:
+    since = None if found.since is None else instant(found.since)
+    return Answer(found.rows, instant(found.closed), since, found.round, _age(committed))
+
+
+def _age(committed: Committed) -> float:
+    return max(0.0, time.time() - committed.at)

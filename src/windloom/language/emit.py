@@ -1,0 +1,100 @@
+"""The clause EMIT at the end of a query: `EMIT FINAL`, `EMIT CHANGES` or `EMIT EMPTY`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import Token, TokenType
+
+from windloom.language.tokens import CLOSE, OPEN, Source, Span, is_name, is_word
+from windloom.model.emission import ADDED_COLUMNS, VALID_UNTIL, Emission, Emits
+from windloom.model.query import Query
+from windloom.model.rows import Reports, Rows
+
+_FORMS = "write EMIT FINAL, EMIT CHANGES or EMIT EMPTY"
+#: Words of clauses that are not supported yet.
+_PLANNED = ("EARLY",)
+#: Tokens before a word EMIT that is a name.
+_NAMING = ("AS", "FROM", "BY", "SELECT", "AND", "OR", "NOT", "JOIN", "HAVING", "WHERE", "ON", "DISTINCT")
+
+
+@dataclass(frozen=True, slots=True)
+class EmitClause:
+    """What EMIT says, and where."""
+
+    emission: Emission
+    at: Span
+
+
+def cut_emit(tokens: Sequence[Token], source: Source) -> tuple[Sequence[Token], EmitClause | None]:
+    """The query without its last clause, and that clause, if it has one."""
+    stop = len(tokens)
+    while stop and tokens[stop - 1].token_type is TokenType.SEMICOLON:
+        stop -= 1
+    depth = 0
+    for place in range(stop - 1, 0, -1):
+        depth += (tokens[place].token_type in CLOSE) - (tokens[place].token_type in OPEN)
+        if depth == 0 and is_word(tokens[place], "EMIT") and _is_clause(tokens[place - 1], tokens[place + 1 : stop]):
+            return tokens[:place], _read(tokens[place:stop], source)
+    return tokens, None
+
+
+def _is_clause(before: Token, after: Sequence[Token]) -> bool:
+    if not after or is_word(before, *_NAMING) or before.token_type in (TokenType.COMMA, TokenType.DOT):
+        return False
+    return is_word(after[0], *_PLANNED, *(kind.upper() for kind in Emits)) or (len(after) == 1 and is_name(after[0]))
+
+
+def _read(tokens: Sequence[Token], source: Source) -> EmitClause:
+    word, rest = tokens[1], tokens[2:]
+    if is_word(word, *_PLANNED):
+        raise source.error(f"EMIT {word.text.upper()} is not supported yet", word, "use windows with a shorter slide")
+    kind = next((one for one in Emits if is_word(word, one.upper())), None)
+    if kind is None:
+        raise source.error(f"EMIT {word.text.upper()} is not known", word, _FORMS)
+    if rest:
+        raise source.error(f"unexpected '{source.raw(rest[0])}' after EMIT {kind.upper()}", rest[0], _FORMS)
+    return EmitClause(Emission(kind), Span.of(tokens))
+
+
+def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Query:
+    """The query with its clause, which not every query can have."""
+    if clause is None or clause.emission.kind is Emits.FINAL:
+        return query
+    kind = clause.emission.kind
+    named = f"EMIT {kind.upper()}"
+    if query.rows is not None and query.rows.columns:
+        return _with_row_changes(query, query.rows, clause, source)
+    if (obstacle := query.window.emission_obstacle(kind)) is not None:
+        hint = "use windows of time, [RANGE 1 hour SLIDE 1 minute], or leave EMIT out"
+        raise source.error(f"{named} is not for {query.window.plural}", clause.at, hint, fact=obstacle)
+    if kind in ADDED_COLUMNS:
+        names = [*(one.name for one in query.group_by), *(one.name for one in query.outputs)]
+        _check_added(ADDED_COLUMNS[kind][0], names, clause, source)
+    return replace(query, emission=clause.emission)
+
+
+def _with_row_changes(query: Query, rows: Rows, clause: EmitClause, source: Source) -> Query:
+    """Rows that come and go: where it is known beforehand when they go, they tell so, and are reported once."""
+    if clause.emission.kind is not Emits.CHANGES:
+        hint = "write EMIT CHANGES for rows that come and go, or leave EMIT out"
+        named = f"EMIT {clause.emission.kind.upper()}"
+        raise source.error(f"{named} is about aggregates, and this query reports rows", clause.at, hint)
+    if rows.within:  # pairs never go
+        return replace(query, emission=clause.emission)
+    if rows.reports is not Reports.STANDING:
+        word = "ISTREAM" if rows.reports is Reports.ENTERING else "DSTREAM"
+        hint = f"leave {word} out: EMIT CHANGES reports what enters, and when it leaves"
+        raise source.error(f"EMIT CHANGES cannot stand with {word}", clause.at, hint)
+    added = VALID_UNTIL if rows.has_lifetimes else ADDED_COLUMNS[Emits.CHANGES][0]
+    _check_added(added, [one.name for one in rows.columns], clause, source)
+    if rows.has_lifetimes:
+        rows = replace(rows, reports=Reports.ENTERING, tells_end=True)
+    return replace(query, source=rows, emission=clause.emission)
+
+
+def _check_added(added: str, names: Sequence[str], clause: EmitClause, source: Source) -> None:
+    if added in (name.lower() for name in names):
+        kind = clause.emission.kind.upper()
+        raise source.error(f"EMIT {kind} adds a column '{added}'", clause.at, "give yours another name with AS")

@@ -1,0 +1,48 @@
+"""What answers are predicted to take in one round: a pass over the cells, and every window that is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from windloom.model.time import TICKS_PER_SECOND
+from windloom.optimizer.cost.constants import Constants
+from windloom.optimizer.estimate import estimate_set
+from windloom.plan.physical import PartialSet, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCost:
+    """Of queries that are answered together: seconds to read their cells once, and for a window of one query."""
+
+    passing: float
+    window: float
+
+    def seconds(self, windows: float) -> float:
+        return self.passing + self.window * windows
+
+
+def tree_costs(plan: Plan, constants: Constants) -> dict[tuple[int, int], AnswerCost]:
+    """By set and tree. A round twice as long reads the same kept cells and reports twice as many windows."""
+    found = {}
+    for one in plan.sets:
+        length = one.statistics.round_seconds
+        once, twice = (_round_seconds(one, times * length, constants) for times in (1, 2))
+        for tree, short, long in zip(one.trees, once, twice, strict=True):
+            ends = sum(length * TICKS_PER_SECOND / planned.query.window.slide_ticks for planned in tree.queries)
+            each = max(0.0, long - short)
+            found[one.number, tree.number] = AnswerCost(max(0.0, short - each), each / ends)
+    return found
+
+
+def joint_cost(costs: Mapping[tuple[int, int], AnswerCost], trees: Sequence[tuple[int, int]]) -> AnswerCost:
+    """Of queries that read these trees: if there are several, the rows of each are folded with those of the others."""
+    own = [costs[tree] for tree in trees]
+    folding = 2 if len(own) > 1 else 1
+    return AnswerCost(sum(one.passing for one in own), folding * sum(one.window for one in own))
+
+
+def _round_seconds(one: PartialSet, length: float, constants: Constants) -> list[float]:
+    """Seconds that a round of this length takes to answer each tree."""
+    longer = replace(one, statistics=replace(one.statistics, round_seconds=length))
+    return [tree.total * length / one.statistics.pace for tree in estimate_set(longer, constants).trees]

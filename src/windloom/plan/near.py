@@ -1,0 +1,61 @@
+"""Interval joins of two streams by plain keys, which need no job: which queries are such joins, and of what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from windloom.model.expression import Expression
+from windloom.model.stream import Stream
+from windloom.model.types import TypeKind
+from windloom.plan.rows import PlannedRows
+
+#: Keys that are equal where their Arrow values are: not so of floats, where zero has a sign.
+_ALIKE = (
+    TypeKind.INTEGER,
+    TypeKind.DECIMAL,
+    TypeKind.BOOLEAN,
+    TypeKind.STRING,
+    TypeKind.DATE,
+    TypeKind.TIMESTAMP,
+    TypeKind.TIMESTAMP_NTZ,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NearJoin:
+    """What is equal on both sides, and which columns pairs have, by side (0 or 1) and name of the stream's column."""
+
+    within_ticks: int
+    keys: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[int, str], ...]
+
+
+def near_join(planned: PlannedRows, streams: Mapping[str, Stream]) -> NearJoin | None:
+    """How a query is joined here; None if it is not such a join: then Spark makes its rows."""
+    rows = planned.rows
+    if not rows.within or planned.is_aggregated:
+        return None
+    (selection,) = rows.selections
+    strands = selection.strands
+    ticks = selection.attached[0].within_ticks if selection.attached else None
+    if len(strands) != 2 or ticks is None or any(strand.where is not None for strand in strands):
+        return None
+    known = {
+        f"{Expression.of_column(strand.alias).sql}.{Expression.of_column(name).sql}": (side, name)
+        for side, strand in enumerate(strands)
+        for name in strand.columns
+    }
+    keys = []
+    for condition in selection.conditions:
+        left, equals, right = condition.expression.sql.partition(" = ")
+        pair = sorted(known[one] for one in (left, right) if one in known)
+        if not equals or [side for side, _ in pair] != [0, 1]:
+            return None
+        kinds = [streams[strand.stream].columns[name] for strand, (_, name) in zip(strands, pair, strict=True)]
+        if kinds[0] != kinds[1] or kinds[0].kind not in _ALIKE:
+            return None
+        keys.append((pair[0][1], pair[1][1]))
+    columns = [known.get(column.expression.sql) for column in selection.columns]
+    found = tuple(column for column in columns if column is not None)
+    return NearJoin(ticks, tuple(keys), found) if keys and len(found) == len(columns) else None

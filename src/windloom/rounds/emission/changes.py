@@ -1,0 +1,73 @@
+"""EMIT CHANGES: rows that are new or different since the window before, and groups that have vanished.
+
+Of every query and group, the rows of consecutive windows are compared. A row after a window without one is an insert, a
+row that differs from the one before is an update, and the first window without a row after one with a row is a delete.
+A window that HAVING leaves out has no row. What was reported last and has not vanished is *standing*: it is kept for
+the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import as_array
+from windloom.model.emission import ADDED_COLUMNS, Emits
+from windloom.rounds.emission.same import same_rows
+from windloom.rounds.emission.series import LEADING, Pace, Series, with_earlier
+
+_KINDS = pa.array(["insert", "update", "delete"], pa.string())
+_INSERT, _UPDATE, _DELETE = range(3)
+
+
+def changes(
+    standing: pa.Table | None, rows: pa.Table, groups: int, paces: Mapping[str, Pace]
+) -> tuple[pa.Table, pa.Table]:
+    """(what changes, what stands after it); the first has a further column, `change`.
+
+    The columns of all tables are `query`, `window_start`, `window_end`, so many grouping columns, and the others.
+    Changes come in the order of windows, so that they can be applied one after another.
+    """
+    known = 0 if standing is None else standing.num_rows
+    every = with_earlier(standing, rows)
+    held = Series.of(every, groups, paces)
+    order, ends = held.order, held.ends
+    changed = _differs(every, held, groups) & (order >= known)
+    is_last = ~np.append(held.follows[1:], False)[: len(order)]
+    passed = ends[order] <= held.until[order] - held.slide[order]
+    gone, left = order[is_last & passed], order[is_last & ~passed]
+    told = order[changed]
+    kinds = np.concatenate([np.where(held.follows[changed], _UPDATE, _INSERT), np.full(len(gone), _DELETE)])
+    at = np.concatenate([ends[told], ends[gone] + held.slide[gone]])
+    by_window = np.lexsort((held.series[np.concatenate([told, gone])], at))
+    table = pa.concat_tables([every.take(pa.array(told)), _vanished(every, gone, groups, held)])
+    table = table.append_column(ADDED_COLUMNS[Emits.CHANGES][0], _KINDS.take(pa.array(kinds)))
+    return table.take(pa.array(by_window)).combine_chunks(), every.take(pa.array(np.sort(left)))
+
+
+def _differs(every: pa.Table, held: Series, groups: int) -> NDArray[np.bool_]:
+    """By place in the order: is the row another one than that of the window before?"""
+    later = np.flatnonzero(held.follows)
+    before, after = held.order[later - 1], held.order[later]
+    same = np.ones(len(later), np.bool_)
+    for place in range(LEADING + groups, every.num_columns):
+        same &= same_rows(as_array(every.column(place)), before, after)
+    differs = np.ones(len(held.order), np.bool_)
+    differs[later[same]] = False
+    return differs
+
+
+def _vanished(every: pa.Table, gone: NDArray[np.int64], groups: int, held: Series) -> pa.Table:
+    """Rows of the windows from which groups are missing: their keys, and NULL for everything else."""
+    rows = every.take(pa.array(gone))
+    moved = np.where(held.grows[gone], 0, held.slide[gone])
+    arrays = [rows.column(place) for place in range(LEADING + groups)]
+    arrays[1:LEADING] = [
+        pa.array(held.starts[gone] + moved).cast(every.schema.field(1).type),
+        pa.array(held.ends[gone] + held.slide[gone]).cast(every.schema.field(2).type),
+    ]
+    arrays += [pa.nulls(len(gone), field.type) for field in list(every.schema)[LEADING + groups :]]
+    return pa.Table.from_arrays(arrays, schema=every.schema)

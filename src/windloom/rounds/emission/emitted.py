@@ -1,0 +1,54 @@
+"""What queries have reported, as far as it decides what they report next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windloom.model.query import Query
+from windloom.plan.physical import Plan
+from windloom.rounds.carry import is_same
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """`standing` are rows that were reported last and have not vanished, by name of their table (EMIT CHANGES).
+
+    `known` are groups, each with the last window that was reported, by the types of their grouping columns (EMIT
+    EMPTY). The first column of all tables is `query`.
+    """
+
+    standing: Mapping[str, pa.Table] = field(default_factory=dict)
+    known: Mapping[str, pa.Table] = field(default_factory=dict)
+
+    def carried(self, old: Plan, new: Plan) -> Emitted:
+        """What is left of it when another plan runs: queries that are new, or replaced, have reported nothing."""
+        if not self.standing and not self.known:
+            return self
+        before = {planned.name: planned.query for planned in old.queries}
+        kept = {planned.name for planned in new.queries if _is_same(before.get(planned.name), planned.query)}
+        standing, known = (
+            {key: of_queries(one, kept) for key, one in held.items()} for held in (self.standing, self.known)
+        )
+        return replace(self, standing=standing, known=known)
+
+
+def _is_same(left: Query | None, right: Query) -> bool:
+    return left is not None and is_same(left, right)
+
+
+def of_queries(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """The rows of some queries."""
+    return table.filter(pc.is_in(table["query"], value_set=pa.array(sorted(names), pa.string())))
+
+
+def united(tables: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
+    """Tables by key, those of one key as one; without keys that have no rows."""
+    found: dict[str, list[pa.Table]] = {}
+    for key, table in tables:
+        if table.num_rows:
+            found.setdefault(key, []).append(table)
+    return {key: pa.concat_tables(parts) for key, parts in found.items()}

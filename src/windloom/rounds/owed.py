@@ -1,0 +1,208 @@
+"""Windows that are closed and not answered yet, and the cells from which they will be.
+
+A round may leave the answers of some queries to later rounds. The cells of a state do not depend on that: they are
+those that open windows need, and every tuple is merged into them when it comes. What postponed windows need besides
+is kept apart, set by set, in one of two ways:
+
+| while                                    | a postponed window is answered from                                       |
+|------------------------------------------|---------------------------------------------------------------------------|
+| no tuple has come behind where it closed | the cells of the state, and those that the state has dropped since        |
+| one has come, or cells are folded        | cells as they were when it closed, and what rounds have brought since, as |
+|                                          | far as it counts in the window; until the set owes nothing                |
+
+A tuple counts in the windows that are open when it comes. So one that comes late is kept out of every window that had
+ended by the tick at which the query was closed, whether that window is answered already or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from windloom.plan.physical import PartialSet, Plan, Planned, PlannedJoin, PlannedQuery
+from windloom.rounds.cells import Cells, keep_cells, merge_all
+from windloom.rounds.state import History, LaterRound, Owed, State
+from windloom.rounds.windows.life import Turn
+from windloom.rounds.windows.registry import life_of
+
+#: `(after, until]` for the ends of windows, by name of the query.
+Intervals = dict[str, tuple[int, int]]
+
+
+def can_wait(planned: Planned) -> bool:
+    """Whether the answers of a query may be left to later rounds.
+
+    Row queries, windows of rows and joins with relations whose versions count are answered in the round that closes
+    their windows: from the tuples, or with the version, that are there then.
+    """
+    query = planned.query
+    if query.rows is not None or not life_of(query.window).can_wait:
+        return False
+    return query.join is None or not any(side.is_relation for side in query.join.sides)
+
+
+def readers_of(plan: Plan, number: int) -> Iterator[PlannedQuery | PlannedJoin]:
+    """The queries that are answered from a set: its own, and joins with a side in it."""
+    for tree in plan.sets[number].trees:
+        yield from tree.answered
+    for join in plan.joins:
+        if any(place.set == number for place in join.sides):
+            yield join
+
+
+def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
+    """The sets that each query is answered from, by its name."""
+    found: dict[str, tuple[int, ...]] = {}
+    for one in plan.sets:
+        found |= {planned.name: (one.number,) for tree in one.trees for planned in tree.answered}
+    for join in plan.joins:
+        found[join.name] = tuple(dict.fromkeys(place.set for place in join.sides))
+    return found
+
+
+def members_behind(plan: Plan, answered: Mapping[str, int]) -> dict[str, int]:
+    """How far members of sets are answered, of those that are behind: a side is where the last of its joins is."""
+    found = dict(answered)
+    for join in plan.joins:
+        if join.name in answered:
+            for place in join.sides:
+                found[place.name] = min(answered[join.name], found.get(place.name, answered[join.name]))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The cells of a set as windows of different ages see them: `later` rounds belong to some, all others to all.
+
+    `own` are the cells from which the state keeps what it needs, if there are any; not if the lineage is apart.
+    """
+
+    own: Cells | None = None
+    others: tuple[Cells, ...] = ()
+    later: tuple[LaterRound, ...] = ()
+    is_apart: bool = False
+
+    @property
+    def parts(self) -> tuple[Cells, ...]:
+        return (*held(self.own), *self.others)
+
+    def view(self, rounds: int) -> Cells | None:
+        """The cells with those of the first so many later rounds; None if there are none."""
+        return _merged([*self.parts, *(one.cells for one in self.later[:rounds])])
+
+    def bounds(self, name: str) -> set[int]:
+        """Ticks at which the cells that windows of a query see change: by late tuples."""
+        return {one.closed[name] for one in self.later if name in one.closed and one.is_late}
+
+    def rounds_before(self, name: str, end: int) -> int:
+        """How many later rounds count in windows of a query that end at this tick, or behind the last bound."""
+        count = 0
+        for one in self.later:
+            if one.is_late and one.closed.get(name, end - 1) >= end:
+                break
+            count += 1
+        return count
+
+
+def lineage_of(
+    one: PartialSet,
+    owed: Owed,
+    kept: Cells | None,
+    fresh: Cells | None,
+    current: Cells | None,
+    state: State,
+    plan: Plan,
+) -> Lineage:
+    """What a round's answers are computed from, in a set that owes windows from earlier rounds.
+
+    `kept` are the cells of the state before the round, `fresh` what it has brought, `current` both together.
+    """
+    behind = {
+        planned.name: state.closed_over(planned.query.inputs)
+        for planned in readers_of(plan, one.number)
+        if planned.name in state.answered
+    }
+    later = (LaterRound(fresh, behind),) if fresh is not None and len(fresh) and behind else ()
+    is_late = any(each.is_late for each in later) and life_of(one.window).sees_late
+    if owed.rounds is not None:
+        return Lineage(None, held(owed.cells), (*owed.rounds, *later), is_apart=True)
+    if is_late:
+        return Lineage(None, held(owed.cells, kept), later, is_apart=True)
+    return Lineage(current, held(owed.cells))
+
+
+def left_owing(one: PartialSet, lineage: Lineage, names: Mapping[str, int], now: Turn, owing: Turn) -> Owed:
+    """What is kept for the windows that a set owes after a round.
+
+    `names` are the queries that do, and how far they are answered. `now` is the round as it is for the cells of the
+    state, `owing` the same for queries that are behind.
+    """
+    life = life_of(one.window)
+    if not lineage.is_apart and not life.folds(one):
+        # What is kept as history, or for open windows, is in the state; what it has once dropped is not, ever again.
+        waiting = replace(owing, history_ticks=0)
+        dropped = [keep_cells(each, life.needed(one, each, waiting)) for each in lineage.others]
+        dropped += [
+            keep_cells(own, life.needed(one, own, waiting) & ~life.needed(one, own, now)) for own in held(lineage.own)
+        ]
+        return Owed(_merged([each for each in dropped if len(each)]))
+    later = _still_late(lineage.later, names)
+    # Tuples that came in time are in no window that had ended: they may as well have been there before.
+    cells = _merged([*lineage.parts, *(each.cells for each in later if not each.is_late)])
+    kept = [each for each in later if each.is_late]
+    return Owed(None if cells is None else life.close(one, cells, History(), owing).cells, tuple(kept))
+
+
+def _still_late(later: Iterable[LaterRound], names: Mapping[str, int]) -> list[LaterRound]:
+    """The rounds with the queries that still have to report windows in which these do not count."""
+    return [
+        replace(one, closed={name: tick for name, tick in one.closed.items() if name in names and tick > names[name]})
+        for one in later
+    ]
+
+
+def held(*parts: Cells | None) -> tuple[Cells, ...]:
+    """Those that there are."""
+    return tuple(part for part in parts if part is not None)
+
+
+def _merged(parts: Sequence[Cells]) -> Cells | None:
+    return merge_all(parts) if parts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Windows that see the same cells: by number of the set, how many later rounds count; by query, which windows."""
+
+    rounds: tuple[tuple[int, int], ...]
+    intervals: Intervals
+
+
+def passes_of(plan: Plan, lineages: Mapping[int, Lineage], intervals: Intervals) -> list[Pass]:
+    """All that a round answers, in the order of windows; the last pass sees everything that has come.
+
+    Without late tuples there is one pass, however many rounds the windows are of.
+    """
+    every = tuple((number, len(lineage.later)) for number, lineage in sorted(lineages.items()))
+    found: dict[tuple[tuple[int, int], ...], Intervals] = {}
+    last: Intervals = {}
+    places = sets_by_query(plan) if lineages else {}
+    for name, (after, until) in intervals.items():
+        own = [number for number in places.get(name, ()) if number in lineages] if after < until else []
+        bounds = {tick for number in own for tick in lineages[number].bounds(name)}
+        for tick in sorted(bounds):
+            if after < tick < until:
+                key = tuple((number, lineages[number].rounds_before(name, tick)) for number in own)
+                found.setdefault(key, {})[name] = (after, tick)
+                after = tick
+        key = tuple((number, lineages[number].rounds_before(name, until)) for number in own)
+        is_last = all(count == len(lineages[number].later) for number, count in key)
+        (last if is_last else found.setdefault(key, {}))[name] = (after, until)
+    earlier = [Pass(key, each) for key, each in sorted(found.items(), key=lambda item: item[0])]
+    return [*earlier, Pass(every, last)]
+
+
+def sets_asked(plan: Plan, intervals: Mapping[str, tuple[int, int]]) -> set[int]:
+    """The sets that queries with something to report are answered from."""
+    places = sets_by_query(plan)
+    return {number for name, (after, until) in intervals.items() if after < until for number in places.get(name, ())}

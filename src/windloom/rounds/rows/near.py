@@ -1,0 +1,168 @@
+"""Interval joins of two streams by plain keys, made here: tuples are sorted by key and time, and looked up.
+
+What a round joins is small against what Spark takes to plan, compile and shuffle it. New tuples of one stream look up
+all of the other, and kept ones of the first the new ones of the second: no pair is made that was reported before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windloom.aggregates.arrow import arrow_type, as_array, as_integers
+from windloom.plan.near import NearJoin
+from windloom.plan.physical import Plan
+from windloom.plan.rows import PlannedRows
+from windloom.rounds.block import Block
+from windloom.rounds.groups import number_groups
+from windloom.rounds.rows.spans import AskedRows, RowSpan, needed_from, needed_until
+
+Ints = NDArray[np.int64]
+
+#: About so many pairs are made at a time.
+BLOCK_PAIRS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class NearTuples:
+    """The tuples of one side: ticks, rounds, and columns by name."""
+
+    ticks: Ints
+    rounds: Ints
+    columns: Mapping[str, pa.Array]
+
+    def take(self, rows: Ints) -> NearTuples:
+        chosen = pa.array(rows)
+        columns = {name: column.take(chosen) for name, column in self.columns.items()}
+        return NearTuples(self.ticks[rows], self.rounds[rows], columns)
+
+
+def fits(sides: Sequence[NearTuples], join: NearJoin) -> bool:
+    """Whether all keys, each with all times, have a place among 64 bits; else Spark makes the pairs."""
+    ticks = np.concatenate([one.ticks for one in sides])
+    if not len(ticks):
+        return True
+    length = min(int(ticks.max()) - int(ticks.min()), len(ticks) * join.within_ticks) + 2 * join.within_ticks
+    return len(ticks) * length < 2**62
+
+
+def near_blocks(plan: Plan, asked: AskedRows, join: NearJoin, sides: Sequence[NearTuples]) -> Iterator[Block]:
+    """The pairs that a span reports, some at a time."""
+    planned, span = asked.planned, asked.span
+    (selection,) = planned.rows.selections
+    left, right = (
+        _needed(one, needed_from(planned.rows, strand.window, span), needed_until(span))
+        for one, strand in zip(sides, selection.strands, strict=True)
+    )
+    for rows, others in _pairs(left, right, join, span):
+        one, other = left.take(rows), right.take(others)
+        earlier, later = np.minimum(one.ticks, other.ticks), np.maximum(one.ticks, other.ticks)
+        enters = later + 1 if span.first is None else np.maximum(later + 1, span.first)
+        stays = enters <= earlier + join.within_ticks
+        if span.last is not None:
+            stays &= enters <= span.last
+        if stays.any():
+            chosen = np.flatnonzero(stays)
+            yield _block(plan, planned, join, (one.take(chosen), other.take(chosen)), earlier[stays], later[stays])
+
+
+def _needed(one: NearTuples, begin: int, end: int) -> NearTuples:
+    inside = (one.ticks >= begin) & (one.ticks < end)
+    return one if inside.all() else one.take(np.flatnonzero(inside))
+
+
+def _pairs(left: NearTuples, right: NearTuples, join: NearJoin, span: RowSpan) -> Iterator[tuple[Ints, Ints]]:
+    """Rows of both sides with equal keys, less than `within_ticks` apart, of which one is new."""
+    if not len(left.ticks) or not len(right.ticks):
+        return
+    left_rows, right_rows, left_places, right_places = _placed(left, right, join)
+    new, found = _new(left, span)[left_rows], _new(right, span)[right_rows]
+    yield from _looked_up(left_rows[new], left_places[new], right_rows, right_places, join.within_ticks)
+    if not new.all():
+        kept = ~new
+        sides = left_rows[kept], left_places[kept], right_rows[found], right_places[found]
+        yield from _looked_up(*sides, join.within_ticks)
+
+
+def _new(one: NearTuples, span: RowSpan) -> NDArray[np.bool_]:
+    """Tuples that no reported pair can have."""
+    if not span.follows:
+        return np.ones(len(one.ticks), np.bool_)
+    assert span.first is not None
+    return (one.ticks >= span.first - 1) | (one.rounds > span.seen)
+
+
+def _placed(left: NearTuples, right: NearTuples, join: NearJoin) -> tuple[Ints, Ints, Ints, Ints]:
+    """Rows of both sides that have all keys, and their places on one line: key by key, and by time within a key.
+
+    Keys lie so far apart on it that no tuple is near one of another key.
+    """
+    rows = [_with_keys(left, [one for one, _ in join.keys]), _with_keys(right, [other for _, other in join.keys])]
+    keys = [
+        pa.concat_arrays([left.columns[one].take(pa.array(rows[0])), right.columns[other].take(pa.array(rows[1]))])
+        for one, other in join.keys
+    ]
+    numbers, _ = number_groups(keys, len(rows[0]) + len(rows[1]))
+    ticks = np.concatenate([left.ticks[rows[0]], right.ticks[rows[1]]])
+    if not len(ticks):
+        return rows[0], rows[1], ticks, ticks
+    # By rank, so that the line is never too long: tuples that are far apart need not be told how far.
+    order = np.argsort(ticks, kind="stable")
+    steps = np.minimum(np.diff(ticks[order]), join.within_ticks)
+    times = np.empty(len(ticks), np.int64)
+    times[order] = np.concatenate([[0], np.cumsum(steps)])
+    length = int(times.max()) + 2 * join.within_ticks
+    places = numbers * length + times
+    order = np.argsort(places[len(rows[0]) :], kind="stable")
+    return rows[0], rows[1][order], places[: len(rows[0])], places[len(rows[0]) :][order]
+
+
+def _with_keys(one: NearTuples, names: Sequence[str]) -> Ints:
+    """NULL equals nothing."""
+    whole = np.ones(len(one.ticks), np.bool_)
+    for name in names:
+        whole &= np.asarray(pc.is_valid(one.columns[name]).to_numpy(zero_copy_only=False))
+    return np.flatnonzero(whole)
+
+
+def _looked_up(rows: Ints, places: Ints, others: Ints, sorted_places: Ints, within: int) -> Iterator[tuple[Ints, Ints]]:
+    first = np.searchsorted(sorted_places, places - within, side="right")
+    counts = np.searchsorted(sorted_places, places + within, side="left") - first
+    before = np.concatenate([[0], np.cumsum(counts)])
+    begin = 0
+    while begin < len(rows):
+        end = max(begin + 1, int(np.searchsorted(before, before[begin] + BLOCK_PAIRS, side="right")) - 1)
+        own = np.repeat(np.arange(begin, end), counts[begin:end])
+        if len(own):
+            found = first[own] + np.arange(before[begin], before[end]) - before[own]
+            yield rows[own], others[found]
+        begin = end
+
+
+def _block(
+    plan: Plan,
+    planned: PlannedRows,
+    join: NearJoin,
+    sides: Sequence[NearTuples],
+    earlier: Ints,
+    later: Ints,
+) -> Block:
+    shape = plan.shapes[planned.shape]
+    instant = arrow_type(shape.time)
+    arrays = [pa.array(edge).view(instant) for edge in (earlier, later)]
+    for (side, name), (_, kind) in zip(join.columns, shape.columns, strict=True):
+        arrays.append(sides[side].columns[name].cast(arrow_type(kind)))
+    names = ["window_start", "window_end", *(name for name, _ in shape.columns)]
+    table = pa.Table.from_arrays(arrays, names=names)
+    return Block(planned.shape, (planned.name,), np.array([0, table.num_rows], np.int64), table)
+
+
+def near_tuples(table: pa.Table, names: Mapping[str, str], tick: str, round: str) -> NearTuples:
+    """One side from a table; `names` are its columns by name of the stream's."""
+    columns = {name: as_array(table.column(own)) for name, own in names.items()}
+    return NearTuples(as_integers(table.column(tick)), as_integers(table.column(round)), columns)

@@ -1,0 +1,108 @@
+"""Row queries in one round: which windows they report, and what is kept of tuples and of rows after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from windloom.plan.physical import Plan
+from windloom.rounds.carry import rows_since
+from windloom.rounds.cells import Cells, merge_all
+from windloom.rounds.frontiers import Inputs
+from windloom.rounds.round_input import RoundInput
+from windloom.rounds.rows.kept import KeptTuples, kept_with, needs_after
+from windloom.rounds.rows.spans import NO_ROUND, AskedRows, row_span
+from windloom.rounds.rows.summaries import left_after
+from windloom.rounds.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTurn:
+    """The row queries that report windows, with what their aggregates are made from, and what the round leaves.
+
+    `reported`, `kept` and `summaries` are those of the state after the round.
+    """
+
+    answered: tuple[tuple[AskedRows, Cells | None], ...]
+    reported: Mapping[str, int]
+    kept: Mapping[str, KeptTuples]
+    summaries: Mapping[str, Cells]
+
+
+def rows_turn(
+    state: State,
+    round_input: RoundInput,
+    plan: Plan,
+    moved: State,
+    until: Mapping[Inputs, int],
+    intervals: Mapping[str, tuple[int, int]],
+) -> RowsTurn:
+    """`until` says, by inputs of queries, up to where windows are closed after the round."""
+    asked = asked_rows(plan, intervals, state)
+    summaries = _summaries(state, round_input, plan)
+    return RowsTurn(
+        tuple((one, summaries.get(one.planned.name)) for one in asked),
+        {**state.reported, **{one.planned.name: round_input.round for one in asked}},
+        _left(state, round_input, plan, moved, until),
+        _still_standing(summaries, plan, until),
+    )
+
+
+def asked_rows(plan: Plan, intervals: Mapping[str, tuple[int, int]], state: State) -> list[AskedRows]:
+    """The row queries of which a round reports windows; `intervals` gives the ends `(after, until]` of every query."""
+    found = []
+    for planned in plan.rows:
+        after, until = intervals[planned.name]
+        # Where windows are left out, because they are not complete, the one before was not reported.
+        is_next = after <= state.closed_over(planned.query.inputs)
+        seen = state.reported.get(planned.name, NO_ROUND) if is_next else NO_ROUND
+        span = row_span(planned.query.window, after, until, seen)
+        if span is not None:
+            found.append(AskedRows(planned, span))
+    return found
+
+
+def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
+    """The state when kept tuples are gone: row queries do not report the windows that would need them."""
+    if not any(one.lost for one in round_input.kept.values()):
+        return state
+    kept = kept_with(state.kept, round_input.kept, plan)
+    since = dict(state.since)
+    summaries = dict(state.summaries)
+    for planned in plan.rows:
+        streams = set(planned.rows.streams)
+        if any(one.lost and name in streams for name, one in round_input.kept.items()):
+            for name, tick in rows_since(planned, kept).items():
+                since[name] = max(tick, since.get(name, tick))
+            summaries.pop(planned.name, None)  # rows that enter are made again, from what is there
+    return replace(state, since=since, summaries=summaries)
+
+
+def _summaries(state: State, round_input: RoundInput, plan: Plan) -> dict[str, Cells]:
+    """What aggregates over rows are answered from."""
+    found = {}
+    for planned in plan.rows:
+        parts = [one[planned.name] for one in (state.summaries, round_input.summaries) if planned.name in one]
+        if parts:
+            found[planned.name] = merge_all(parts)
+    return found
+
+
+def _still_standing(summaries: Mapping[str, Cells], plan: Plan, until: Mapping[Inputs, int]) -> dict[str, Cells]:
+    found = {}
+    for planned in plan.rows:
+        cells = summaries.get(planned.name)
+        left = None if cells is None else left_after(cells, until[planned.query.inputs])
+        if left is not None:
+            found[planned.name] = left
+    return found
+
+
+def _left(
+    state: State, round_input: RoundInput, plan: Plan, moved: State, until: Mapping[Inputs, int]
+) -> Mapping[str, KeptTuples]:
+    """The files of tuples that are needed after the round."""
+    if not plan.stores:
+        return {}
+    needs = needs_after(plan, until, moved.seen, moved.frontiers)
+    return needs.left_of(kept_with(state.kept, round_input.kept, plan))

@@ -1,0 +1,148 @@
+"""What a round could answer: the closed windows of every query that it has not reported, and the tasks they form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from windloom.kernels.folds.slice_matrix import SliceMatrix
+from windloom.model.time import TICK_MAX, TICK_MIN, TICKS_PER_SECOND
+from windloom.plan.physical import Plan, PlannedJoin, PlannedQuery
+from windloom.rounds.owed import can_wait
+from windloom.rounds.round_input import RoundInput
+from windloom.rounds.schedule.tasks import Task
+from windloom.rounds.state import State
+from windloom.rounds.step import moved
+from windloom.rounds.windows.registry import life_of
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Queries that are answered from the same cells in one pass: those of a tree, or joins with the same sides.
+
+    `trees` says which, by set and tree.
+    """
+
+    members: tuple[PlannedQuery | PlannedJoin, ...]
+    trees: tuple[tuple[int, int], ...]
+
+    @property
+    def name(self) -> str:
+        """That of the first query, under which the unit is measured."""
+        return self.members[0].name
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Closed windows that a query has not reported: `windows` of them, the first of which ends at `first_end`."""
+
+    planned: PlannedQuery | PlannedJoin
+    first_end: int
+    windows: int
+    closed: int
+
+    def end_of(self, windows: int) -> int:
+        """Where the last of so many windows ends."""
+        return self.first_end + (windows - 1) * self.planned.query.window.slide_ticks
+
+    def late(self, now: int, counting_from: int) -> tuple[int, float]:
+        """How many of its windows are late if they are reported at a tick, and the seconds of the latest one.
+
+        Deadlines of windows that ended before `counting_from` are counted from there.
+        """
+        query = self.planned.query
+        worst = now - query.deadline_ticks - max(self.first_end, counting_from)
+        if worst <= 0:
+            return 0, 0.0
+        late = min(self.windows, -(-(now - query.deadline_ticks - self.first_end) // query.window.slide_ticks))
+        return late, worst / TICKS_PER_SECOND
+
+
+def units_of(plan: Plan) -> list[Unit]:
+    """Everything that may wait."""
+    found = [
+        Unit(tree.answered, ((one.number, tree.number),)) for one in plan.sets for tree in one.trees if tree.answered
+    ]
+    families: dict[object, list[PlannedJoin]] = {}
+    for join in filter(can_wait, plan.joins):
+        families.setdefault(join.pairing if join.fold == SliceMatrix.name else join.sides, []).append(join)
+    for joins in families.values():
+        trees = dict.fromkeys((place.set, place.tree) for join in joins for place in join.sides)
+        found.append(Unit(tuple(joins), tuple(trees)))
+    return [unit for unit in found if can_wait(unit.members[0])]
+
+
+def due_windows(plan: Plan, state: State, given: RoundInput, units: Sequence[Unit]) -> Iterator[tuple[int, Due]]:
+    """By number of the unit, the queries that have windows to report in a round that brings `given`."""
+    after = moved(state, given, plan)
+    for number, unit in enumerate(units):
+        for planned in unit.members:
+            found = _due(planned, state, after)
+            if found is not None:
+                yield number, found
+
+
+def reported_windows(units: Sequence[Unit], before: State, after: State) -> Iterator[tuple[Due, int]]:
+    """Of queries that had windows to report in a round, between two states, those and how many were left to later."""
+    for unit in units:
+        for planned in unit.members:
+            found = _due(planned, before, after)
+            if found is not None:
+                until, slide = after.answered_by(planned.query), planned.query.window.slide_ticks
+                answered = 0 if until < found.first_end else (until - found.first_end) // slide + 1
+                yield found, found.windows - answered
+
+
+def _due(planned: PlannedQuery | PlannedJoin, state: State, moved: State) -> Due | None:
+    query, window = planned.query, planned.query.window
+    closed = moved.closed_over(query.inputs)
+    after = life_of(window).own_after(planned, state, state.answered_by(query))
+    # No window ends before the first tuple of its streams.
+    first = [moved.first[stream] for stream in query.inputs if stream in moved.first]
+    if not first or closed in (TICK_MIN, TICK_MAX):
+        return None
+    after = max(after, min(first))
+    residue = window.offset_ticks + window.range_ticks
+    first_end = after + window.slide_ticks - (after - residue) % window.slide_ticks
+    windows = (closed - first_end) // window.slide_ticks + 1
+    return Due(planned, first_end, windows, closed) if windows > 0 else None
+
+
+def tasks_of(
+    due: Sequence[tuple[int, Due]], elapsed: float, counting_from: Mapping[str, int], passed: Mapping[str, int]
+) -> dict[Task, list[Due]]:
+    """The tasks of a round, `elapsed` seconds after it has begun, and which windows each consists of.
+
+    By query, `counting_from` is the tick from which on deadlines count, `passed` how many rounds have passed it over.
+    """
+    found: dict[tuple[int, int, int, int], list[Due]] = {}
+    for number, one in due:
+        query = one.planned.query
+        key = (number, query.window.slide_ticks, query.deadline_ticks, query.urgency.priority)
+        found.setdefault(key, []).append(one)
+    tasks = {}
+    for (number, slide, within, priority), every in found.items():
+        ends = (max(one.first_end, counting_from.get(one.planned.name, TICK_MIN)) - one.closed for one in every)
+        task = Task(
+            number,
+            tuple(one.planned.name for one in every),
+            priority,
+            (min(ends) + within) / TICKS_PER_SECOND - elapsed,
+            max(one.windows for one in every),
+            slide / TICKS_PER_SECOND,
+            within / TICKS_PER_SECOND,
+            max(passed.get(one.planned.name, 0) for one in every),
+        )
+        tasks[task] = every
+    return tasks
+
+
+def postponed_by(tasks: Mapping[Task, list[Due]], chosen: Mapping[Task, int]) -> dict[str, int]:
+    """By query, the tick after which its windows are left to later rounds, of those that are not answered entirely."""
+    found = {}
+    for task, every in tasks.items():
+        windows = chosen.get(task, 0)
+        for one in every:
+            if windows < one.windows:
+                found[one.planned.name] = one.end_of(windows) if windows else TICK_MIN
+    return found
