@@ -126,7 +126,7 @@ def _page(periodic: list[Measured], rounds: list[InRounds], seeds: int, seconds:
             "schedules.csv": _data(periodic, Measured.__slots__),
             "schedules_rounds.csv": _data(rounds, InRounds.__slots__),
         },
-        findings="The order is the thesis'. At the higher rate HS executes "
+        findings="But for AS, the order is the thesis'. At the higher rate HS executes "
         f"{high['HS'].executed / high['CS'].executed:.1f} times as many queries as CS "
         f"with {high['HS'].tasks:.0f} instead of {high['CS'].tasks:.0f} tasks, and H-LP "
         f"{high['H-LP'].executed / high['HS'].executed:.1f} times as many as HS; latency falls by factors of "
@@ -134,20 +134,22 @@ def _page(periodic: list[Measured], rounds: list[InRounds], seeds: int, seconds:
         f"{high['HS'].latency / max(high['H-LP'].latency, 1e-9):.1f}. "
         f"In rounds, where every window is answered once, {_best(ours)}",
         difference="The thesis measured a program in Java; what counters and comparisons cost there is not known, so "
-        "the heights of the curves are a matter of two constants. AS comes out better here than in the thesis: it "
-        "executes queries long before they are due, which costs a sort each, and sorts are cheap here against "
-        "scans. With sorts ten times as dear, AS and HS fall back as they do there, and so does what HS gains "
-        "over CS. In Windloom a window is answered once, after it has closed, so nothing can be executed early: "
-        "`aggressive` answers along what is closed, and `hybrid` lets tasks wait instead of shortening their "
-        "periods. What is gained by sharing is less then, because what is answered late is still answered window "
-        "by window.",
+        "the heights of the curves are a matter of two constants. AS comes out better here than in the "
+        "thesis: it executes queries long before they are due, which costs a sort each, and sorts are cheap "
+        "here against scans. In Windloom a window is answered once, after it has closed, so nothing can be "
+        "executed early: `aggressive` answers along what is closed, and `hybrid` lets tasks wait instead of "
+        "shortening their periods. What is gained by sharing is less then, because what is answered late is "
+        "still answered window by window.",
     )
 
 
 def _best(ours: dict[str, InRounds]) -> str:
     order = sorted(ours.values(), key=lambda one: -one.in_time)
     told = ", ".join(f"{one.in_time:.0%} (`{one.schedule}`)" for one in order)
-    return f"the shares of windows in time are {told}."
+    return (
+        f"the shares of windows in time are {told}. Waiting for others does not pay there: time that is not used while "
+        "little is due is missing later. The default is still the one that the thesis recommends."
+    )
 
 
 def _figures(found: Sequence[Measured]) -> list[Figure]:
