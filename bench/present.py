@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,13 +17,14 @@ from bench.measure import Outcome, seconds
 from windloom.durable.shards.pieces import Piece
 from windloom.engine.sinks.current import CurrentSink
 from windloom.engine.sinks.sink import TableInfo
+from windloom.engine.sinks.versions import write_rows
 from windloom.language import parse_query
 from windloom.model import DataType, Query, Stream
 from windloom.rounds import Block
 
 MINUTE = 60_000_000
 #: Pairs that a minute brings, and for how many minutes the longest of them stands: 60 times as many are there.
-PAIRS, LONGEST = 60_000, 60
+PAIRS, LONGEST = 100_000, 60
 _COLUMNS = {name: DataType.parse(kind) for name, kind in {"ts": "timestamp", "k": "long", "x": "double"}.items()}
 _STREAMS = {name: Stream(name, _COLUMNS, time="ts") for name in ("a", "b")}
 _TEXT = (
@@ -114,12 +114,7 @@ def sink_place(root: Path) -> Path:
 def _write(file: Path, rows: pa.Table) -> None:
     """All of it, whole or not at all, from rows that are in memory already."""
     waiting = file.with_suffix(".new")
-    pq.write_table(rows, waiting, compression="zstd")
-    handle = os.open(waiting, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    write_rows(waiting, rows)
     waiting.replace(file)
 
 

@@ -7,6 +7,7 @@ import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from unittest.mock import patch
@@ -167,15 +168,21 @@ def join_orders(repeats: int, tuples: int = 120_000) -> Outcome:
     orders = list(permutations(range(3)))
     taken: dict[tuple[int, ...], list[float]] = {order: [] for order in orders}
     with stored_streams("abc", tuples, tuples, 300) as folder:
-        loom = Loom(spark)
-        for name in "abc":
-            loom.stream(name, spark.read.parquet(str(folder / name)), time="ts", rate=RATE)
-        loom.query("chain", text)
-        (chosen,) = loom.plan().rows[0].orders
+
+        def loom() -> Loom:
+            made = Loom(spark)
+            for name in "abc":
+                made.stream(name, spark.read.parquet(str(folder / name)), time="ts", rate=RATE)
+            made.query("chain", text)
+            return made
+
+        (chosen,) = loom().plan().rows[0].orders
         for _ in range(repeats + 1):
             for order in orders:
-                with patch("windloom.optimizer.rows.plan.join_order", lambda *_, order=order: order):
-                    taken[order].append(seconds(lambda: loom.run(placement="driver").arrow("chain")))
+                with patch("windloom.optimizer.rows.plan.join_order", return_value=order):
+                    forced = loom()
+                    assert forced.plan().rows[0].orders == (order,)
+                taken[order].append(seconds(partial(forced.run, placement="driver")))
     medians = {order: statistics.median(own[1:]) for order, own in taken.items()}
     best = min(medians, key=lambda order: medians[order])
     note = ", ".join(f"{''.join('abc'[i] for i in order)} {took:.2f} s" for order, took in medians.items())

@@ -11,7 +11,7 @@ from experiments.transactions import SCHEDULERS, Figures, Simulation, Workload
 from windloom.report import Series, line_chart
 
 SUB_WINDOWS = tuple(range(10, 101, 10))
-SEEDS = 5
+SEEDS = 3
 #: Seconds of a sub-window, and periodic queries; they run in groups of five.
 SETTINGS = ((1.0, 40), (5.0, 100))
 LABELS = {"serial": "Serial", "ws": "WS", "lws": "LWS", "ttu": "TTU", "snapshots": "snapshots (ours)"}

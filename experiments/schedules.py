@@ -14,7 +14,7 @@ from windloom.rounds.schedule import SCHEDULES
 RATES = (1500, 3000)
 #: Queries in all, in eight groups.
 QUERIES = (40, 80, 160, 240)
-SEEDS, SECONDS = 2, 100.0
+SEEDS, SECONDS = 1, 60.0
 #: Seconds to merge a counter: then 80 queries are about what a processor can do at the lower rate.
 COUNTER_SECONDS = 2e-6
 #: Rounds of a second, with this budget; a window is wanted within so many slides.

@@ -125,6 +125,7 @@ def batch_names(spark: SparkSession) -> Names:
 GIVEN: dict[str, Callable[[SparkSession], Names]] = {
     "docs/sharing.md": planning_names,
     "docs/rows.md": streaming_names,
+    "docs/scheduling.md": streaming_names,
     "docs/sinks.md": streaming_names,
     "docs/streaming_executors.md": streaming_names,
 }

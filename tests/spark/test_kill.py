@@ -85,14 +85,14 @@ def run_until_killed(
     command += [f"{name}={target}" for name, target in sinks.items()]
     process = subprocess.Popen(command, env=environment)
     moments = rng.randrange(40)
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 600
     while fault is None and process.poll() is None and time.monotonic() < deadline:
         if len(list((folder / "checkpoint" / "begun").glob("*"))) > before:
             moments -= 1
         if moments < 0:
             process.kill()
         time.sleep(0.02)
-    code = process.wait(timeout=180)
+    code = process.wait(timeout=600)
     assert code in (0, -signal.SIGKILL), code
     return code != 0
 

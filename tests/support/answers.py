@@ -11,10 +11,17 @@ import pyarrow as pa
 
 from windloom.durable.shards.pieces import Piece
 from windloom.engine.sinks.sink import SinkPlace, TableInfo
+from windloom.language import parse_query
+from windloom.model import DataType, Stream
 from windloom.rounds import Block
 
 COLUMNS = {"query": "string", "window_start": "bigint", "window_end": "bigint", "k": "string", "n": "bigint"}
-TABLES = {"t": TableInfo(COLUMNS, {"a": ("k",), "b": ()})}
+_STREAM = Stream("s", {"tick": DataType.parse("bigint"), "k": DataType.parse("string")}, "tick", time_unit="us")
+_ASKED = {
+    name: parse_query(name, f"SELECT count(*) AS n FROM s [TUMBLE 10 us]{grouped}", {"s": _STREAM})
+    for name, grouped in (("a", " GROUP BY k"), ("b", ""))
+}
+TABLES = {"t": TableInfo(COLUMNS, {"a": ("k",), "b": ()}, asked=_ASKED)}
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,12 @@ class Given:
 
     def blocks(self) -> Iterator[Block]:
         return iter(())
+
+    def until(self, query: str) -> int:
+        return max(end for _, table in self.finished for end in table["window_end"].to_pylist())
+
+    def schema(self, query: str) -> pa.Schema:
+        return self.finished[0][1].drop_columns("query").schema
 
 
 def piece(*rows: tuple[str, int, str | None, int]) -> tuple[str, pa.Table]:

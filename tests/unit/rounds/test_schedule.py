@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windloom.errors import WindloomError
@@ -61,6 +61,7 @@ def test_the_seven_queries_of_the_thesis_cost_what_it_says() -> None:
     assert cheapest_periods([9, 14, 29], shortened([2, 3, 5])) == (2, 2, 5)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 30), st.integers(1, 12)), min_size=1, max_size=4),
 )
@@ -187,6 +188,7 @@ def test_hybrid_lets_tasks_without_hurry_wait_for_each_other() -> None:
     assert "a" in chosen(pending, 4.0, "hybrid")
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.builds(

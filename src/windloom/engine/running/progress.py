@@ -62,7 +62,7 @@ class RoundProgress:
     tuples: Mapping[str, int] = field(default_factory=dict)  # by stream
     cells: Mapping[str, int] = field(default_factory=dict)  # by stream
     placement: str = "driver"
-    lost: Sequence[str] = ()
+    lost: Sequence[str] = field(default_factory=list)
     sinks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by name
     relations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name
     predicted: float | None = None

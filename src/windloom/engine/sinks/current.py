@@ -93,7 +93,7 @@ class CurrentSink(Sink):
             held = pa.concat_tables(rows[name]) if name in rows else None
             for query in info.asked.values():
                 _refuse(query)
-                own = None if held is None else held.filter(pc.equal(held["query"], query.name)).drop_columns("query")
+                own = None if held is None else _of_query(held, query.name, len(info.asked))
                 asked[query.name] = Versions(self._root, query.name, _identity(query))
                 written += self._write(asked[query.name], round, query, info, own, answers)
         for gone in set(shown_queries(self._root)) - {one.link.name for one in asked.values()}:
@@ -146,6 +146,12 @@ class CurrentSink(Sink):
             ends = EndsOf(None)
         grid = Expiring(longest, window.slide_ticks, self._expiries, self._files)
         return grid.update(table, round, rows, ends, last_end(query, until))
+
+
+def _of_query(rows: pa.Table, query: str, queries: int) -> pa.Table:
+    """The rows of one of so many queries, without its name."""
+    own = rows if queries == 1 else rows.filter(pc.equal(rows["query"], query))
+    return own.drop_columns("query")
 
 
 def last_end(query: Query, until: int) -> int:

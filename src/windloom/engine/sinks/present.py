@@ -24,6 +24,8 @@ from windloom.rounds.groups import number_groups
 NO_END = 2**61
 #: The number of no bucket: of rows that are not divided among buckets yet.
 _YOUNG = 2**62
+#: From here on numbers are of single ends: those of the bucket that ends next.
+_NEAR = 2**61
 _ORIGIN = 2**61  # ticks before the epoch are negative, and numbers in names of files are not
 
 
@@ -57,9 +59,9 @@ class Expiring:
 
     A bucket holds rows that end within one stretch of time. Rows of new rounds are *young*: they are in one file per
     round, whatever their ends, until the first of these is near. Then all that is young is divided among the buckets
-    at once. So the grid is of ends by the rounds in which rows came, and a round touches one of its rows and columns:
-    the bucket that ends next, and what is young. `longest` is the longest time for which a row stands, `slide` the time
-    between two ends.
+    at once, and the bucket that ends next is divided into its ends, whose files die whole. So the grid is of ends by
+    the rounds in which rows came; most rounds touch nothing of it but what is young. `longest` is the longest time for
+    which a row stands, `slide` the time between two ends.
     """
 
     longest: int
@@ -99,19 +101,21 @@ class Expiring:
     def _divide(
         self, found: Update, tables: list[pa.Table], ends_of: EndsOf, now: int, near: int, *, keeps_young: bool
     ) -> None:
-        """Rows by bucket; those that are young stay together, but for the ones that end in the next bucket."""
+        """Rows by bucket, those of the next one by end; those that are young stay together, but for the latter."""
         rows = pa.concat_tables(tables).combine_chunks() if tables else None
         if rows is None or not rows.num_rows:
             return
         ends = ends_of(rows)
         buckets = self._buckets(ends)
-        if keeps_young:
-            buckets = np.where(buckets > near, _YOUNG, buckets)
+        far = np.full(len(ends), _YOUNG) if keeps_young else buckets
+        buckets = np.where(buckets > near, far, _NEAR + (ends + _ORIGIN) // self.slide)
         standing = np.flatnonzero(ends > now)
+        if not len(standing):
+            return
         order = standing[np.argsort(buckets[standing], kind="stable")]
         rows, ends, buckets = rows.take(pa.array(order)), ends[order], buckets[order]
-        edges = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1])) if len(buckets) else np.empty(0, np.int64)
-        for begin, stop in zip(edges, [*edges[1:], len(buckets)], strict=True):
+        edges = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1]))
+        for begin, stop in zip(edges, np.append(edges[1:], len(buckets)), strict=True):
             own = ends[begin:stop]
             found.add(int(buckets[begin]), rows.slice(begin, stop - begin), int(own.min()), int(own.max()))
 

@@ -107,7 +107,7 @@ class Versions:
             os.link(before / file.name, place / file.name)
         # Several at once: most of the time the disk is waited for.
         with ThreadPoolExecutor(_WRITERS) as pool:
-            written = sum(pool.map(_write, [place / file.name for file in fresh], fresh.values()))
+            written = sum(pool.map(write_rows, [place / file.name for file in fresh], fresh.values()))
         (place / _IDENTITY).write_text(self._identity)
         _sync(place)
         fault("before sink")
@@ -142,8 +142,11 @@ def shown_queries(root: Path) -> list[str]:
     return sorted(one.name for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
 
 
-def _write(path: Path, rows: pa.Table) -> int:
-    pq.write_table(rows, path, compression="zstd")
+def write_rows(path: Path, rows: pa.Table) -> int:
+    """Writes a file, which is on disk when this returns; its bytes."""
+    # Numbers and times of few rows rarely repeat: a dictionary of them would cost more than it saves.
+    texts = [one.name for one in rows.schema if pa.types.is_string(one.type) or pa.types.is_binary(one.type)]
+    pq.write_table(rows, path, compression="zstd", use_dictionary=texts or False)
     _sync(path)
     return path.stat().st_size
 

@@ -104,7 +104,9 @@ class StoredTuples:
         for strand, files in _read(kept, [one]):
             stream = self.streams[strand.stream]
             names = {name: column_name(stream, name) for name in strand.columns}
-            sides.append(near_tuples(self.table(stream, list(names), files), names, TICK, ROUND))
+            kinds = [(own, arrow_type(stream.columns[name])) for name, own in names.items()]
+            schema = pa.schema([*kinds, (TICK, pa.int64()), (ROUND, pa.int64())])
+            sides.append(near_tuples(self.table(stream, list(names), files).cast(schema), names, TICK, ROUND))
         return (join, tuple(sides)) if fits(sides, join) else None
 
 
