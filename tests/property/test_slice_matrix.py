@@ -80,11 +80,13 @@ def test_joins_of_any_windows_and_aggregates_share_a_matrix(
 
 
 @settings(max_examples=30, deadline=None)
-@given(asked=sharing_joins(), rows=rows())
-def test_a_result_of_too_many_groups_is_folded_window_by_window(asked: list[Asked], rows: dict[str, list[Row]]) -> None:
+@given(asked=sharing_joins(), rows=rows(), limit=st.sampled_from([("MOST_ENTRIES", 3), ("SPARSE_ENTRIES", 0)]))
+def test_a_result_of_too_many_groups_is_folded_window_by_window(
+    asked: list[Asked], rows: dict[str, list[Row]], limit: tuple[str, int]
+) -> None:
     registry = registered({f"j{i}": one.cql() for i, one in enumerate(asked)})
     plan = with_folds(planned(registry), "slice_matrix", 0)
-    with patch.object(by_matrix, "MOST_ENTRIES", 3):
+    with patch.object(by_matrix, *limit):
         found = answered(plan, rows, registry.queries)
     for name, query in registry.queries.items():
         assert_equal_join(query, rows, found[name])

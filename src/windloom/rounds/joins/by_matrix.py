@@ -29,6 +29,8 @@ from windloom.rounds.joins.terms import Factors, Term, Terms
 
 #: Entries of a matrix that is made at a time, for one value: it stays near the caches.
 MATRIX_ENTRIES = 1 << 18
+#: A matrix with more entries for one window is made only if it has fewer than rows would have to be matched instead.
+SPARSE_ENTRIES = 1 << 16
 #: Values of windows that are held before rows are made of them.
 HELD_VALUES = 1 << 22
 
@@ -92,7 +94,7 @@ class MatrixFamily:
         parts: list[tuple[Ints, dict[Term, Held]]] = []
         held = 0
         with _pool(min(threads, len(wanted))) as pool:
-            for part, first, last in list(_portions(asked, matrix.groups)):
+            for part, first, last in list(_portions(asked, matrix.groups, matrix.matches)):
                 window = matrix.values(wanted, known, first, last, pool)
                 rectangles = window.rectangles(asked, part)
                 parts.append((part, {term: window.over(term, rectangles) for term in wanted}))
@@ -199,7 +201,7 @@ def ends_of(ticks: Ints, window: Window, interval: tuple[int, int]) -> Ints:
     return found
 
 
-def _portions(asked: Asked, groups: int) -> Iterator[tuple[Ints, tuple[int, int], tuple[int, int]]]:
+def _portions(asked: Asked, groups: int, matches: int) -> Iterator[tuple[Ints, tuple[int, int], tuple[int, int]]]:
     """Windows by place, some ends at a time, and the slices of both sides that they need, `first : last`.
 
     A matrix has few entries then, but that of a single end may need more. Slices move forward from one to the next.
@@ -218,6 +220,8 @@ def _portions(asked: Asked, groups: int) -> Iterator[tuple[Ints, tuple[int, int]
         fitting = max(1, int(np.searchsorted(entries, MATRIX_ENTRIES, side="right")))
         place += fitting
         end = int(stops[place - 1])
+        if entries[0] > SPARSE_ENTRIES and entries[fitting - 1] > matches * (end - begin):
+            raise TooManyGroupsError  # nearly all entries would be empty
         yield (
             np.arange(begin, end),
             (int(first[0][begin]), int(first[1][begin])),

@@ -81,7 +81,7 @@ class Matrix:
         numbered = [number_slices(one.starts, period) for one, period in zip(cells, periods, strict=True)]
         self.ticks, self._slices = [ticks for ticks, _ in numbered], [slices for _, slices in numbered]
         self._outs, self._pairs = self._matched(join)
-        self._numbers, self.columns, self.groups = self._numbered()
+        self._numbers, self.columns, self.groups, self.matches = self._numbered()
         # Longer runs of slices are walked faster, so the side whose groups have more cells moves.
         self.fixed = int(self._density(0) > self._density(1))
         self._cursors = tuple((bounds[:-1].copy(), bounds[:-1].copy()) for bounds in self._bounds)
@@ -113,20 +113,25 @@ class Matrix:
         )
         return outs, GroupPairs(linked)
 
-    def _numbered(self) -> tuple[NDArray[np.int32], dict[Place, pa.Array], int]:
-        """A number for every group of the result, by what remains of both sides, and their columns by number."""
+    def _numbered(self) -> tuple[NDArray[np.int32], dict[Place, pa.Array], int, int]:
+        """A number for every group of the result, by what remains of both sides, and their columns by number.
+
+        Also how many groups there are, and how many pairs of groups of the sides match.
+        """
         parent, child = self._outs
         if parent.count * child.count > MOST_ENTRIES:
             raise TooManyGroupsError
         used = np.zeros((parent.count, child.count), np.bool_)
+        matches = 0
         for parents, children in self._pairs.blocks():
             used[parent.numbers[parents], child.numbers[children]] = True
+            matches += len(parents)
         of_parent, of_child = np.nonzero(used)
         numbers = np.zeros(used.shape, np.int32)
         numbers[of_parent, of_child] = np.arange(len(of_parent))
         columns = {place: values.take(pa.array(of_parent)) for place, values in parent.columns.items()}
         columns |= {place: values.take(pa.array(of_child)) for place, values in child.columns.items()}
-        return numbers, columns, len(of_parent)
+        return numbers, columns, len(of_parent), matches
 
     # ---- some windows -------------------------------------------------------------------------------------------
 
