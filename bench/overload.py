@@ -39,8 +39,8 @@ EVENTS, KEYS, ENDS = 20_000, 2_000, 8
 FILES, COLD, CALIBRATED = 32, 8, 14
 #: Urgent queries want their answers within so many periods; there are so many of them, and of the others.
 WITHIN, URGENT, OTHERS = 4, 4, 180
-#: Where event time begins: at a multiple of every window.
-BEGIN = 1_700_000_000
+#: Where event time begins, about, in milliseconds.
+BEGIN = 1_700_000_000_000
 #: No period is shorter, in milliseconds.
 LEAST_PERIOD = 400
 MICROSECONDS = 1_000_000
@@ -105,10 +105,15 @@ def queries_of(period: int) -> dict[str, str]:
     return found
 
 
+def begin_of(period: int) -> int:
+    """Where event time begins, in microseconds: at a multiple of the period, which is in milliseconds."""
+    return BEGIN // period * period * 1000
+
+
 def write_file(folder: Path, number: int, period: int) -> Path:
     """The events of one period, in order."""
     rng = np.random.default_rng(number)
-    first = BEGIN * MICROSECONDS + number * period * 1000
+    first = begin_of(period) + number * period * 1000
     columns = {
         "ts": pa.array(first + np.sort(rng.integers(0, period * 1000, EVENTS)), pa.timestamp("us", "UTC")),
         "k": rng.integers(0, KEYS, EVENTS),
@@ -116,7 +121,7 @@ def write_file(folder: Path, number: int, period: int) -> Path:
     }
     path = folder / f"p{number:04d}.parquet"
     pq.write_table(pa.table(columns), path)
-    os.utime(path, (BEGIN + number,) * 2)
+    os.utime(path, (BEGIN // 1000 + number,) * 2)
     return path
 
 
@@ -143,7 +148,7 @@ class Arrivals:
 
     def lateness(self, end: int, arrived: float) -> float:
         """Seconds from when a window had ended to when its answer arrived."""
-        return arrived - (self.begun + (end / MICROSECONDS - BEGIN))
+        return arrived - (self.begun + (end - begin_of(self.period)) / MICROSECONDS)
 
 
 def start(spark: SparkSession, folder: Path, period: int, trigger: Mapping[str, object], budget: str | None) -> Handle:
@@ -190,7 +195,7 @@ def run(spark: SparkSession, period: int, budget: str | None) -> Kept:
 def counted(arrivals: Arrivals, arrived: Mapping[tuple[str, int], float], rounds: int, postponed: int) -> Kept:
     """Of windows that end after the first files; one that never arrived is late."""
     period = arrivals.period * 1000
-    ends = [BEGIN * MICROSECONDS + number * period + period // 2 for number in range(COLD, FILES)]
+    ends = [begin_of(arrivals.period) + number * period + period // 2 for number in range(COLD, FILES)]
     late = [
         arrivals.lateness(end, arrived.get((f"urgent_{number}", end), time.time()))
         for number in range(URGENT)
