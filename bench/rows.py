@@ -159,15 +159,15 @@ def asked(repeats: int, events: int = 3_600_000, per_file: int = 400_000) -> Out
 
 
 def join_orders(repeats: int, tuples: int = 120_000) -> Outcome:
-    """A chain of three streams, of which one is rare: every order is forced, and the chosen one is among them."""
+    """Three streams with one key, of which one is rare: every order is forced, and the chosen one is among them."""
     spark = session()
     text = (
         "SELECT ISTREAM a.x AS p, c.x AS q FROM a [TUMBLE 60 seconds] JOIN b [TUMBLE 60 seconds] ON a.k = b.k"
-        " JOIN c [TUMBLE 60 seconds] ON b.x = c.x WHERE c.k < 10"
+        " JOIN c [TUMBLE 60 seconds] ON b.k = c.k AND a.k = c.k WHERE c.x < 20"
     )
     orders = list(permutations(range(3)))
     taken: dict[tuple[int, ...], list[float]] = {order: [] for order in orders}
-    with stored_streams("abc", tuples, tuples, 300) as folder:
+    with stored_streams("abc", tuples, tuples, KEYS) as folder:
 
         def loom() -> Loom:
             made = Loom(spark)
