@@ -182,6 +182,8 @@ def test_the_end_of_a_stream_answers_all_that_was_postponed(
 
 
 ROUNDS = 12
+#: Rounds between two snapshots: more than there are, so that logged tuples go as far back whatever rounds only answer.
+ALL_LOGS = 1000
 
 
 def rows_by_query(folder: Path) -> dict[str, list[str]]:
@@ -196,7 +198,7 @@ def rows_by_query(folder: Path) -> dict[str, list[str]]:
 @lru_cache(maxsize=32)
 def undisturbed(seed: int, placement: str) -> tuple[dict[str, list[str]], bytes]:
     with tempfile.TemporaryDirectory() as folder:
-        state = run_stream(Path(folder), make_batches(seed, ROUNDS, placement), placement=placement)
+        state = run_stream(Path(folder), make_batches(seed, ROUNDS, placement), ALL_LOGS, placement)
         return rows_by_query(Path(folder)), encode(state)
 
 
@@ -216,10 +218,10 @@ def test_postponing_crashes_and_changes_of_queries_lose_and_double_no_row(
         for life, crash in enumerate(crashes):
             try:
                 with crash_after(crash):
-                    run_stream(folder, batches, placement=placement, scheduling=RandomScheduling(chance + life))
+                    run_stream(folder, batches, ALL_LOGS, placement, scheduling=RandomScheduling(chance + life))
             except CrashError:
                 pass
-        state = run_stream(folder, batches, placement=placement, scheduling=RandomScheduling(chance))
+        state = run_stream(folder, batches, ALL_LOGS, placement, scheduling=RandomScheduling(chance))
         rows, bytes_ = undisturbed(seed, placement)
         assert rows_by_query(folder) == rows
         assert encode(replace(state, since={})) == encode(replace(decode(bytes_), since={}))
