@@ -122,6 +122,8 @@ class RoundLoop:
         self._shown = Committed(recovered.next_round - 1, self.plan, self.record, self.state, at)
         #: Of the newest rounds, the least tick of the tuples that came late, by stream.
         self._late: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=REPAIRED_ROUNDS)
+        if self._is_snapshot_due(self._journal.last_committed):
+            self._keep_state(self._journal.last_committed)
 
     @property
     def next_round(self) -> int:
@@ -226,13 +228,25 @@ class RoundLoop:
         self.state, self.record, self.plan = outcome.state, record, plan
         self._learn(round, intake, outcome, measured, watch)
         self._show(Committed(number, plan, record, self.state, at), outcome.late_from)
-        if self._snapshot_rounds is not None and (number + 1) % self._snapshot_rounds == 0:
+        if self._is_snapshot_due(number):
             with watch("snapshot"):
-                self._journal.snapshot(number, self.state)
-                self._journal.retain()
+                self._keep_state(number)
         progress = replace(progress, seconds=dict(watch.seconds))
         self._listeners.done(progress)
         return Ran(outcome, progress, answers.made)
+
+    def _is_snapshot_due(self, committed: int) -> bool:
+        return committed >= 0 and self._snapshot_rounds is not None and (committed + 1) % self._snapshot_rounds == 0
+
+    def _keep_state(self, committed: int) -> None:
+        """Takes the snapshot after a round, and drops what it replaces.
+
+        It is called at the start too, for a round whose snapshot a crash has prevented: how far back logs reach, and
+        with them the past of queries that are added, must not depend on crashes.
+        """
+        if committed not in self._journal.snapshots():
+            self._journal.snapshot(committed, self.state)
+        self._journal.retain()
 
     def _learn(
         self, round: Round, intake: Intake, outcome: Outcome, measured: Measured | None, watch: Stopwatch
@@ -321,16 +335,23 @@ class RoundLoop:
 
     def _known_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         since = None if self.history is None else set_since(one, self.state.kept)
-        return self.logged_past(one) if since is None else (None, history_from(since))
+        if since is not None:
+            return None, history_from(since)
+        return self.logged_past(one) if self._is_new(one) else None
 
     def past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         """What the kept or logged tuples of past rounds make of a set; called while the lock is held."""
         found = None
         if self.history is not None and self.plan is not None:
             found = self.history.past(self.plan, one, self.state)
-        found = found or self.logged_past(one)
+        if found is None and self._is_new(one):
+            found = self.logged_past(one)
         self._is_remade |= found is not None
         return found
+
+    def _is_new(self, one: PartialSet) -> bool:
+        """Whether a set is not in the present plan; the cells of one that is stay, on every placement alike."""
+        return self.plan is not None and one.identity not in self.plan.by_identity
 
     def logged_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
         """What the logged tuples of past rounds make of a set; called while the lock is held."""
