@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from windloom import Loom
+from windloom.errors import WindloomError
 from windloom.spark.api import DataFrame, SparkSession
 
 TEXT = """SELECT k, count(*) AS n, sum(v) AS total FROM s [RANGE 20 seconds SLIDE 10 seconds]
@@ -74,3 +75,11 @@ def test_batch_runs_report_what_sql_with_lag_does(
         assert Counter(tuple(row) for row in results["filled"].collect()) == empty_sql(spark, frame)
         assert results.arrow("changed").column_names[-1] == "change"
         assert results["final"].columns == ["window_start", "window_end", "k", "n", "total"]
+
+
+def test_changes_are_not_verified_row_by_row(spark: SparkSession, frame: DataFrame) -> None:
+    loom = Loom(spark)
+    loom.stream("s", frame, time="ts")
+    loom.query("q", f"{TEXT} EMIT CHANGES")
+    with pytest.raises(WindloomError, match=r"query 'q' cannot be verified.*EMIT CHANGES"):
+        loom.verify("q")

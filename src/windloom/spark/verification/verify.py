@@ -23,6 +23,7 @@ from windloom.aggregates.card import ListCard
 from windloom.aggregates.user_defined import fold
 from windloom.errors import WindloomError
 from windloom.model.aggregate import Aggregate
+from windloom.model.emission import Emits
 from windloom.model.query import Query
 from windloom.model.stream import Stream
 from windloom.spark.errors import as_windloom_errors
@@ -188,7 +189,13 @@ def _scale(query: Query, aggregate: Aggregate) -> str:
 
 
 def _refuse_unverifiable(query: Query) -> None:
-    """Refuses expressions over an approximate answer, which have no bound."""
+    """Refuses what has no rows of Spark's to be compared with, within a bound."""
+    if query.emission.kind is not Emits.FINAL:
+        raise WindloomError(
+            f"query '{query.name}' cannot be verified",
+            f"with {query.emission} it does not report exactly the rows that windows have",
+            "verify the same query without EMIT",
+        )
     places = {f"__a{i}": one for i, one in enumerate(query.aggregates) if one.is_approximate}
     computed = [output.expression for output in query.outputs if output.expression is not None]
     computed += [] if query.having is None else [query.having]
