@@ -205,7 +205,7 @@ def _check_value(name: str, part: str, found: Any, value: Any, fields: tuple[tup
     same_class = getattr(found, "instance_class", None) is getattr(value, "instance_class", None)
     parts: Any = found if isinstance(found, types.BaseTuple) else (found,)
     if same_class and len(parts) == len(fields):
-        numbers = all(isinstance(one, types.Integer | types.Float | types.Boolean) for one in parts)
+        numbers = all(isinstance(piece, types.Integer | types.Float | types.Boolean) for piece in parts)
         pairs = zip(parts, fields, strict=True)
         if numbers and all(kind == DOUBLE or not isinstance(one, types.Float) for one, (_, kind) in pairs):
             return
@@ -251,5 +251,7 @@ def _constant(value: Any) -> str:
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
-    constants = tuple(_code(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts)
+    constants = tuple(
+        _code(co_const) if isinstance(co_const, CodeType) else repr(co_const) for co_const in code.co_consts
+    )
     return code.co_code.hex(), constants, code.co_names, code.co_varnames

@@ -58,7 +58,9 @@ class _Laws:
         self.inverse = None if own.inverse is None else compile_function(own.inverse)
         self.zero = self._value(own.neutral)
         self.arguments = list(_arguments(own))
-        self.values = [value for one in self.arguments if self.is_finite(value := self._value(self.lift(one)))]
+        self.values = [
+            value for argument in self.arguments if self.is_finite(value := self._value(self.lift(argument)))
+        ]
         if len(self.values) < 3:
             raise WindloomError(
                 f"aggregate '{own.name}': 'lift' gives no finite values",
@@ -95,8 +97,8 @@ class _Laws:
 
     def compiled_as_written(self) -> None:
         """Compiled code and Python give the same, where Python gives anything."""
-        for one in self.arguments:
-            self._compare_with_python("lift", self.own.lift, self.lift, one)
+        for argument in self.arguments:
+            self._compare_with_python("lift", self.own.lift, self.lift, argument)
         for a, b in zip(self.values, self.values[1:], strict=False):
             self._compare_with_python("combine", self.own.combine, self.combine, a, b)
 

@@ -45,7 +45,7 @@ class UserAggregates(ValueCard):
     def _nothing(self, planned: Planned, count: int) -> Columns:
         own, family = own_of(planned), self.family(planned)
         values = own.neutral if own.value_class is not None else (own.neutral,)
-        return family.of(*(np.full(count, one, kind) for one, kind in zip(values, family.kinds, strict=True)))
+        return family.of(*(np.full(count, value, kind) for value, kind in zip(values, family.kinds, strict=True)))
 
     def lower(
         self, aggregate: Aggregate, argument: DataType | None, combined: list[Combined], refuse: Refuse

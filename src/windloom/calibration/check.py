@@ -60,9 +60,9 @@ def check(constants: Constants, quick: bool, tell: Tell) -> list[Outcome]:
     cases = []
     for title, workload in WORKLOADS.items():
         for name, technique, aggregate in (*TECHNIQUES, *OURS):
-            one = Synthetic(workload.groups, workload.slices, workload.windows, (aggregate,), workload.filled)
-            plan = plan_of(one, "auto", technique, constants)
-            cases.append((name, title, one, plan, one.partials(plan)))
+            synthetic = Synthetic(workload.groups, workload.slices, workload.windows, (aggregate,), workload.filled)
+            plan = plan_of(synthetic, "auto", technique, constants)
+            cases.append((name, title, synthetic, plan, synthetic.partials(plan)))
     least = [np.inf] * len(cases)
     for number in range((2 if quick else 8) + 1):
         for i, (name, title, _, plan, table) in enumerate(cases):
@@ -70,45 +70,47 @@ def check(constants: Constants, quick: bool, tell: Tell) -> list[Outcome]:
             took = thread_seconds(partial(read_all, plan, table))
             least[i] = min(least[i], took) if number else least[i]
     return [
-        Outcome(name, title, sum(1 for _ in plan.trees), step_seconds(plan, one, constants), least[i])
-        for i, (name, title, one, plan, _) in enumerate(cases)
+        Outcome(name, title, sum(1 for _ in plan.trees), step_seconds(plan, synthetic, constants), least[i])
+        for i, (name, title, synthetic, plan, _) in enumerate(cases)
     ]
 
 
-def plan_of(one: Synthetic, strategy: str, technique: str, constants: Constants | None = None) -> Plan:
-    queries = one.queries()
+def plan_of(synthetic: Synthetic, strategy: str, technique: str, constants: Constants | None = None) -> Plan:
+    queries = synthetic.queries()
     options = PlanOptions(strategy, "pairs", technique, "native")
-    return make_plan({"s": one.stream}, queries, one.types, options, Known(constants, one.estimates))
+    return make_plan({"s": synthetic.stream}, queries, synthetic.types, options, Known(constants, synthetic.estimates))
 
 
-def step_seconds(plan: Plan, one: Synthetic, constants: Constants) -> float:
+def step_seconds(plan: Plan, synthetic: Synthetic, constants: Constants) -> float:
     """The predicted seconds of the step and its answers: everything but Spark."""
     found = estimate_set(plan.sets[0], constants)
-    return one.slices * (found.merge + sum(tree.total for tree in found.trees))
+    return synthetic.slices * (found.merge + sum(tree.total for tree in found.trees))
 
 
 def speed(outcomes: list[Outcome]) -> float:
     """How many times longer than estimated everything takes now; a busy machine is slower than when it was measured."""
-    return float(np.median([one.measured / one.estimated for one in outcomes]))
+    return float(np.median([outcome.measured / outcome.estimated for outcome in outcomes]))
 
 
 def mean_deviation(outcomes: list[Outcome], factor: float = 1.0) -> float:
-    return float(np.mean([abs(factor * one.estimated / one.measured - 1) for one in outcomes]))
+    return float(np.mean([abs(factor * outcome.estimated / outcome.measured - 1) for outcome in outcomes]))
 
 
 def scaled_deviation(outcomes: list[Outcome]) -> float:
     """The deviation as in the paper: throughputs are scaled so that the largest estimated and measured one agree."""
     found = []
-    for workload in dict.fromkeys(one.workload for one in outcomes):
-        part = [one for one in outcomes if one.workload == workload]
-        estimated, measured = (np.array([getattr(one, which) for one in part]) for which in ("estimated", "measured"))
+    for workload in dict.fromkeys(outcome.workload for outcome in outcomes):
+        part = [outcome for outcome in outcomes if outcome.workload == workload]
+        estimated, measured = (
+            np.array([getattr(outcome, which) for outcome in part]) for which in ("estimated", "measured")
+        )
         found += list(np.abs((estimated.min() / estimated) / (measured.min() / measured) - 1))
     return float(np.mean(found))
 
 
 def summary(outcomes: list[Outcome]) -> Iterator[str]:
     """How far estimates lie from measurements on average, with and without a common factor."""
-    papers = [one for one in outcomes if one.technique in {name for name, *_ in TECHNIQUES}]
+    papers = [outcome for outcome in outcomes if outcome.technique in {name for name, *_ in TECHNIQUES}]
     factor = speed(outcomes)
     yield f"mean deviation, five techniques × three workloads: {mean_deviation(papers):.1%} (bar 15 %, source C 22 %)"
     yield f"the same around one common factor, ×{factor:.2f} now:     {mean_deviation(papers, factor):.1%}"
@@ -119,12 +121,12 @@ def summary(outcomes: list[Outcome]) -> Iterator[str]:
 def as_json(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     return [
         {
-            "technique": one.technique,
-            "workload": one.workload,
-            "trees": one.trees,
-            "estimated_seconds": one.estimated,
-            "measured_seconds": one.measured,
-            "deviation": one.deviation,
+            "technique": outcome.technique,
+            "workload": outcome.workload,
+            "trees": outcome.trees,
+            "estimated_seconds": outcome.estimated,
+            "measured_seconds": outcome.measured,
+            "deviation": outcome.deviation,
         }
-        for one in outcomes
+        for outcome in outcomes
     ]

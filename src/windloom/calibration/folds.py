@@ -104,9 +104,9 @@ CASES = (
 def measure_folds(quick: bool, tell: Tell) -> dict[str, Fit]:
     """Fits of row folds and of slice matrices."""
     made = []
-    for one in CASES:
-        plan = one.plan()
-        made.append((plan, one.cells(plan)))
+    for folding in CASES:
+        plan = folding.plan()
+        made.append((plan, folding.cells(plan)))
     terms: dict[str, list[Mapping[str, float]]] = {"folds": [], "matrices": []}
     least: dict[str, list[float]] = {name: [] for name in terms}
     for number, (plan, cells) in enumerate(made):
@@ -160,14 +160,14 @@ def _met(left: Ints, right: Ints) -> float:
 def _matrix_terms(plan: Plan, cells: Mapping[int, Cells]) -> dict[str, float]:
     joins = [FoldedJoin.of(join, plan.sets) for join in plan.joins]
     own = [cells[place.set] for place in plan.joins[0].sides]
-    lengths = [max(one.join.sides[side].window.range_ticks for one in joins) for side in (0, 1)]
+    lengths = [max(folded_join.join.sides[side].window.range_ticks for folded_join in joins) for side in (0, 1)]
     (pair,) = plan.joins[0].join.links[0].keys
     keys = [
         np.repeat(held.keys[place].to_numpy(), np.diff(held.group_bounds))
         for held, place in zip(own, (pair.parent, pair.child), strict=True)
     ]
     slices = [held.starts // TICKS_PER_SECOND for held in own]
-    most = int(max(one.max() for one in slices)) + 1
+    most = int(max(slice_.max() for slice_ in slices)) + 1
     pairs = 0.0
     for apart in range(-lengths[1] // TICKS_PER_SECOND + 1, lengths[0] // TICKS_PER_SECOND):
         pairs += _met(keys[0] * (4 * most) + slices[0] + apart + 2 * most, keys[1] * (4 * most) + slices[1] + 2 * most)

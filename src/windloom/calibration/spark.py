@@ -114,16 +114,16 @@ def plan_of_job(spark: SparkSession, job: Job, frame: DataFrame) -> Plan:
 
 def terms_of(plan: Plan, tuples: float, partials: int) -> dict[str, float]:
     """The terms of a plan with one set."""
-    one = plan.sets[0]
-    fields = sum(len(part.fields) for part in one.components)
+    partial_set = plan.sets[0]
+    fields = sum(len(part.fields) for part in partial_set.components)
     return {
         "shuffle": 1.0,
         "tuple": tuples,
         "tuple_field": tuples * fields,
-        "tuple_key": tuples * len(one.group_by),
-        "tuple_class": tuples * compared_classes(one.slice_id),
+        "tuple_key": tuples * len(partial_set.group_by),
+        "tuple_class": tuples * compared_classes(partial_set.slice_id),
         "partial": float(partials),
-        "partial_field": float(partials * (fields + len(one.group_by))),
+        "partial_field": float(partials * (fields + len(partial_set.group_by))),
     }
 
 

@@ -75,7 +75,7 @@ class Synthetic:
         return Estimates({"s": stream}, {SetIdentity.of_query(self.queries()[0]): own})
 
     def queries(self) -> list[Query]:
-        pairs = [one.split() for one in self.aggregates]
+        pairs = [aggregate.split() for aggregate in self.aggregates]
         made = tuple(Aggregate(name, Expression.of_column(column)) for name, column in pairs)
         outputs = tuple(Output(f"a{i}", i) for i in range(len(made)))
         grouping = (Grouping("k", Expression.of_column("k")),) if self.groups > 1 else ()
@@ -98,10 +98,10 @@ class Synthetic:
         columns: dict[str, object] = {"slice": starts}
         if self.groups > 1:
             columns["g0"] = keys
-        fields = [field for one in plan.sets[0].components for field in one.fields]
-        for i, one in enumerate(f for part in plan.sets[0].components for f in [part] * len(part.fields)):
+        fields = [field for planned_component in plan.sets[0].components for field in planned_component.fields]
+        for i, planned_component in enumerate(f for part in plan.sets[0].components for f in [part] * len(part.fields)):
             values = rng.integers(1, 1000, len(places))
-            is_float = one.argument_type is not None and one.argument_type.name == "double"
+            is_float = planned_component.argument_type is not None and planned_component.argument_type.name == "double"
             columns[f"c{i}"] = values / 8 if is_float and fields[i] != "count" else values
         return pa.table(columns)
 
@@ -165,14 +165,14 @@ ANSWERING = (
 def measure_reading(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: Tell) -> dict[str, Fit]:
     """Measures `read` and `coarsen`: partials into cells, cells into slices of ten seconds."""
     cases = []
-    for one in READING:
-        plan = plan_of(one)
-        cases.append((one, plan, one.partials(plan)))
+    for synthetic in READING:
+        plan = plan_of(synthetic)
+        cases.append((synthetic, plan, synthetic.partials(plan)))
     coarse = plan_of(Synthetic(1, 1, _windows(1, 10, 1), _ONE)).sets[0].edges
     terms: dict[str, list[dict[str, float]]] = {"read": [], "coarsen": []}
-    for one, plan, table in cases:
+    for synthetic, plan, table in cases:
         columns = table.num_rows * columns_of(plan.sets[0].components)
-        keyed = table.num_rows if one.groups > 1 else 0
+        keyed = table.num_rows if synthetic.groups > 1 else 0
         terms["read"].append({"read": table.num_rows, "read_key": keyed, "read_column": columns})
         terms["coarsen"].append({"coarsen": table.num_rows, "coarsen_column": columns})
     least = {name: [np.inf] * len(cases) for name in terms}
@@ -192,20 +192,22 @@ def measure_answering(plan_of: Callable[[Synthetic], Plan], quick: bool, tell: T
     """Measures reading all answers when the techniques take no time: per row, tree and query."""
     with _idle_technique() as idle:
         cases = []
-        for one in ANSWERING:
-            plan = _with_technique(plan_of(one), idle)
-            _, answers, _ = step(State(), RoundInput(_taken(plan, one.partials(plan)), all_closed(plan.streams)), plan)
+        for synthetic in ANSWERING:
+            plan = _with_technique(plan_of(synthetic), idle)
+            _, answers, _ = step(
+                State(), RoundInput(_taken(plan, synthetic.partials(plan)), all_closed(plan.streams)), plan
+            )
             _exhaust(answers)  # compiles
-            cases.append((one, answers))
+            cases.append((synthetic, answers))
         least = [np.inf] * len(cases)
         for _ in range(3 if quick else 10):
             tell("cells into answers")
             for i, (_, answers) in enumerate(cases):
                 least[i] = min(least[i], thread_seconds(partial(_exhaust, answers)))
-    return fit([_answer_terms(one, answers.plan) for one, answers in cases], least)
+    return fit([_answer_terms(synthetic, answers.plan) for synthetic, answers in cases], least)
 
 
-def _answer_terms(one: Synthetic, plan: Plan) -> dict[str, float]:
+def _answer_terms(synthetic: Synthetic, plan: Plan) -> dict[str, float]:
     found = plan.sets[0]
     windows = [planned.query.window for planned in found.queries]
     edges = found.trees[0].edges
@@ -215,8 +217,8 @@ def _answer_terms(one: Synthetic, plan: Plan) -> dict[str, float]:
         found.statistics,
         evenly_spaced([edges]),
     )
-    terms = answer_terms(work, float(len(one.aggregates)), found.statistics)
-    return {name: float(amount[0]) * one.slices for name, amount in terms.items()} | {"tree": 1.0}
+    terms = answer_terms(work, float(len(synthetic.aggregates)), found.statistics)
+    return {name: float(amount[0]) * synthetic.slices for name, amount in terms.items()} | {"tree": 1.0}
 
 
 class _Idle:
@@ -240,9 +242,9 @@ def _idle_technique() -> Iterator[str]:
 
 
 def _with_technique(plan: Plan, name: str) -> Plan:
-    one = plan.sets[0]
-    trees = tuple(replace(tree, techniques=(name,) * len(tree.techniques)) for tree in one.trees)
-    return replace(plan, sets=(replace(one, trees=trees),))
+    partial_set = plan.sets[0]
+    trees = tuple(replace(tree, techniques=(name,) * len(tree.techniques)) for tree in partial_set.trees)
+    return replace(plan, sets=(replace(partial_set, trees=trees),))
 
 
 def _exhaust(answers: Answers) -> None:

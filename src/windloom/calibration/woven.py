@@ -60,11 +60,11 @@ def measure_weaving(quick: bool, tell: Tell) -> Fit:
     tuples = 200_000 if quick else 1_000_000
     terms, least = [], [np.inf] * len(CASES)
     cases = []
-    for one in CASES:
-        plan = _plan(one)
+    for weaving in CASES:
+        plan = _plan(weaving)
         (scan,) = plan.scans
         assert isinstance(scan, WovenScan)
-        cases.append((plan, scan, _tuples(one, scan, tuples)))
+        cases.append((plan, scan, _tuples(weaving, scan, tuples)))
     for number in range((2 if quick else 5) + 1):
         for i, (plan, scan, table) in enumerate(cases):
             tell(f"weaving {i + 1} of {len(cases)}")
@@ -81,32 +81,32 @@ def measure_weaving(quick: bool, tell: Tell) -> Fit:
 
 def terms_of(plan: Plan, tuples: int, cells: dict[int, Cells]) -> dict[str, float]:
     found = {"woven_update": 0.0, "woven_list": 0.0, "woven_cell": 0.0}
-    for one in plan.sets:
-        lists = sum(part.family.is_list for part in one.components)
-        found["woven_update"] += tuples * columns_of(tuple(p for p in one.components if not p.family.is_list))
+    for partial_set in plan.sets:
+        lists = sum(part.family.is_list for part in partial_set.components)
+        found["woven_update"] += tuples * columns_of(tuple(p for p in partial_set.components if not p.family.is_list))
         found["woven_list"] += tuples * lists
-        found["woven_cell"] += len(cells[one.number]) * columns_of(one.components)
+        found["woven_cell"] += len(cells[partial_set.number]) * columns_of(partial_set.components)
     return found
 
 
-def _plan(one: Weaving) -> Plan:
+def _plan(weaving: Weaving) -> Plan:
     columns = {name: DataType.parse(kind) for name, kind in _COLUMNS.items()}
     stream = Stream("s", columns, "ts", time_unit="us", events_per_second=1000.0)
-    pairs = [part.split() for part in one.aggregates]
+    pairs = [part.split() for part in weaving.aggregates]
     made = tuple(Aggregate(name, Expression.of_column(column)) for name, column in pairs)
     outputs = tuple(Output(f"a{i}", i) for i in range(len(made)))
-    grouping = (Grouping("k", Expression.of_column("k")),) if one.groups > 1 else ()
-    length = one.seconds * TICKS_PER_SECOND
+    grouping = (Grouping("k", Expression.of_column("k")),) if weaving.groups > 1 else ()
+    length = weaving.seconds * TICKS_PER_SECOND
     query = Query("q", WindowedStream("s", TimeWindow(length, length)), None, grouping, made, outputs, None, "")
     types = {ExpressionKey("s", name): kind for name, kind in columns.items()}
     return make_plan({"s": stream}, [query], types, PlanOptions(intake="woven"), Known())
 
 
-def _tuples(one: Weaving, scan: WovenScan, count: int) -> pa.Table:
+def _tuples(weaving: Weaving, scan: WovenScan, count: int) -> pa.Table:
     """A thousand tuples per second, of random groups and values."""
     rng = np.random.default_rng(7)
     values = {
-        "k": pa.array(rng.integers(0, one.groups, count)),
+        "k": pa.array(rng.integers(0, weaving.groups, count)),
         "b": pa.array(rng.integers(0, 5000, count)),
         "n": pa.array(rng.integers(0, 1000, count).astype(np.int32)),
         "x": pa.array(np.round(rng.lognormal(4, 1, count), 2)),

@@ -77,7 +77,10 @@ def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
     from windloom.calibration.step import measure_answering, measure_reading
     from windloom.calibration.woven import measure_weaving
 
-    found: dict[str, Fit] = {f"{name} {family}": one for (name, family), one in measure_techniques(quick, tell).items()}
+    found: dict[str, Fit] = {
+        f"{name} {family}": measure_technique
+        for (name, family), measure_technique in measure_techniques(quick, tell).items()
+    }
     planned = partial(plan_of, strategy="shared", technique="recalculate")
     found.update(measure_reading(planned, quick, tell))
     found["answers"] = measure_answering(planned, quick, tell)
@@ -96,10 +99,10 @@ def measure(quick: bool, no_spark: bool, tell: Tell) -> dict[str, Fit]:
 
 def _techniques(fits: dict[str, Fit]) -> dict[str, dict[str, dict[str, float]]]:
     found: dict[str, dict[str, dict[str, float]]] = {}
-    for name, one in fits.items():
+    for name, fit in fits.items():
         technique, _, family = name.partition(" ")
         if family:
-            found.setdefault(technique, {})[family] = one.nanoseconds
+            found.setdefault(technique, {})[family] = fit.nanoseconds
     return found
 
 
@@ -107,11 +110,11 @@ def _constants(fits: dict[str, Fit], no_spark: bool) -> Constants:
     from windloom.optimizer.cost.constants import Constants, load_constants
 
     runtime = dict(load_constants().runtime) if no_spark else {}
-    for name, one in fits.items():
+    for name, fit in fits.items():
         if " " not in name:
-            runtime.update(one.nanoseconds)
+            runtime.update(fit.nanoseconds)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
-    deviation = {name: round(one.mean_deviation, 4) for name, one in fits.items()}
+    deviation = {name: round(fit.mean_deviation, 4) for name, fit in fits.items()}
     return Constants(runtime, _techniques(fits), machine, "measured", deviation)
 
 
@@ -120,11 +123,11 @@ def fit_lines(fits: dict[str, Fit]) -> list[str]:
     rows = [
         (
             name,
-            f"{one.mean_deviation:.0%}",
-            f"{one.worst_deviation:.0%}",
-            ", ".join(f"{term} {value:g}" for term, value in one.nanoseconds.items()),
+            f"{fit.mean_deviation:.0%}",
+            f"{fit.worst_deviation:.0%}",
+            ", ".join(f"{term} {value:g}" for term, value in fit.nanoseconds.items()),
         )
-        for name, one in sorted(fits.items(), key=lambda pair: (" " in pair[0], pair[0]))
+        for name, fit in sorted(fits.items(), key=lambda pair: (" " in pair[0], pair[0]))
     ]
     return table_lines(("what", "mean error", "worst error", "nanoseconds"), rows, right=("mean error", "worst error"))
 
@@ -135,14 +138,14 @@ def check_lines(outcomes: list[Outcome]) -> list[str]:
 
     rows = [
         (
-            one.technique,
-            one.workload,
-            str(one.trees),
-            f"{one.estimated * 1e3:.1f} ms",
-            f"{one.measured * 1e3:.1f} ms",
-            f"{one.deviation:+.0%}",
+            outcome.technique,
+            outcome.workload,
+            str(outcome.trees),
+            f"{outcome.estimated * 1e3:.1f} ms",
+            f"{outcome.measured * 1e3:.1f} ms",
+            f"{outcome.deviation:+.0%}",
         )
-        for one in outcomes
+        for outcome in outcomes
     ]
     numbers = ("trees", "estimated", "measured", "deviation")
     return [*table_lines(("technique", "workload", *numbers), rows, right=numbers), "", *summary(outcomes)]

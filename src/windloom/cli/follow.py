@@ -193,8 +193,8 @@ def follow_streams(
     # Only now: Spark's own handler, set when the session started, would cancel the jobs of the current round.
     with stop_signals() as asked:
         history = {name: source.read(spark) for name, source in sources.items()}
-        for name, one in found.items():
-            loom.stream(name, one.read(spark, options.files))
+        for name, file_stream in found.items():
+            loom.stream(name, file_stream.read(spark, options.files))
         if dry_run:
             click.echo(loom.explain("json" if as_json else "text", **plan))
             return
@@ -233,12 +233,12 @@ def stop_signals() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         asked.set()
 
-    before = {one: signal.signal(one, ask) for one in (signal.SIGINT, signal.SIGTERM)}
+    before = {signals: signal.signal(signals, ask) for signals in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield asked
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for signals, handler in before.items():
+            signal.signal(signals, handler)
 
 
 def wait_for_end(handle: Handle, asked: threading.Event, view: RoundView) -> None:

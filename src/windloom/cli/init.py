@@ -97,8 +97,10 @@ def catalog_text(stream: str, rows: pa.Table, time: Time, file: str, target: Pat
 
     columns = ",\n".join(f"  {_quoted(field.name)} {_type_name(field.type)}" for field in rows.schema)
     others = [field for field in rows.schema if field.name != time.column]
-    key = next((one.name for one in others if pa.types.is_string(one.type) or pa.types.is_dictionary(one.type)), None)
-    number = next((one.name for one in others if _is_number(one.type)), None)
+    key = next(
+        (other.name for other in others if pa.types.is_string(other.type) or pa.types.is_dictionary(other.type)), None
+    )
+    number = next((other.name for other in others if _is_number(other.type)), None)
     source = _quoted(stream)
     figures = "count(*) AS n"
     if number is not None:
@@ -128,7 +130,7 @@ CREATE QUERY last_hour AS
 
 def _first_file(path: Path) -> Path:
     files = sorted(one for one in path.rglob("*") if one.name[0] not in "._") if path.is_dir() else [path]
-    found = next((one for one in files if one.is_file() and one.suffix.lower() in _SUFFIXES), None)
+    found = next((file for file in files if file.is_file() and file.suffix.lower() in _SUFFIXES), None)
     if found is None:
         fact = "there is no such file" if not path.exists() else "nothing there has an ending that is known"
         raise WindloomError(f"cannot read '{path}'", fact, f"give a file, or a directory, of {', '.join(_SUFFIXES)}")

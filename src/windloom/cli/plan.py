@@ -117,7 +117,7 @@ def _of_workload(
     from windloom.plan.physical import PlannedComponent
 
     options = _FOR_BOTH | _DEFAULTS[workload] | given
-    if len(rates) > 1 or any("=" in one for one in rates):
+    if len(rates) > 1 or any("=" in rate for rate in rates):
         raise WindloomError(
             f"cannot read --rate '{rates[-1]}'", "a generated workload is one stream", "write --rate N, once"
         )
@@ -165,12 +165,12 @@ def _of_catalog(catalog: str, rates: tuple[str, ...], slicing: str, technique: s
     # One tree per set, to learn sets, components and techniques; what they share is found afterwards.
     base = loom.plan("shared", slicing, technique)
     found = []
-    for one in base.sets:
-        stream = loom.streams[one.stream]
+    for partial_set in base.sets:
+        stream = loom.streams[partial_set.stream]
         declared = stream.events_per_second
-        rate, rate_from = read.get(one.stream, (declared, "catalog" if declared else "default"))
+        rate, rate_from = read.get(partial_set.stream, (declared, "catalog" if declared else "default"))
         at_rate = replace(stream, events_per_second=rate)
-        found.append(sharing_of_set(one, slicing, technique, at_rate, rate_from, cost))
+        found.append(sharing_of_set(partial_set, slicing, technique, at_rate, rate_from, cost))
     return found
 
 

@@ -46,7 +46,7 @@ class Totals:
         self.results += done.results
         self.last = done
         self.watermark = done.watermark or self.watermark
-        self.frontiers = {name: one or self.frontiers.get(name) for name, one in done.frontiers.items()}
+        self.frontiers = {name: frontier or self.frontiers.get(name) for name, frontier in done.frontiers.items()}
 
     def __str__(self) -> str:
         if self.last is None:
@@ -193,14 +193,14 @@ def _watermarks(least: str | None, frontiers: Mapping[str, str | None]) -> str:
     """The watermark of the only stream, or that of each of several streams."""
     if len(frontiers) < 2:
         return f"watermark {_watermark(least)}"
-    return "watermarks " + ", ".join(f"{name} {_watermark(one)}" for name, one in frontiers.items())
+    return "watermarks " + ", ".join(f"{name} {_watermark(frontier)}" for name, frontier in frontiers.items())
 
 
 def _times(done: RoundProgress) -> str:
     if len(done.frontiers) < 2:
         return f"watermark {_watermark(done.watermark)}, lag {_lag(done)}"
     lags = {name: "" if lag is None else f" (lag {duration_text(lag)})" for name, lag in done.lags.items()}
-    told = (f"{name} {_watermark(one)}{lags[name]}" for name, one in done.frontiers.items())
+    told = (f"{name} {_watermark(frontier)}{lags[name]}" for name, frontier in done.frontiers.items())
     return f"watermarks {', '.join(told)}"
 
 

@@ -212,8 +212,8 @@ def _load(
         places = paths_of(loom, catalog, options.streams, "--stream")
         found = {name: find_file_stream(loom.streams[name], path) for name, path in places.items()}
         add_relations(loom, catalog, options.relations)
-        for name, one in found.items():
-            loom.stream(name, one.read(loom.spark, options.files))
+        for name, file_stream in found.items():
+            loom.stream(name, file_stream.read(loom.spark, options.files))
         progress("planning")
         return loom, load_queries(loom, catalog, strict=strict)
 
@@ -221,5 +221,5 @@ def _load(
 def _say_where(place: Place, handle: Handle, rejected: list[Rejected]) -> None:
     count = len(handle.queries)
     lines = [f"serving {count:,} {'query' if count == 1 else 'queries'} at {place.address}"]
-    lines += [f"left out: {one.error.message} (the page shows why; --strict would refuse)" for one in rejected]
+    lines += [f"left out: {refused.error.message} (the page shows why; --strict would refuse)" for refused in rejected]
     click.echo("\n".join(lines), err=True)

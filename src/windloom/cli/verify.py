@@ -78,8 +78,8 @@ def verify(
             progress(f"verifying {name} ({number} of {len(wanted)})")
             found.append(loom.verify(name, results))
     if as_json:
-        click.echo(json.dumps([{**asdict(one), "ok": one.ok} for one in found]))
+        click.echo(json.dumps([{**asdict(verification), "ok": verification.ok} for verification in found]))
     else:
-        for one in found:
-            click.echo(str(one))
-    return 0 if all(one.ok for one in found) else 1
+        for verification in found:
+            click.echo(str(verification))
+    return 0 if all(verification.ok for verification in found) else 1

@@ -53,15 +53,15 @@ def write_cells(cells: Mapping[int, Cells]) -> tuple[list[dict[str, Any]], pa.Bu
     told = [
         {
             "number": number,
-            "keys": [keep(key) for key in one.keys],
-            "group_bounds": keep(one.group_bounds),
-            "starts": keep(one.starts),
-            "lifted": [lifted_of(part) for part in one.lifted],
+            "keys": [keep(key) for key in held.keys],
+            "group_bounds": keep(held.group_bounds),
+            "starts": keep(held.starts),
+            "lifted": [lifted_of(part) for part in held.lifted],
         }
-        for number, one in sorted(cells.items())
+        for number, held in sorted(cells.items())
     ]
-    lists = [pa.LargeListArray.from_arrays(pa.array([0, len(one)], pa.int64()), one) for one in arrays]
-    schema = pa.schema([pa.field(str(i), one.type) for i, one in enumerate(lists)])
+    lists = [pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array) for array in arrays]
+    schema = pa.schema([pa.field(str(i), values.type) for i, values in enumerate(lists)])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(lists, schema=schema))

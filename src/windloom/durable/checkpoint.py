@@ -191,7 +191,7 @@ class Checkpoint:
         log = self.read_log(round)
         if log is not None:  # it did begin, and only the record of that is damaged
             return log.plan_version
-        record = next((one for one in reversed(self.plans()) if one.from_round <= round), None)
+        record = next((plan_record for plan_record in reversed(self.plans()) if plan_record.from_round <= round), None)
         if record is None:
             raise WindloomError(
                 f"round {round} has no plan", "no plan is recorded from this round on or earlier", _RESTORE
@@ -347,7 +347,7 @@ class Checkpoint:
             self._retain(keep_rounds, keep_snapshots)
 
     def _retain(self, keep_rounds: int, keep_snapshots: int) -> None:
-        kept = [one for one in self._numbers["snapshots"] if one <= self.last_committed]
+        kept = [number for number in self._numbers["snapshots"] if number <= self.last_committed]
         kept = kept[-max(LEAST_SNAPSHOTS, keep_snapshots) :]
         if len(kept) < LEAST_SNAPSHOTS:
             return

@@ -39,18 +39,18 @@ def decode(data: bytes) -> State:
 def restored_state(state: State, plan: Plan) -> State:
     """A decoded state with the plan's definitions of aggregates, of which a file has but the columns."""
     cells, owed = dict(state.cells), dict(state.owed)
-    for one in plan.sets:
-        held, owing = cells.get(one.number), owed.get(one.number)
+    for partial_set in plan.sets:
+        held, owing = cells.get(partial_set.number), owed.get(partial_set.number)
         if held is not None:
-            cells[one.number] = _restored(held, one.components)
+            cells[partial_set.number] = _restored(held, partial_set.components)
         if owing is not None:
-            owed[one.number] = owing.mapped(partial(_restored, components=one.components))
+            owed[partial_set.number] = owing.mapped(partial(_restored, components=partial_set.components))
     return replace(state, cells=cells, owed=owed)
 
 
 def restored_folds(data: bytes, plan: Plan) -> dict[int, Cells]:
     """The folds of joins, by place in the plan, that were encoded as the cells of a state."""
-    return {number: _restored(one, plan.joins[number].components) for number, one in decode(data).cells.items()}
+    return {number: _restored(held, plan.joins[number].components) for number, held in decode(data).cells.items()}
 
 
 def _restored(cells: Cells, components: Sequence[PlannedComponent]) -> Cells:
@@ -76,17 +76,17 @@ def write_state(state: State) -> tuple[dict[str, Any], dict[str, Any]]:
         "since": dict(state.since),
         "fresh": sorted(state.fresh),
         "reported": dict(state.reported),
-        "kept": {name: kept_to_json(one) for name, one in state.kept.items()},
+        "kept": {name: kept_to_json(kept_tuples) for name, kept_tuples in state.kept.items()},
         "summaries": summaries,
         "versions": write_versions(state.versions),
-        "history": {str(number): _told(one) for number, one in sorted(state.history.items())},
+        "history": {str(number): _told(history) for number, history in sorted(state.history.items())},
     }
     if state.answered:
         body["answered"] = dict(sorted(state.answered.items()))
     if state.owed:
-        every = [one for _, owed in sorted(state.owed.items()) for one in owed.every]
+        every = [held for _, owed in sorted(state.owed.items()) for held in owed.every]
         held, blobs["owed"] = write_cells(dict(enumerate(every)))
-        body["owed"] = {"cells": held, "sets": [_owing(number, one) for number, one in sorted(state.owed.items())]}
+        body["owed"] = {"cells": held, "sets": [_owing(number, owed) for number, owed in sorted(state.owed.items())]}
     return body, {"cells": cells, **blobs, **of_rows}
 
 
@@ -110,10 +110,10 @@ def read_state(about: Mapping[str, Any], blobs: Mapping[str, memoryview]) -> Sta
     )
 
 
-def _owing(number: int, one: Owed) -> dict[str, Any]:
+def _owing(number: int, owed: Owed) -> dict[str, Any]:
     """What a set owes, but for the cells, which are in the order of `one.every`."""
-    rounds = None if one.rounds is None else [dict(sorted(each.closed.items())) for each in one.rounds]
-    return {"set": number, "has_cells": one.cells is not None, "rounds": rounds}
+    rounds = None if owed.rounds is None else [dict(sorted(each.closed.items())) for each in owed.rounds]
+    return {"set": number, "has_cells": owed.cells is not None, "rounds": rounds}
 
 
 def _owed(about: Mapping[str, Any], blob: memoryview) -> dict[int, Owed]:
@@ -128,17 +128,20 @@ def _owed(about: Mapping[str, Any], blob: memoryview) -> dict[int, Owed]:
 
 def write_versions(versions: Mapping[str, Version]) -> dict[str, list[int | None]]:
     """Versions of relations as JSON."""
-    return {name: [one.number, one.round, one.rows, one.nbytes] for name, one in sorted(versions.items())}
+    return {
+        name: [version.number, version.round, version.rows, version.nbytes]
+        for name, version in sorted(versions.items())
+    }
 
 
 def read_versions(about: Mapping[str, Any]) -> dict[str, Version]:
     return {name: Version(*figures) for name, figures in about.items()}
 
 
-def _told(one: History) -> dict[str, Any]:
-    cuts = [[cut.until, [[each.period, each.residue] for each in cut.edges.classes]] for cut in one.cuts]
-    known = {str(index): tick for index, tick in one.known_from.items()}
-    return {"kept_from": one.kept_from, "known_from": known, "cuts": cuts}
+def _told(history: History) -> dict[str, Any]:
+    cuts = [[cut.until, [[each.period, each.residue] for each in cut.edges.classes]] for cut in history.cuts]
+    known = {str(index): tick for index, tick in history.known_from.items()}
+    return {"kept_from": history.kept_from, "known_from": known, "cuts": cuts}
 
 
 def _history(about: dict[str, Any]) -> History:

@@ -27,10 +27,10 @@ def relations_of(relations: Mapping[str, Relation]) -> dict[str, Any]:
     """The same of relations."""
     return {
         name: {
-            "columns": {column: kind.name for column, kind in one.columns.items()},
-            "retroactive": one.is_retroactive,
+            "columns": {column: kind.name for column, kind in relation.columns.items()},
+            "retroactive": relation.is_retroactive,
         }
-        for name, one in relations.items()
+        for name, relation in relations.items()
     }
 
 

@@ -10,9 +10,10 @@ from windloom.rounds.rows.kept import BroughtTuples, Coverage, KeptTuples, Tuple
 
 def kept_to_json(kept: KeptTuples) -> dict[str, Any]:
     coverages = [
-        [list(one.columns), None if one.wheres is None else list(one.wheres), one.since] for one in kept.coverages
+        [list(coverage.columns), None if coverage.wheres is None else list(coverage.wheres), coverage.since]
+        for coverage in kept.coverages
     ]
-    return {"files": [_file(one) for one in kept.files], "coverages": coverages}
+    return {"files": [_file(tuple_file) for tuple_file in kept.files], "coverages": coverages}
 
 
 def kept_from_json(about: Mapping[str, Any]) -> KeptTuples:
@@ -25,7 +26,7 @@ def kept_from_json(about: Mapping[str, Any]) -> KeptTuples:
 
 def brought_to_json(brought: BroughtTuples) -> dict[str, Any]:
     return {
-        "added": [_file(one) for one in brought.added],
+        "added": [_file(tuple_file) for tuple_file in brought.added],
         "replaced": sorted(brought.replaced),
         "lost": sorted(brought.lost),
     }

@@ -83,7 +83,7 @@ class RoundLog:
         if taken.cells:
             sets, blobs["cells"] = write_cells(taken.cells)
         blobs |= {f"tuples {number}": table_blob(table) for number, table in sorted(self.tuples.items())}
-        blobs |= {f"behind {number}": table_blob(one.to_table()) for number, one in sorted(taken.behind.items())}
+        blobs |= {f"behind {number}": table_blob(behind.to_table()) for number, behind in sorted(taken.behind.items())}
         rows: dict[str, Any] | None = None
         if given.rows is not None:
             rows, of_rows = write_positions(given.rows)
@@ -104,10 +104,10 @@ class RoundLog:
             "untimed": dict(self.untimed),
             "events": dict(given.events),
             "postponed": dict(given.postponed),
-            "kept": {name: brought_to_json(one) for name, one in given.kept.items()},
+            "kept": {name: brought_to_json(brought_tuples) for name, brought_tuples in given.kept.items()},
             "summaries": summaries,
             "versions": write_versions(given.versions),
-            "scanned": {str(number): asdict(one) for number, one in taken.scanned.items()},
+            "scanned": {str(number): asdict(scanned) for number, scanned in taken.scanned.items()},
             "shards": [note.to_json() for note in self.shards],
             "only_answers": self.only_answers,
         }

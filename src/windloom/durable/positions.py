@@ -13,10 +13,10 @@ def write_positions(positions: Positions) -> tuple[dict[str, Any], dict[str, Any
     """What goes into the body of a frame, and blobs by name."""
     blobs = {f"waiting {stream}": table_blob(table) for stream, table in positions.waiting.items()}
     counts = []
-    for number, (counting, one) in enumerate(positions.counts.items()):
-        counts.append([counting.stream, list(counting.keys), one.after])
-        if one.table is not None:
-            blobs[f"counted {number}"] = table_blob(one.table)
+    for number, (counting, count) in enumerate(positions.counts.items()):
+        counts.append([counting.stream, list(counting.keys), count.after])
+        if count.table is not None:
+            blobs[f"counted {number}"] = table_blob(count.table)
     return {"waiting": list(positions.waiting), "counts": counts}, blobs
 
 

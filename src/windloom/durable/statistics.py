@@ -17,9 +17,9 @@ Json = dict[str, Any]
 
 def write_observed(seen: RoundObserved) -> Json:
     return {
-        "streams": {name: asdict(one) for name, one in seen.streams.items()},
-        "sets": [[_named(identity), list(astuple(one))] for identity, one in seen.sets.items()],
-        "joins": {name: [write_link(one) for one in links] for name, links in seen.joins.items()},
+        "streams": {name: asdict(stream_round) for name, stream_round in seen.streams.items()},
+        "sets": [[_named(identity), list(astuple(set_round))] for identity, set_round in seen.sets.items()],
+        "joins": {name: [write_link(link_round) for link_round in links] for name, links in seen.joins.items()},
     }
 
 
@@ -27,14 +27,16 @@ def read_observed(about: Mapping[str, Any]) -> RoundObserved:
     return RoundObserved(
         {name: StreamRound(**one) for name, one in about["streams"].items()},
         {_identity(named): SetRound(*figures) for named, figures in about["sets"]},
-        {name: tuple(read_link(one) for one in links) for name, links in about["joins"].items()},
+        {name: tuple(read_link(link) for link in links) for name, links in about["joins"].items()},
     )
 
 
-def write_link(one: LinkRound) -> list[Any]:
-    return [[list(side.counted), side.other_groups, side.other_keys] for side in (one.parent, one.child)] + [
-        one.pairs,
-        one.matched,
+def write_link(link_round: LinkRound) -> list[Any]:
+    return [
+        [list(side.counted), side.other_groups, side.other_keys] for side in (link_round.parent, link_round.child)
+    ] + [
+        link_round.pairs,
+        link_round.matched,
     ]
 
 
@@ -50,27 +52,27 @@ def _histogram(counted: list[list[int]], groups: int, keys: int) -> KeyHistogram
 def write_estimates(estimates: Estimates) -> Json:
     streams = {
         name: {
-            "rate": _figure(one.rate),
-            "round": None if one.round is None else _figure(one.round),
-            "conditions": dict(one.conditions),
-            "signatures": one.signatures,
+            "rate": _figure(stream_estimate.rate),
+            "round": None if stream_estimate.round is None else _figure(stream_estimate.round),
+            "conditions": dict(stream_estimate.conditions),
+            "signatures": stream_estimate.signatures,
         }
-        for name, one in estimates.streams.items()
+        for name, stream_estimate in estimates.streams.items()
     }
     sets = [
         [
             _named(identity),
             {
-                "selectivity": _figure(one.selectivity),
-                "groups": _figure(one.groups),
-                "cells": _figure(one.cells),
-                "regularity": one.regularity,
-                "spread": one.spread,
+                "selectivity": _figure(set_estimate.selectivity),
+                "groups": _figure(set_estimate.groups),
+                "cells": _figure(set_estimate.cells),
+                "regularity": set_estimate.regularity,
+                "spread": set_estimate.spread,
             },
         ]
-        for identity, one in estimates.sets.items()
+        for identity, set_estimate in estimates.sets.items()
     ]
-    joins = {name: [list(astuple(one)) for one in links] for name, links in estimates.joins.items()}
+    joins = {name: [list(astuple(link_estimate)) for link_estimate in links] for name, links in estimates.joins.items()}
     return {"streams": streams, "sets": sets, "joins": joins}
 
 
@@ -94,7 +96,7 @@ def read_estimates(about: Mapping[str, Any]) -> Estimates:
         )
         for named, one in about["sets"]
     }
-    joins = {name: tuple(LinkEstimate(*one) for one in links) for name, links in about["joins"].items()}
+    joins = {name: tuple(LinkEstimate(*link) for link in links) for name, links in about["joins"].items()}
     return Estimates(streams, sets, joins)
 
 
@@ -107,8 +109,8 @@ def read_ongoing(about: list[Any]) -> Ongoing:
     return Ongoing(seconds, Origin(source), history)
 
 
-def _figure(one: Mean) -> list[float]:
-    return [one.value, one.rounds, one.trend]
+def _figure(mean: Mean) -> list[float]:
+    return [mean.value, mean.rounds, mean.trend]
 
 
 def _named(identity: SetIdentity) -> list[Any]:

@@ -123,7 +123,7 @@ class LocalStorage:
     def list(self, folder: str) -> Names:
         try:
             with os.scandir(self.root / folder) as entries:
-                return sorted(one.name for one in entries if one.is_file() and not one.name.startswith("."))
+                return sorted(entry.name for entry in entries if entry.is_file() and not entry.name.startswith("."))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -132,8 +132,8 @@ class LocalStorage:
     def sizes(self, folder: str) -> dict[str, int]:
         try:
             with os.scandir(self.root / folder) as entries:
-                files = [one for one in entries if one.is_file() and not one.name.startswith(".")]
-                return {one.name: one.stat().st_size for one in files}
+                files = [entry for entry in entries if entry.is_file() and not entry.name.startswith(".")]
+                return {file.name: file.stat().st_size for file in files}
         except FileNotFoundError:
             return {}
         except OSError as error:

@@ -114,7 +114,14 @@ class Registry:
             self.streams[name] = made
         # What was derived from a declaration may not hold for the data.
         self._checked = {query for query in self._checked if name not in (*query.streams, *query.relations)}
-        stale = {name, *(key for key, one in self._enriched.items() if name in (one.base, *one.relations))}
+        stale = {
+            name,
+            *(
+                key
+                for key, enriched_stream in self._enriched.items()
+                if name in (enriched_stream.base, *enriched_stream.relations)
+            ),
+        }
         stale |= {key for key, own in self._joined.items() if any(source in stale for _, source in own)}
         self._types = {key: kind for key, kind in self._types.items() if key.relation not in stale}
 
@@ -192,7 +199,7 @@ class Registry:
                     "run() answers all windows of bounded data",
                     "start() it, or read it as a batch (spark.read instead of spark.readStream)",
                 )
-        self.check_versions(one.name for one in plan.relations)
+        self.check_versions(planned_relation.name for planned_relation in plan.relations)
         return {stream.name: self._frames[stream.name] for stream in plan.streams}
 
     def check_versions(self, relations: Iterable[str]) -> None:
@@ -254,16 +261,16 @@ class Registry:
         """Refuses what Spark could not join tuples with relations on."""
         for stream in query.enriched:
             columns = dict(self.sources[stream.base].columns)
-            for one in stream.enrichments:
-                relation = self.sources[one.relation]
-                columns |= {one.column(name): kind for name, kind in relation.columns.items()}
-                kind = expression_type(one.on, columns) if self._has_usual_types(stream.base) else None
+            for enrichment in stream.enrichments:
+                relation = self.sources[enrichment.relation]
+                columns |= {enrichment.column(name): kind for name, kind in relation.columns.items()}
+                kind = expression_type(enrichment.on, columns) if self._has_usual_types(stream.base) else None
                 if kind is None:
                     frame = empty_frame(self._session(), Stream(stream.name, columns))
-                    kind = expression_types(frame, [one.on])[one.on.sql]
+                    kind = expression_types(frame, [enrichment.on])[enrichment.on.sql]
                 if kind.kind not in CONDITIONS:
                     raise WindloomError(
-                        f"the condition '{one.on}' on relation '{one.relation}' is not a condition",
+                        f"the condition '{enrichment.on}' on relation '{enrichment.relation}' is not a condition",
                         f"it is of type {kind}",
                         "compare it with something",
                     )
@@ -283,7 +290,7 @@ class Registry:
             return False
         if not all(map(self._has_usual_types, (*query.streams, *query.relations))):
             return True
-        kinds = [expression_type(one, outputs.columns) for one in outputs.expressions]
+        kinds = [expression_type(expression, outputs.columns) for expression in outputs.expressions]
         having = query.having is not None and kinds[-1] is not None and kinds[-1].kind not in CONDITIONS
         return having or None in kinds
 
@@ -292,7 +299,7 @@ class Registry:
         missing: dict[str, dict[Expression, None]] = {}
         for query in queries:
             self._joined |= _joined(query)
-            self._enriched |= {one.name: one for one in query.enriched}
+            self._enriched |= {enriched_stream.name: enriched_stream for enriched_stream in query.enriched}
             for relation, expression in query.evaluated:
                 if ExpressionKey(relation, expression.sql) not in self._types:
                     missing.setdefault(relation, {})[expression] = None
@@ -304,17 +311,17 @@ class Registry:
         aliases, streams = self._sources(relation)
         by_rule = all(self._has_usual_types(stream.name) for stream in streams)
         unknown = []
-        for one in expressions:
+        for expression in expressions:
             kind = None
             if relation not in self._joined:
-                kind = streams[0].columns[one.column] if one.column is not None else None
-                kind = expression_type(one, streams[0].columns) if kind is None and by_rule else kind
-            elif by_rule or one.column is not None:
-                kind = joined_type(one, aliases, streams)
+                kind = streams[0].columns[expression.column] if expression.column is not None else None
+                kind = expression_type(expression, streams[0].columns) if kind is None and by_rule else kind
+            elif by_rule or expression.column is not None:
+                kind = joined_type(expression, aliases, streams)
             if kind is None:
-                unknown.append(one)
+                unknown.append(expression)
             else:
-                self._types[ExpressionKey(relation, one.sql)] = kind
+                self._types[ExpressionKey(relation, expression.sql)] = kind
         if unknown:
             frames = [self._frame(stream) for stream in streams]
             is_joined = relation in self._joined
@@ -355,9 +362,9 @@ def _joined(query: Query) -> dict[str, tuple[tuple[str, str], ...]]:
         return {query.join.relation: sides}
     selections = () if query.rows is None else query.rows.selections
     return {
-        one.relation: tuple((strand.alias, strand.stream) for strand in one.strands)
-        for one in selections
-        if len(one.strands) > 1
+        selection.relation: tuple((strand.alias, strand.stream) for strand in selection.strands)
+        for selection in selections
+        if len(selection.strands) > 1
     }
 
 
@@ -397,12 +404,13 @@ def _check_query_types(query: Query, types: dict[ExpressionKey, DataType]) -> tu
         check_join(query.join, query, types)
     if query.rows is not None:
         check_rows(query.rows, types)
-    for one in query.aggregates:
-        if one.by is not None:
-            one.check_by(types[query.key_of(one.by)])
-        if one.where is not None:
-            one.check_where(types[query.key_of(one.where)])
+    for aggregate in query.aggregates:
+        if aggregate.by is not None:
+            aggregate.check_by(types[query.key_of(aggregate.by)])
+        if aggregate.where is not None:
+            aggregate.check_where(types[query.key_of(aggregate.where)])
     aggregates = [
-        one.result_type(None if one.argument is None else types[query.key_of(one.argument)]) for one in query.aggregates
+        aggregate.result_type(None if aggregate.argument is None else types[query.key_of(aggregate.argument)])
+        for aggregate in query.aggregates
     ]
     return groups, aggregates

@@ -53,11 +53,11 @@ def _check_side(side: Side, types: Types) -> None:
 def _check_keys(join: Join, link: Link, types: Types) -> None:
     parent, child = join.sides[link.parent], join.sides[link.child]
     for pair in link.keys:
-        one, other = parent.group_by[pair.parent], child.group_by[pair.child]
-        kinds = _type(parent, one, types), _type(child, other, types)
+        expression, other = parent.group_by[pair.parent], child.group_by[pair.child]
+        kinds = _type(parent, expression, types), _type(child, other, types)
         if kinds[0] != kinds[1]:
             raise WindloomError(
-                f"the keys '{parent.alias}.{one}' and '{child.alias}.{other}' have different types",
+                f"the keys '{parent.alias}.{expression}' and '{child.alias}.{other}' have different types",
                 f"they are {kinds[0]} and {kinds[1]}",
                 f"cast one of them, for example CAST({child.alias}.{other} AS {kinds[0].name.upper()})",
             )
@@ -94,8 +94,8 @@ def _check_products(join: Join, folded: Summed, whole: Expression, kind: DataTyp
             component = side.components[place]
             if component.kind == "sum" and component.argument is not None:
                 kinds.append(_type(side, component.argument, types))
-        fits = {one.kind for one in kinds} == {kind.kind}
-        if not fits or (kind.kind is TypeKind.DECIMAL and sum(one.scale for one in kinds) != kind.scale):
+        fits = {kind.kind for kind in kinds} == {kind.kind}
+        if not fits or (kind.kind is TypeKind.DECIMAL and sum(kind.scale for kind in kinds) != kind.scale):
             raise WindloomError(
                 f"a sum of '{whole}' cannot be taken over a join",
                 f"it is of type {kind}, and its parts are of type {', '.join(map(str, kinds))}",

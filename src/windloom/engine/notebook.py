@@ -56,7 +56,7 @@ class AnswerViews:
 
 def _figure(rows: pa.Table, groups: Sequence[str], column: str | None) -> str:
     fields = [one for one in rows.schema if one.name not in ("window_start", "window_end", *groups)]
-    numbers = [one.name for one in fields if _is_number(one.type)]
+    numbers = [field.name for field in fields if _is_number(field.type)]
     if column is None and numbers:
         return str(numbers[0])
     if column is not None and column in numbers:

@@ -112,7 +112,7 @@ class Results(AnswerViews, Mapping[str, DataFrame]):
             return with_utc(pa.concat_tables(collected(self[name], f"query '{name}'")))
 
     def grouping(self, name: str) -> list[str]:
-        return [one.name for one in self.plan.query(name).query.group_by]
+        return [grouping.name for grouping in self.plan.query(name).query.group_by]
 
     def table(self, name: str) -> pa.Table:
         """A wide table that was declared with `loom.table`: the latest window of every query, one row per key."""
@@ -185,11 +185,11 @@ class DriverResults(Results):
         shapes = {one: self.plan.shapes[number] for one, number in self._shape_of.items()}
         others = [one for one in self if one != name and one not in self._by_spark and why_spark(shapes[one])]
         asked = {name: (shapes[name], self._table(name))}
-        for one in others:
+        for other in others:
             rows = sum(table.num_rows for _, table in asked.values())
             if rows >= PORTION_ROWS or len(asked) == PORTION_SHAPES:
                 break
-            asked[one] = (shapes[one], self._table(one))
+            asked[other] = (shapes[other], self._table(other))
         try:
             self._by_spark.update(self._finishing.by_spark(asked))
         except WindloomError:  # other queries may be at fault; they raise when they are asked for

@@ -20,9 +20,9 @@ def check_rows(rows: Rows, types: Types) -> None:
         for strand in selection.strands:
             if strand.where is not None:
                 _check_condition(strand.where, types[ExpressionKey(strand.stream, strand.where.sql)])
-        conditions = [*selection.conditions, *(one for each in selection.attached for one in each.on)]
-        for one in [*conditions, *(each for looked in selection.looked for each in looked.on)]:
-            _check_condition(one.expression, types[ExpressionKey(selection.relation, one.expression.sql)])
+        conditions = [*selection.conditions, *(condition for each in selection.attached for condition in each.on)]
+        for condition in [*conditions, *(each for looked in selection.looked for each in looked.on)]:
+            _check_condition(condition.expression, types[ExpressionKey(selection.relation, condition.expression.sql)])
         for column in selection.columns:
             _check_column(column.name, types[rows.key_of(selection, column.expression)])
     _check_sides(rows, rows.body, types)

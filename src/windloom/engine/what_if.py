@@ -47,7 +47,7 @@ class WhatIf:
         lines = [f"WhatIf: adds {work(self.added)} of event time{grows}", f"  query   {self.query}"]
         lines.append(f"  plan    {work(self.before)} without it, {work(self.after)} with it")
         if self.keeps:
-            lines += [f"  place   {self.place}", *(f"  keeps   {one}" for one in self.keeps)]
+            lines += [f"  place   {self.place}", *(f"  keeps   {keep}" for keep in self.keeps)]
             return "\n".join(lines)
         saved = 1 - self.added / self.alone if self.alone > 0 else 0.0
         spared = f": sharing spares {share(saved)}" if saved > 0 else ""
@@ -94,25 +94,25 @@ def compare_plans(before: Plan | None, after: Plan, query: Query, constants: Con
         return _compare_joined(before, after, query, constants)
     if query.rows is not None:
         return _compare_rows(before, after, query, constants)
-    one, tree, _ = after.find(query.name)
-    without = None if before is None else before.by_identity.get(one.identity)
-    added = one.edges.edges_per_second - (0.0 if without is None else without.edges.edges_per_second)
+    partial_set, tree, _ = after.find(query.name)
+    without = None if before is None else before.by_identity.get(partial_set.identity)
+    added = partial_set.edges.edges_per_second - (0.0 if without is None else without.edges.edges_per_second)
     return WhatIf(
         " ".join(query.text.split()),
         0.0 if before is None else estimate_plan(before, constants).total,
         estimate_plan(after, constants).total,
         report_sharing(after, constants).queries[query.name].alone,
-        tree_name(after, one, tree),
+        tree_name(after, partial_set, tree),
         len(tree.queries) - 1,
         without is None,
-        one.statistics.pace * added,
-        one.edges.density.exact and (without is None or without.edges.density.exact),
+        partial_set.statistics.pace * added,
+        partial_set.edges.density.exact and (without is None or without.edges.density.exact),
     )
 
 
 def _compare_rows(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
     """What is predicted of rows is how many tuples they are made of, not how long that takes."""
-    planned = next(one for one in after.rows if one.name == query.name)
+    planned = next(planned_rows for planned_rows in after.rows if planned_rows.name == query.name)
     costs = [0.0 if plan is None else estimate_plan(plan, constants).total for plan in (before, after)]
     text, keeps = " ".join(query.text.split()), tuple(kept_texts(after, planned))
     alone, place = max(0.0, costs[1] - costs[0]), made_by(after, planned)
@@ -121,17 +121,20 @@ def _compare_rows(before: Plan | None, after: Plan, query: Query, constants: Con
 
 def _compare_joined(before: Plan | None, after: Plan, query: Query, constants: Constants) -> WhatIf:
     """A join takes the place of its sides, in as many trees."""
-    join = next(one for one in after.joins if one.name == query.name)
+    join = next(planned_join for planned_join in after.joins if planned_join.name == query.name)
     places = dict.fromkeys(join.sides)
     sets = {place.set: after.sets[place.set] for place in places}
     without = {} if before is None else before.by_identity
-    known = {number: without.get(one.identity) for number, one in sets.items()}
+    known = {number: without.get(partial_set.identity) for number, partial_set in sets.items()}
     added = sum(
-        one.statistics.pace * (one.edges.edges_per_second - (0.0 if had is None else had.edges.edges_per_second))
-        for one, had in zip(sets.values(), known.values(), strict=True)
+        partial_set.statistics.pace
+        * (partial_set.edges.edges_per_second - (0.0 if had is None else had.edges.edges_per_second))
+        for partial_set, had in zip(sets.values(), known.values(), strict=True)
     )
     names = [tree_name(after, after.sets[place.set], after.side(place)[1]) for place in places]
-    partners = {one.name for place in places for one in after.side(place)[1].queries} - {one.name for one in places}
+    partners = {query.name for place in places for query in after.side(place)[1].queries} - {
+        side_place.name for side_place in places
+    }
     every = [*sets.values(), *(had for had in known.values() if had is not None)]
     return WhatIf(
         " ".join(query.text.split()),
@@ -142,5 +145,5 @@ def _compare_joined(before: Plan | None, after: Plan, query: Query, constants: C
         len(partners),
         all(had is None for had in known.values()),
         added,
-        all(one.edges.density.exact for one in every),
+        all(partial_set.edges.density.exact for partial_set in every),
     )

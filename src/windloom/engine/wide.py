@@ -35,7 +35,7 @@ class WideTable:
                 raise unknown_query(query, list(known))
             _check(name, keys, known[query])
         if len(set(names)) < len(names):
-            twice = next(one for one in names if names.count(one) > 1)
+            twice = next(name for name in names if names.count(name) > 1)
             raise WindloomError(f"the table '{name}' names query '{twice}' twice", hint="name it once")
         found = cls(name, keys, tuple(known[query] for query in names))
         columns = ["watermark", *keys, *(column for query in found.queries for column in found.columns(query).values())]
@@ -50,7 +50,7 @@ class WideTable:
     def columns(self, query: Query) -> dict[str, str]:
         """The query's output columns, and their names in the table: that of the query, if it has only one."""
         names = [output.name for output in query.outputs]
-        return {one: query.name if len(names) == 1 else f"{query.name}_{one}" for one in names}
+        return {name: query.name if len(names) == 1 else f"{query.name}_{name}" for name in names}
 
     def rows(self, answers: Callable[[str], pa.Table], watermark: int | None = None) -> pa.Table:
         """The table as of `watermark`, a tick: for every query, the window that ends last at or before it.
@@ -60,7 +60,7 @@ class WideTable:
         """
         tables = {query.name: answers(query.name) for query in self.queries}
         if watermark is None:
-            starts = [pc.max(one["window_start"].cast(pa.int64())).as_py() for one in tables.values()]
+            starts = [pc.max(table["window_start"].cast(pa.int64())).as_py() for table in tables.values()]
             watermark = max((start for start in starts if start is not None), default=0)
         kept = []
         for query in self.queries:
@@ -92,7 +92,7 @@ class WideTable:
 
 
 def _check(name: str, by: tuple[str, ...], query: Query) -> None:
-    own = tuple(one.name for one in query.group_by)
+    own = tuple(grouping.name for grouping in query.group_by)
     if sorted(own) != sorted(by):
         raise WindloomError(
             f"query '{query.name}' cannot be part of the table '{name}'",

@@ -22,7 +22,7 @@ def grid_lines(chart: ChartView) -> Iterator[str]:
     rows = range(len(up.edges) - 2, -1, -1) if up is not None else range(1)
     labels = ["" if up is None else f"{number(up.edges[row])} –" for row in rows]
     head = _INDENT + max(map(len, labels)) + 1
-    columns, letter = len(across.edges) - 1, max((len(one) for one in chart.plans), default=1)
+    columns, letter = len(across.edges) - 1, max((len(plan) for plan in chart.plans), default=1)
     is_loose = head + columns * (letter + 3) - 1 <= WIDTH
     cells = _Cells(chart, letter, is_loose, _visited(chart))
     per_band = columns if is_loose else max(1, (WIDTH - head) // cells.step)

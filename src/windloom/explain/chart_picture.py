@@ -122,7 +122,7 @@ class _Drawing:
                 canvas.text(x + 22, y, line, 11, FAINT, room=room - 22)
                 y += 14
             y += 8
-        facts = [candidate_text(one, place, len(chart.candidates)) for place, one in enumerate(chart.candidates[:2])]
+        facts = [candidate_text(view, place, len(chart.candidates)) for place, view in enumerate(chart.candidates[:2])]
         facts += [f"{axis.figure}: {axis.reason}" for axis in chart.axes[:2]]
         facts += [f"held at {number(axis.value)}: {axis.figure}" for axis in chart.axes[2:]]
         if chart.path:

@@ -54,7 +54,11 @@ def fidelity_text(view: AdaptView) -> str:
 
 def predicted_text(view: AdaptView) -> str:
     """How far predictions of the last rounds were off."""
-    known = [(one.predicted, one.seconds) for one in view.recent if one.predicted is not None and one.seconds > 0]
+    known = [
+        (round_view.predicted, round_view.seconds)
+        for round_view in view.recent
+        if round_view.predicted is not None and round_view.seconds > 0
+    ]
     if not known:
         return "no round has been predicted yet"
     known = known[-_COMPARED:]
@@ -82,8 +86,8 @@ def chart_lines(chart: ChartView) -> Iterator[str]:
         yield from wrapped(f"{letter}{in_force}: {one_line(text)}", f"  {label:12}  ", " " * 16)
         label = ""
     label = "candidates"
-    for place, one in enumerate(chart.candidates):
-        yield from fact(label, candidate_text(one, place, len(chart.candidates)))
+    for place, view in enumerate(chart.candidates):
+        yield from fact(label, candidate_text(view, place, len(chart.candidates)))
         label = ""
     if chart.path:
         yield from fact("path", path_text(chart))
@@ -101,12 +105,12 @@ def axis_text(axis: AxisView) -> str:
     return f"{one_line(axis.figure)}, {ends}, now {number(axis.value)}: {axis.reason}"
 
 
-def candidate_text(one: CandidateView, place: int, of: int) -> str:
+def candidate_text(view: CandidateView, place: int, of: int) -> str:
     """Both terms of the utility, which is least for the best."""
     role = "best" if place == 0 else ("runner-up" if place == 1 else f"{place + 1} of {of}")
     return (
-        f"{one.plan}, {role}: {number(1e3 * one.seconds)} ms and {number(one.nbytes / 2**20)} MiB per round;"
-        f" utility {one.utility:.3f} = {one.latency:.3f} for latency + {one.memory:.3f} for memory"
+        f"{view.plan}, {role}: {number(1e3 * view.seconds)} ms and {number(view.nbytes / 2**20)} MiB per round;"
+        f" utility {view.utility:.3f} = {view.latency:.3f} for latency + {view.memory:.3f} for memory"
     )
 
 

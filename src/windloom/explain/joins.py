@@ -150,7 +150,7 @@ def fold_text(plan: Plan, planned: PlannedJoin) -> str:
     steps = [
         f"{join.sides[join.links[i].child].alias} into {join.sides[join.links[i].parent].alias}" for i in planned.order
     ]
-    others = [one_line(one.name) for one in sharing_matrix(plan, planned)]
+    others = [one_line(planned_join.name) for planned_join in sharing_matrix(plan, planned)]
     shared = f"; one matrix for {listing(others, _NAMED_PARTNERS)} too" if others else ""
     return f"{planned.fold}: {', then '.join(steps)}{shared}"
 
@@ -160,7 +160,9 @@ def sharing_matrix(plan: Plan, planned: PlannedJoin) -> list[PlannedJoin]:
     if planned.fold != SliceMatrix.name:
         return []
     return [
-        one for one in plan.joins if one is not planned and one.fold == planned.fold and one.pairing == planned.pairing
+        planned_join
+        for planned_join in plan.joins
+        if planned_join is not planned and planned_join.fold == planned.fold and planned_join.pairing == planned.pairing
     ]
 
 
@@ -217,7 +219,7 @@ def _join_json(plan: Plan, planned: PlannedJoin, costs: CostView) -> dict[str, A
         ],
         "plan": plan_name(early),
         "fold": planned.fold,
-        "matrix_with": [one.name for one in sharing_matrix(plan, planned)],
+        "matrix_with": [planned_join.name for planned_join in sharing_matrix(plan, planned)],
         "order": list(planned.order),
         "cost": costs.join_json(planned),
         "executors": shards_text(plan, planned, sharding_of(plan)),

@@ -151,7 +151,9 @@ class _Picture:
         for own in block.sets:
             self._set(own)
         if stream.is_relation:
-            planned = next(one for one in self.plan.relations if one.name == stream.name)
+            planned = next(
+                planned_relation for planned_relation in self.plan.relations if planned_relation.name == stream.name
+            )
             self._dark_card(box, relation_title(self.plan, planned), "#115e59", relation_card(planned))
             return
         rate, origin = self.plan.rate_of(stream)

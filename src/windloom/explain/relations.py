@@ -76,12 +76,14 @@ def relation_title(plan: Plan, planned: PlannedRelation) -> str:
 
 def readers(plan: Plan, planned: PlannedRelation) -> list[str]:
     """The queries that read a relation."""
-    return [one.name for one in plan.queries if planned.name in one.query.relations]
+    return [query.name for query in plan.queries if planned.name in query.query.relations]
 
 
 def enriched_text(stream: EnrichedStream) -> str:
     """What happens to the tuples of a stream as they come in."""
-    joined = ", then ".join(f"{one.kind.words} {one.relation} ON {one.on}" for one in stream.enrichments)
+    joined = ", then ".join(
+        f"{enrichment.kind.words} {enrichment.relation} ON {enrichment.on}" for enrichment in stream.enrichments
+    )
     return one_line(f"tuples of {stream.base} as they come in: {joined}")
 
 
@@ -123,8 +125,13 @@ def enriched_json(plan: Plan) -> list[dict[str, Any]]:
             "name": stream.name,
             "stream": stream.base,
             "joined": [
-                {"relation": one.relation, "label": one.label, "kind": str(one.kind), "on": one.on.sql}
-                for one in stream.enrichments
+                {
+                    "relation": enrichment.relation,
+                    "label": enrichment.label,
+                    "kind": str(enrichment.kind),
+                    "on": enrichment.on.sql,
+                }
+                for enrichment in stream.enrichments
             ],
         }
         for stream in plan.enriched

@@ -41,7 +41,9 @@ def store_lines(plan: Plan, store: Store) -> Iterator[str]:
     wheres = store.wheres
     yield shorten(f"Store: tuples of {one_line(store.stream)}, which a stream keeps", WIDTH)
     yield from fact("columns", ", ".join(map(one_line, store.columns)) or "none but the time")
-    yield from fact("where", "every tuple" if wheres is None else " or ".join(f"({one_line(one)})" for one in wheres))
+    yield from fact(
+        "where", "every tuple" if wheres is None else " or ".join(f"({one_line(where)})" for where in wheres)
+    )
     yield from fact("kept for", f"{format_duration(size.ticks)} behind the watermark")
     expected = f"about {number(size.tuples)} tuples, {size_text(round(size.bytes))} of files"
     yield from fact("size", f"{expected}, if the rate of the stream is as {origin_text(size.origin)}")
@@ -71,7 +73,7 @@ def row_facts(plan: Plan, planned: PlannedRows) -> Iterator[str]:
     for selection, order in zip(rows.selections, planned.orders, strict=True):
         if selection.joined > 1:
             yield from fact("order", _order_text(selection, order))
-    if any(one.joined > 1 for one in rows.selections):
+    if any(selection.joined > 1 for selection in rows.selections):
         span = f"in {format_duration(rows.window.range_ticks)}" if rows.within else "per window"
         yield from fact("rows", f"about {number(planned.pairs)} {span}")
     yield from fact("made by", made_by(plan, planned))
@@ -79,7 +81,7 @@ def row_facts(plan: Plan, planned: PlannedRows) -> Iterator[str]:
     for text in kept_texts(plan, planned):
         yield from fact(label, text)
         label = ""
-    columns = ", ".join(one_line(one.name) for one in rows.columns)
+    columns = ", ".join(one_line(row_column.name) for row_column in rows.columns)
     yield from fact("answer", output_text(planned.query) if planned.is_aggregated else columns)
 
 
@@ -109,7 +111,7 @@ def reports_text(planned: PlannedRows) -> str:
 
 def _stands_once(rows: Rows) -> bool:
     """Whether every row is one of a single window: then all rows of a window enter there."""
-    return rows.has_lifetimes and all(one.window.range_ticks <= one.window.slide_ticks for one in rows.strands)
+    return rows.has_lifetimes and all(strand.window.range_ticks <= strand.window.slide_ticks for strand in rows.strands)
 
 
 def _order_text(selection: Selection, order: tuple[int, ...]) -> str:
@@ -123,10 +125,12 @@ def kept_texts(plan: Plan, planned: PlannedRows) -> list[str]:
     found = []
     for name in planned.rows.streams:
         strands = [strand for strand in planned.rows.strands if strand.stream == name]
-        stream, columns = plan.stream(name), sorted({column for one in strands for column in one.columns})
-        conditions = {one.condition for one in strands}
-        predicates = None if None in conditions else tuple(one for one in conditions if one is not None)
-        store = Store(name, tuple(columns), tuple(stream.columns[one] for one in columns), predicates)
+        stream, columns = plan.stream(name), sorted({column for strand in strands for column in strand.columns})
+        conditions = {strand.condition for strand in strands}
+        predicates = (
+            None if None in conditions else tuple(predicate for predicate in conditions if predicate is not None)
+        )
+        store = Store(name, tuple(columns), tuple(stream.columns[column] for column in columns), predicates)
         size = store_size(store, [planned], *plan.rate_of(stream))
         expected = f"about {number(size.tuples)} tuples, {size_text(round(size.bytes))}"
         found.append(f"{one_line(name)}: {format_duration(size.ticks)}, {expected} ({origin_text(size.origin)} rate)")

@@ -45,7 +45,7 @@ def _header(plan: Plan, report: SharingReport) -> Iterator[str]:
     yield f"Sharing: {queries}, {count(len(plan.sets), 'set')} of partials, {trees}"
     yield f"  strategy {strategy_name(plan)}, slicing {plan.slicing}, technique {plan.technique}"
     parts = {**report.queries, **report.joins}
-    total, alone = report.seconds.total, sum(parts[one.name].alone for one in plan.queries)
+    total, alone = report.seconds.total, sum(parts[query.name].alone for query in plan.queries)
     yield f"  predicted {work(total)} of event time (constants: {report.seconds.source})"
     if alone > 0:
         yield f"  every query alone: {work(alone)}; sharing saves {share(max(0.0, 1 - total / alone))}"

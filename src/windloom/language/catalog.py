@@ -178,7 +178,7 @@ def _streams_read(query: CatalogQuery) -> list[Token]:
     if position is None:
         return []
     try:
-        return [one.stream for one in read_sources(tokens, position, query._source)[0]]
+        return [source.stream for source in read_sources(tokens, position, query._source)[0]]
     except QueryError:
         return list(tokens[position + 1 : position + 2])
 

@@ -50,7 +50,7 @@ def _read(tokens: Sequence[Token], source: Source) -> EmitClause:
     word, rest = tokens[1], tokens[2:]
     if is_word(word, *_PLANNED):
         raise source.error(f"EMIT {word.text.upper()} is not supported yet", word, "use windows with a shorter slide")
-    kind = next((one for one in Emits if is_word(word, one.upper())), None)
+    kind = next((emits for emits in Emits if is_word(word, emits.upper())), None)
     if kind is None:
         raise source.error(f"EMIT {word.text.upper()} is not known", word, _FORMS)
     if rest:
@@ -70,7 +70,7 @@ def with_emission(query: Query, clause: EmitClause | None, source: Source) -> Qu
         hint = "use windows of time, [RANGE 1 hour SLIDE 1 minute], or leave EMIT out"
         raise source.error(f"{named} is not for {query.window.plural}", clause.at, hint, fact=obstacle)
     if kind in ADDED_COLUMNS:
-        names = [*(one.name for one in query.group_by), *(one.name for one in query.outputs)]
+        names = [*(grouping.name for grouping in query.group_by), *(output.name for output in query.outputs)]
         _check_added(ADDED_COLUMNS[kind][0], names, clause, source)
     return replace(query, emission=clause.emission)
 
@@ -88,7 +88,7 @@ def _with_row_changes(query: Query, rows: Rows, clause: EmitClause, source: Sour
         hint = f"leave {word} out: EMIT CHANGES reports what enters, and when it leaves"
         raise source.error(f"EMIT CHANGES cannot stand with {word}", clause.at, hint)
     added = VALID_UNTIL if rows.has_lifetimes else ADDED_COLUMNS[Emits.CHANGES][0]
-    _check_added(added, [one.name for one in rows.columns], clause, source)
+    _check_added(added, [row_column.name for row_column in rows.columns], clause, source)
     if rows.has_lifetimes:
         rows = replace(rows, reports=Reports.ENTERING, tells_end=True)
     return replace(query, source=rows, emission=clause.emission)

@@ -56,15 +56,15 @@ class FromClause:
     @property
     def named(self) -> tuple[FromSource, ...]:
         """The sources that FROM itself names."""
-        return self.sources[: len(self.sources) - sum(len(one.sources) for one in self.exists)]
+        return self.sources[: len(self.sources) - sum(len(exists.sources) for exists in self.exists)]
 
     @property
     def sides(self) -> tuple[FromSource, ...]:
         """The sources as sides of a join: the first one keeps its rows, so it is the last that a RIGHT JOIN names."""
-        rights = [one for one in self.named if one.joined is not None and one.joined.is_right]
+        rights = [source for source in self.named if source.joined is not None and source.joined.is_right]
         root = rights[-1] if rights else self.sources[0]
         root = root if self.root is None else self.sources[self.root]
-        return (root, *(one for one in self.sources if one is not root))
+        return (root, *(source for source in self.sources if source is not root))
 
 
 def cut_from_clause(tokens: Sequence[Token], source: Source) -> FromClause:
@@ -78,7 +78,7 @@ def cut_from_clause(tokens: Sequence[Token], source: Source) -> FromClause:
     sources, index = read_sources(tokens, position, source)
     _check_next(tokens, index, source)
     exists, rest = cut_exists(tokens[index:], source)
-    sources += [one for each in exists for one in each.sources]
+    sources += [source for each in exists for source in each.sources]
     return FromClause(tuple(sources), [*tokens[:position], *rest], exists)
 
 

@@ -15,7 +15,7 @@ _SAME_IF_DISTINCT = ("min", "max")
 
 def is_holistic(function: Function, node: exp.Anonymous) -> bool:
     """Does it take constants or DISTINCT?"""
-    return function.constant is not None or any(isinstance(one, exp.Distinct) for one in node.expressions)
+    return function.constant is not None or any(isinstance(expression, exp.Distinct) for expression in node.expressions)
 
 
 def read_arguments(spelling: str, node: exp.Anonymous, binder: Binder) -> tuple[str, exp.Expr, tuple[float, ...]]:

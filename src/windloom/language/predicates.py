@@ -115,11 +115,11 @@ class _Reader:
             return atom(typed.subject, values if wanted else PRESENT & values.complement)
         if isinstance(right, exp.Boolean) and operator in ("=", "<>") and isinstance(left, _CONDITIONS):
             return self.holds(left, (bool(right.this) == wanted) == (operator == "="))
-        one, other = self._operand(left), self._operand(right)
-        if one.sql > other.sql and not is_literal(right):
-            one, other, operator = other, one, _exchanged(operator)
-        columns = tuple(sorted(one.columns | other.columns))
-        subject = Subject(one.sql, ORDER, other.sql, columns, is_safe=self._is_safe(left, right))
+        term, other = self._operand(left), self._operand(right)
+        if term.sql > other.sql and not is_literal(right):
+            term, other, operator = other, term, _exchanged(operator)
+        columns = tuple(sorted(term.columns | other.columns))
+        subject = Subject(term.sql, ORDER, other.sql, columns, is_safe=self._is_safe(left, right))
         values = ORDER.compare(operator, 0)
         return atom(subject, values if wanted else PRESENT & values.complement)
 
@@ -162,12 +162,12 @@ class _Reader:
         if typed is not None and values is not None:
             found = atom(typed.subject, values | NULL if self._typed(right) == typed else values)
             return found if equal else negation(found)
-        one, other = self._operand(left), self._operand(right)
-        if one.sql > other.sql and not is_literal(right):
-            one, other = other, one
-        columns = tuple(sorted(one.columns | other.columns))
+        term, other = self._operand(left), self._operand(right)
+        if term.sql > other.sql and not is_literal(right):
+            term, other = other, term
+        columns = tuple(sorted(term.columns | other.columns))
         safe = self._is_safe(left, right)
-        subject = Subject(f"{one.sql} <=> {other.sql}", TRUTH, "", columns, is_loose=True, is_safe=safe)
+        subject = Subject(f"{term.sql} <=> {other.sql}", TRUTH, "", columns, is_loose=True, is_safe=safe)
         return atom(subject, IS_TRUE if equal else IS_FALSE)
 
     # NULL, TRUE, FALSE ------------------------------------------------------------------------------------------

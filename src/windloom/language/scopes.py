@@ -211,15 +211,15 @@ class GroupScope:
         arguments, ignore_nulls = _arguments(call, declared, binder)
         if name == "count" and _is_constant(arguments[0]):
             arguments = []
-        terms = [self._on_tuples(one, f"{function}()", binder) for one in arguments]
+        terms = [self._on_tuples(expr, f"{function}()", binder) for expr in arguments]
         written = [] if call.where is None else [call.where]
-        conditions = [self._on_tuples(one, "FILTER", binder) for one in written]
+        conditions = [self._on_tuples(expr, "FILTER", binder) for expr in written]
         label = _listed(function, terms, conditions) + (" IGNORE NULLS" if ignore_nulls else "")
         if ignore_nulls:
             written.append(_is_not_null(arguments[0]))
             conditions.append(is_not_null(terms[0]))
         where = all_of(conditions)
-        argument, by = [*(one.row_expression() for one in terms), None, None][:2]
+        argument, by = [*(term.row_expression() for term in terms), None, None][:2]
         condition = None if where is None else where.row_expression()
         aggregate = Aggregate(name, argument, by, condition, own=own)
         self._check(aggregate, terms, arguments, conditions[:1], call, binder)
@@ -255,7 +255,7 @@ class GroupScope:
         """Checks the type of a bare column here, where its place is known; Spark decides the types of expressions."""
         checks = [
             *zip(terms, arguments, (aggregate.result_type, aggregate.check_by), strict=False),
-            *((one, call.where, aggregate.check_where) for one in conditions if call.where is not None),
+            *((term, call.where, aggregate.check_where) for term in conditions if call.where is not None),
         ]
         for term, node, check in checks:
             if term.column is not None:
@@ -312,7 +312,7 @@ def _refuse_nulls(call: Call, nulls: list[bool], binder: Binder) -> None:
 
 def _listed(function: str, arguments: list[Term], conditions: list[Term]) -> str:
     """An aggregate as text."""
-    call = f"{function}({', '.join(one.sql for one in arguments) or '1'})"
+    call = f"{function}({', '.join(term.sql for term in arguments) or '1'})"
     return f"{call} FILTER (WHERE {conditions[0].sql})" if conditions else call
 
 

@@ -132,10 +132,10 @@ def _read_fold(name: str, statement: Statement, text: str) -> Query:
 
 def _check_window(statement: Statement, window: Window, aggregates: Iterable[Aggregate]) -> None:
     """FREQUENT needs the lists of sub-windows, and some kinds of windows merge slices as time goes on."""
-    for one in aggregates:
-        if one.function == "frequent" and not window.keeps_slices:
+    for aggregate in aggregates:
+        if aggregate.function == "frequent" and not window.keeps_slices:
             hint = "use top(k, x), or a window of [RANGE … SLIDE …]"
-            raise statement.error(f"'{one}' cannot be taken over {window}", statement.tree, hint)
+            raise statement.error(f"'{aggregate}' cannot be taken over {window}", statement.tree, hint)
 
 
 def _where(statement: Statement) -> Expression | None:

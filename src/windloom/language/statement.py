@@ -109,7 +109,7 @@ def take_apart(
     tokens: Sequence[Token], source: Source, streams: Mapping[str, Stream], own: Mapping[str, UserDefined]
 ) -> Statement:
     clause = cut_from_clause(tokens, source)
-    found = [_find_stream(one.stream, streams, source) for one in clause.sides]
+    found = [_find_stream(side.stream, streams, source) for side in clause.sides]
     check_relations(clause.sides, found, source)
     tree = parse_select(fold_literals(clause.rest, source), source)
     _check_clauses(tree, source, Span.of(clause.rest[:1]))

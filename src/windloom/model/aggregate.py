@@ -145,7 +145,7 @@ class Component:
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions that are evaluated on the tuples of the stream."""
-        return tuple(one for one in (self.argument, self.by, self.where) if one is not None)
+        return tuple(expression for expression in (self.argument, self.by, self.where) if expression is not None)
 
     def __str__(self) -> str:
         call = self.kind if self.argument is None else f"{self.kind}({_listed(self.argument, self.by)})"
@@ -189,7 +189,7 @@ class Aggregate:
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions that are evaluated on the tuples of the stream."""
-        return tuple(one for one in (self.argument, self.by, self.where) if one is not None)
+        return tuple(expression for expression in (self.argument, self.by, self.where) if expression is not None)
 
     @property
     def components(self) -> tuple[Component, ...]:

@@ -48,7 +48,7 @@ class Side:
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression evaluated on the tuples of its stream."""
-        found = [*self.group_by, *(one for component in self.components for one in component.expressions)]
+        found = [*self.group_by, *(expression for component in self.components for expression in component.expressions)]
         if self.where is not None:
             found.append(self.where)
         return tuple(dict.fromkeys(found))

@@ -90,7 +90,7 @@ def _of_operation(body: SetOperation) -> Derived:
         return _at_least(found, Pattern.STRICT, "a row to come on the right withdraws one of the left")
     if body.kind in (SetKind.INTERSECT, SetKind.INTERSECT_ALL):
         return _at_least(found, Pattern.WEAK, "a row goes with the first of both sides")
-    if found.pattern is Pattern.WEAKEST and len({one.range_ticks for one in _windows(body)}) > 1:
+    if found.pattern is Pattern.WEAKEST and len({window.range_ticks for window in _windows(body)}) > 1:
         found = Derived(Pattern.WEAK, "rows of both sides stay for different times")
     return _distinct(found) if body.kind is SetKind.UNION else found
 
@@ -112,7 +112,7 @@ def _at_least(found: Derived, pattern: Pattern, reason: str) -> Derived:
 
 
 def _most(found: Iterable[Derived]) -> Derived:
-    return max(found, key=lambda one: one.pattern.rank)
+    return max(found, key=lambda derived: derived.pattern.rank)
 
 
 def _windows(body: Body) -> list[Window]:

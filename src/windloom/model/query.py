@@ -121,7 +121,11 @@ class Query:
         """The streams among what it reads that are enriched with relations."""
         sources = [self.source] if isinstance(self.source, WindowedStream) else []
         sources += [] if self.join is None else [side.source for side in self.join.sides]
-        return tuple(dict.fromkeys(one.enriched for one in sources if one.enriched is not None))
+        return tuple(
+            dict.fromkeys(
+                windowed_stream.enriched for windowed_stream in sources if windowed_stream.enriched is not None
+            )
+        )
 
     def key_of(self, expression: Expression) -> ExpressionKey:
         """The key of the type of one of its expressions."""
@@ -149,8 +153,8 @@ class Query:
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression evaluated on the tuples of what it reads."""
         found = [grouping.expression for grouping in self.group_by]
-        found += [one for aggregate in self.aggregates for one in aggregate.expressions]
-        found += [one for kept in self.keeps for one in kept.expressions]
+        found += [expression for aggregate in self.aggregates for expression in aggregate.expressions]
+        found += [expression for kept in self.keeps for expression in kept.expressions]
         if self.where is not None:
             found.append(self.where)
         return tuple(dict.fromkeys(found))

@@ -85,7 +85,7 @@ class EnrichedStream(Stream):
     @property
     def relations(self) -> tuple[str, ...]:
         """The names of its relations, each once."""
-        return tuple(dict.fromkeys(one.relation for one in self.enrichments))
+        return tuple(dict.fromkeys(enrichment.relation for enrichment in self.enrichments))
 
 
 def enriched(base: Stream, enrichments: tuple[Enrichment, ...], relations: Mapping[str, Stream]) -> EnrichedStream:
@@ -113,7 +113,7 @@ def enriched(base: Stream, enrichments: tuple[Enrichment, ...], relations: Mappi
 
 
 def _columns(enrichments: tuple[Enrichment, ...], relations: Mapping[str, Stream]) -> Iterator[tuple[str, DataType]]:
-    for one in enrichments:
-        if one.kind.shows_child:
-            for column, kind in relations[one.relation].columns.items():
-                yield one.column(column), kind
+    for enrichment in enrichments:
+        if enrichment.kind.shows_child:
+            for column, kind in relations[enrichment.relation].columns.items():
+                yield enrichment.column(column), kind

@@ -135,15 +135,15 @@ class Selection:
     def is_inner(self) -> bool:
         """Whether its rows are made of one tuple of every strand, and so have lifetimes."""
         is_plain = not self.is_distinct and not self.looked
-        return is_plain and all(one.kind is JoinKind.INNER for one in self.attached)
+        return is_plain and all(attached.kind is JoinKind.INNER for attached in self.attached)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression that is evaluated on its relation."""
         found = [column.expression for column in self.columns]
-        conditions = [*self.conditions, *(one for each in self.attached for one in each.on)]
-        conditions += [one for each in self.looked for one in each.on]
-        return tuple(dict.fromkeys([*found, *(one.expression for one in conditions)]))
+        conditions = [*self.conditions, *(condition for each in self.attached for condition in each.on)]
+        conditions += [condition for each in self.looked for condition in each.on]
+        return tuple(dict.fromkeys([*found, *(condition.expression for condition in conditions)]))
 
 
 class SetKind(StrEnum):
@@ -201,7 +201,7 @@ class Rows:
     @property
     def has_lifetimes(self) -> bool:
         """Whether every row is made of tuples: then it enters once, leaves once, and both are known beforehand."""
-        return all(one.is_inner for one in self.selections) and _is_union_all(self.body)
+        return all(selection.is_inner for selection in self.selections) and _is_union_all(self.body)
 
     @property
     def window(self) -> Window:
@@ -226,7 +226,7 @@ class Rows:
 
     def windows_over(self, stream: str) -> tuple[Window, ...]:
         """The windows through which it reads one stream; none if it does not, or if it asks for no windows at all."""
-        return () if self.within else tuple(one.window for one in self.strands if one.stream == stream)
+        return () if self.within else tuple(strand.window for strand in self.strands if strand.stream == stream)
 
     @property
     def evaluated(self) -> Iterator[tuple[str, Expression]]:

@@ -71,7 +71,7 @@ def apply(name: str, *operands: Scalar) -> Scalar:
     >>> apply("+", Read("__a0"), Read("__a1")).depth
     2
     """
-    depth = 1 + max((one.depth for one in operands), default=0)
+    depth = 1 + max((operand.depth for operand in operands), default=0)
     return Apply(name, operands, depth) if depth <= MOST_LEVELS else _too_deep()
 
 

@@ -25,13 +25,13 @@ class AnswerCost:
 def tree_costs(plan: Plan, constants: Constants) -> dict[tuple[int, int], AnswerCost]:
     """By set and tree. A round twice as long reads the same kept cells and reports twice as many windows."""
     found = {}
-    for one in plan.sets:
-        length = one.statistics.round_seconds
-        once, twice = (_round_seconds(one, times * length, constants) for times in (1, 2))
-        for tree, short, long in zip(one.trees, once, twice, strict=True):
+    for partial_set in plan.sets:
+        length = partial_set.statistics.round_seconds
+        once, twice = (_round_seconds(partial_set, times * length, constants) for times in (1, 2))
+        for tree, short, long in zip(partial_set.trees, once, twice, strict=True):
             ends = sum(length * TICKS_PER_SECOND / planned.query.window.slide_ticks for planned in tree.queries)
             each = max(0.0, long - short)
-            found[one.number, tree.number] = AnswerCost(max(0.0, short - each), each / ends)
+            found[partial_set.number, tree.number] = AnswerCost(max(0.0, short - each), each / ends)
     return found
 
 
@@ -39,10 +39,12 @@ def joint_cost(costs: Mapping[tuple[int, int], AnswerCost], trees: Sequence[tupl
     """Of queries that read these trees: if there are several, the rows of each are folded with those of the others."""
     own = [costs[tree] for tree in trees]
     folding = 2 if len(own) > 1 else 1
-    return AnswerCost(sum(one.passing for one in own), folding * sum(one.window for one in own))
+    return AnswerCost(
+        sum(answer_cost.passing for answer_cost in own), folding * sum(answer_cost.window for answer_cost in own)
+    )
 
 
-def _round_seconds(one: PartialSet, length: float, constants: Constants) -> list[float]:
+def _round_seconds(partial_set: PartialSet, length: float, constants: Constants) -> list[float]:
     """Seconds that a round of this length takes to answer each tree."""
-    longer = replace(one, statistics=replace(one.statistics, round_seconds=length))
-    return [tree.total * length / one.statistics.pace for tree in estimate_set(longer, constants).trees]
+    longer = replace(partial_set, statistics=replace(partial_set.statistics, round_seconds=length))
+    return [tree.total * length / partial_set.statistics.pace for tree in estimate_set(longer, constants).trees]

@@ -19,10 +19,10 @@ from windloom.slicing.edges import EdgeSet
 Floats = NDArray[np.float64]
 
 
-def set_model(one: PartialSet, constants: Constants) -> CalibratedCost:
+def set_model(partial_set: PartialSet, constants: Constants) -> CalibratedCost:
     """The model for the costs that do not depend on techniques."""
-    columns = columns_of(one.components)
-    return CalibratedCost(constants, one.statistics, (), one.edges.edges_per_second, columns, 0.0, 1.0)
+    columns = columns_of(partial_set.components)
+    return CalibratedCost(constants, partial_set.statistics, (), partial_set.edges.edges_per_second, columns, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Answering:
 
 
 def estimate_answering(
-    one: PartialSet,
+    partial_set: PartialSet,
     trees: Sequence[Sequence[Query]],
     edges: Sequence[EdgeSet],
     techniques: Sequence[tuple[str, ...]],
@@ -48,16 +48,16 @@ def estimate_answering(
 
     A tree may have no queries that are answered.
     """
-    statistics = one.statistics
+    statistics = partial_set.statistics
     rates, regular = np.array([each.edges_per_second for each in edges]), evenly_spaced(edges)
     every = Work.of(
         Demand.of(([query.window for query in tree] for tree in trees), statistics), rates, statistics, regular
     )
     values = np.array([sum(len(query.aggregates) for query in tree) / max(1, len(tree)) for tree in trees])
-    answers = set_model(one, constants).answer_cost(every, values)
-    costs = np.zeros((len(trees), len(one.components)))
+    answers = set_model(partial_set, constants).answer_cost(every, values)
+    costs = np.zeros((len(trees), len(partial_set.components)))
     known: dict[object, Work] = {}
-    for index, part in enumerate(one.components):
+    for index, part in enumerate(partial_set.components):
         asking = tuple(tuple(query for query in tree if part.component in query.components) for tree in trees)
         key = tuple(tuple(map(id, tree)) for tree in asking)
         if key not in known:  # many components are asked for by the same queries

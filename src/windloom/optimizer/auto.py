@@ -78,7 +78,9 @@ def windows_problem(
     groupings: int = 0,
 ) -> SharingProblem:
     """The same for windows alone, with what is asked of them; an answer has `values` columns on average."""
-    edges = EdgeSet.of(one for each in set(windows) for one in (*slicing.edges(each), *slicing.marks(each)))
+    edges = EdgeSet.of(
+        edge_class for each in set(windows) for edge_class in (*slicing.edges(each), *slicing.marks(each))
+    )
     rate = edges.edges_per_second
     model = CalibratedCost(
         constants,

@@ -19,10 +19,13 @@ Floats = NDArray[np.float64]
 
 def estimate_plan(plan: Plan, constants: Constants) -> PlanSeconds:
     """Seconds per second of event time, with the statistics that the plan carries."""
-    longest = max((one.statistics.round_length for one in plan.sets), default=1.0)
+    longest = max((partial_set.statistics.round_length for partial_set in plan.sets), default=1.0)
     scanning = {fed.number: cost for scan in plan.scans for fed, cost in scan_costs(plan, scan, constants)}
     idle = idle_sides(plan)
-    sets = tuple(estimate_set(one, constants, scanning.get(one.number, NOTHING), idle) for one in plan.sets)
+    sets = tuple(
+        estimate_set(partial_set, constants, scanning.get(partial_set.number, NOTHING), idle)
+        for partial_set in plan.sets
+    )
     folds = fold_seconds(plan.joins, plan.sets, constants)
     return PlanSeconds(constants.seconds("job") / longest if sets else 0.0, sets, constants.source, folds)
 
@@ -35,30 +38,37 @@ def idle_sides(plan: Plan) -> frozenset[str]:
 
 
 def estimate_set(
-    one: PartialSet, constants: Constants, scanning: Scanning | None = None, idle: frozenset[str] = frozenset()
+    partial_set: PartialSet, constants: Constants, scanning: Scanning | None = None, idle: frozenset[str] = frozenset()
 ) -> SetSeconds:
     """`scanning` is the set's part of the cost of its scan; by default, the set has a scan of its own.
 
     `idle` are sides that are not answered.
     """
-    constants = constants.scaled(one.statistics.pace)
+    constants = constants.scaled(partial_set.statistics.pace)
     scanning = scanning or scanning_cost(
-        constants, one.statistics, one.edges.edges_per_second, one.slice_id, len(one.group_by), one.components
+        constants,
+        partial_set.statistics,
+        partial_set.edges.edges_per_second,
+        partial_set.slice_id,
+        len(partial_set.group_by),
+        partial_set.components,
     )
-    members = [[planned.query for planned in tree.queries if planned.name not in idle] for tree in one.trees]
-    edges = [tree.edges for tree in one.trees]
-    answering = estimate_answering(one, members, edges, [tree.techniques for tree in one.trees], constants)
-    own = _own_costs(one, constants)
+    members = [[planned.query for planned in tree.queries if planned.name not in idle] for tree in partial_set.trees]
+    edges = [tree.edges for tree in partial_set.trees]
+    answering = estimate_answering(
+        partial_set, members, edges, [tree.techniques for tree in partial_set.trees], constants
+    )
+    own = _own_costs(partial_set, constants)
     trees = tuple(
         TreeSeconds(float(own[i]), float(answering.answers[i]), tuple(float(each) for each in answering.techniques[i]))
-        for i in range(len(one.trees))
+        for i in range(len(partial_set.trees))
     )
     return SetSeconds(scanning.scan, scanning.partials, scanning.merge, trees)
 
 
-def _own_costs(one: PartialSet, constants: Constants) -> Floats:
-    model = set_model(one, constants)
-    own = model.own_cost(np.array([tree.fine_edges.edges_per_second for tree in one.trees]))
+def _own_costs(partial_set: PartialSet, constants: Constants) -> Floats:
+    model = set_model(partial_set, constants)
+    own = model.own_cost(np.array([tree.fine_edges.edges_per_second for tree in partial_set.trees]))
     # With marks, cells are merged once more, from edges and marks to edges.
     merging = model.own_cost(np.zeros(1))[0] - model.own_cost(np.full(1, np.inf))[0]
-    return np.asarray(own + merging * np.array([bool(tree.marks.classes) for tree in one.trees]))
+    return np.asarray(own + merging * np.array([bool(tree.marks.classes) for tree in partial_set.trees]))

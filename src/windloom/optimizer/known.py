@@ -105,8 +105,8 @@ def strand_rate(stream: Stream, strand: Strand, known: Known) -> StrandRate:
         shown = None if seen is None else seen.conditions.get(condition.sql)
         share = DEFAULT_SELECTIVITY if shown is None else shown
     counted = [
-        one.groups.value
-        for identity, one in estimates.sets.items()
+        set_estimate.groups.value
+        for identity, set_estimate in estimates.sets.items()
         if identity.stream == stream.name and identity.grouping and set(identity.grouping) <= set(strand.columns)
     ]
     values = max(counted, default=DEFAULT_GROUPS)
@@ -117,20 +117,27 @@ def with_statistics(plan: Plan, known: Known) -> Plan:
     """The same plan, its cost to be predicted with what is known now."""
     sets = tuple(
         replace(
-            one,
-            statistics=set_statistics(plan.stream(one.stream), [planned.query for planned in one.queries], known),
+            partial_set,
+            statistics=set_statistics(
+                plan.stream(partial_set.stream), [planned.query for planned in partial_set.queries], known
+            ),
         )
-        for one in plan.sets
+        for partial_set in plan.sets
     )
-    joins = tuple(replace(one, observed=known.estimates.joins.get(one.name, ())) for one in plan.joins)
+    joins = tuple(
+        replace(planned_join, observed=known.estimates.joins.get(planned_join.name, ())) for planned_join in plan.joins
+    )
     rows = tuple(
         replace(
-            one,
-            rates=tuple(strand_rate(plan.stream(strand.stream), strand, known) for strand in one.rows.strands),
+            planned_rows,
+            rates=tuple(strand_rate(plan.stream(strand.stream), strand, known) for strand in planned_rows.rows.strands),
         )
-        for one in plan.rows
+        for planned_rows in plan.rows
     )
-    relations = tuple(replace(one, version=known.versions.get(one.name, one.version)) for one in plan.relations)
+    relations = tuple(
+        replace(planned_relation, version=known.versions.get(planned_relation.name, planned_relation.version))
+        for planned_relation in plan.relations
+    )
     return replace(plan, sets=sets, joins=joins, rows=rows, relations=relations)
 
 

@@ -21,7 +21,7 @@ def source_of(query: Query, sources: Mapping[str, Stream]) -> Stream:
 
 def enriched_streams(queries: Iterable[Query]) -> tuple[EnrichedStream, ...]:
     """Every stream that is enriched for some of the queries, once."""
-    found = {one.name: one for query in queries for one in query.enriched}
+    found = {enriched_stream.name: enriched_stream for query in queries for enriched_stream in query.enriched}
     return tuple(found[name] for name in sorted(found))
 
 
@@ -33,8 +33,10 @@ def plan_relations(
     for number, name in enumerate(sorted({name for query in queries for name in query.relations})):
         relation = sources[name]
         assert isinstance(relation, Relation)
-        own = [one for one in sets if one.is_relation and one.stream == name]
-        fed = [one for one in own if is_fed(one)]
+        own = [partial_set for partial_set in sets if partial_set.is_relation and partial_set.stream == name]
+        fed = [partial_set for partial_set in own if is_fed(partial_set)]
         scan = woven_scan(number, fed, why="a version is read as a whole") if fed else None
-        found.append(PlannedRelation(relation, tuple(one.number for one in own), scan, known.versions.get(name)))
+        found.append(
+            PlannedRelation(relation, tuple(partial_set.number for partial_set in own), scan, known.versions.get(name))
+        )
     return tuple(found)

@@ -44,16 +44,18 @@ def report_sharing(plan: Plan, constants: Constants) -> SharingReport:
     slicing = find_slicing(plan.slicing)
     queries: dict[str, QueryShare] = {}
     mergers: dict[tuple[int, int], tuple[Merger, ...]] = {}
-    count = sum(1 for one in plan.sets for _ in one.queries)  # a job serves sides as it serves plain queries
-    for one, costs in zip(plan.sets, seconds.sets, strict=True):
-        own = constants.scaled(one.statistics.pace)
-        queries.update(_shares(one, costs, seconds.job, count, slicing, own))
-        queries.update(_advised(one, costs, queries, slicing, own))
-        mergers.update(_mergers(one, costs, own))
+    count = sum(
+        1 for partial_set in plan.sets for _ in partial_set.queries
+    )  # a job serves sides as it serves plain queries
+    for partial_set, costs in zip(plan.sets, seconds.sets, strict=True):
+        own = constants.scaled(partial_set.statistics.pace)
+        queries.update(_shares(partial_set, costs, seconds.job, count, slicing, own))
+        queries.update(_advised(partial_set, costs, queries, slicing, own))
+        mergers.update(_mergers(partial_set, costs, own))
     common = {
-        (one.number, tree.number): weaveability_of(tree, slicing)
-        for one in plan.sets
-        for tree in one.trees
+        (partial_set.number, tree.number): weaveability_of(tree, slicing)
+        for partial_set in plan.sets
+        for tree in partial_set.trees
         if len(tree.queries) > 1
     }
     return SharingReport(seconds, queries, mergers, common, _joins(plan, seconds, queries, constants))
@@ -76,22 +78,22 @@ def _joins(
 
 
 def _shares(
-    one: PartialSet, costs: SetSeconds, job: float, count: int, slicing: Slicing, constants: Constants
+    partial_set: PartialSet, costs: SetSeconds, job: float, count: int, slicing: Slicing, constants: Constants
 ) -> dict[str, QueryShare]:
     """Divides each cost among the queries that cause it, in proportion to what each would cause alone."""
-    members = [planned.query for planned in one.queries]
+    members = [planned.query for planned in partial_set.queries]
     own_edges = _edges_of([query.window for query in members], slicing)
-    scans, partials = _scanned_alone(one, members, own_edges, constants)
+    scans, partials = _scanned_alone(partial_set, members, own_edges, constants)
     shared = job / count + costs.scan * _parts(scans) + (costs.partials + costs.merge) * _parts(partials)
-    techniques = [tree.techniques for tree in one.trees for _ in tree.queries]
-    answering = estimate_answering(one, [[query] for query in members], own_edges, techniques, constants)
-    alone = job + scans + partials + answering.total + set_model(one, constants).own_cost(np.full(1, np.inf))
+    techniques = [tree.techniques for tree in partial_set.trees for _ in tree.queries]
+    answering = estimate_answering(partial_set, [[query] for query in members], own_edges, techniques, constants)
+    alone = job + scans + partials + answering.total + set_model(partial_set, constants).own_cost(np.full(1, np.inf))
     found: dict[str, QueryShare] = {}
     first = 0
-    for tree, part in zip(one.trees, costs.trees, strict=True):
+    for tree, part in zip(partial_set.trees, costs.trees, strict=True):
         last = first + len(tree.queries)
         each = estimate_answering(
-            one,
+            partial_set,
             [[planned.query] for planned in tree.queries],
             [tree.edges] * len(tree.queries),
             [tree.techniques] * len(tree.queries),
@@ -128,13 +130,17 @@ def _edges(windows: Iterable[Window], slicing: Slicing) -> EdgeSet:
 
 
 def _scanned_alone(
-    one: PartialSet, queries: list[Query], edges: list[EdgeSet], constants: Constants
+    partial_set: PartialSet, queries: list[Query], edges: list[EdgeSet], constants: Constants
 ) -> tuple[Floats, Floats]:
     """The cost of scanning, and of fetching and sorting partials, for each query as the only one."""
     found = []
     for query, cut in zip(queries, edges, strict=True):
-        needed = tuple(part for i, part in enumerate(one.components) if i == 0 or part.component in query.components)
-        cost = scanning_cost(constants, one.statistics, cut.edges_per_second, _REGULAR, len(one.group_by), needed)
+        needed = tuple(
+            part for i, part in enumerate(partial_set.components) if i == 0 or part.component in query.components
+        )
+        cost = scanning_cost(
+            constants, partial_set.statistics, cut.edges_per_second, _REGULAR, len(partial_set.group_by), needed
+        )
         found.append((cost.scan, cost.partials + cost.merge))
     scans, partials = np.array(found).T
     return scans, partials
@@ -143,24 +149,30 @@ def _scanned_alone(
 _REGULAR = choose_slice_id(EdgeSet.of(find_slicing("pairs").edges(TimeWindow(1, 1))))
 
 
-def _mergers(one: PartialSet, costs: SetSeconds, constants: Constants) -> dict[tuple[int, int], tuple[Merger, ...]]:
+def _mergers(
+    partial_set: PartialSet, costs: SetSeconds, constants: Constants
+) -> dict[tuple[int, int], tuple[Merger, ...]]:
     """Each pair of trees of the set that are compared."""
-    if len(one.trees) == 1:
+    if len(partial_set.trees) == 1:
         return {}
-    compared = sorted(one.trees, key=lambda tree: (-len(tree.queries), tree.number))[:_COMPARED_TREES]
+    compared = sorted(partial_set.trees, key=lambda tree: (-len(tree.queries), tree.number))[:_COMPARED_TREES]
     found: dict[tuple[int, int], list[Merger]] = {}
-    model = set_model(one, constants)
+    model = set_model(partial_set, constants)
     for i, tree in enumerate(compared):
         for other in compared[i + 1 :]:
             edges = tree.edges.union(other.edges)
             queries = [planned.query for both in (tree, other) for planned in both.queries]
-            techniques = _better(one, tree, other, queries, edges, constants)
+            techniques = _better(partial_set, tree, other, queries, edges, constants)
             together = float(techniques + model.own_cost(np.array([_fine_rate(tree, other)]))[0])
             apart = costs.trees[tree.number].total + costs.trees[other.number].total
             common = weaveability(tree.edges, other.edges)
-            found.setdefault((one.number, tree.number), []).append(Merger(other.number, common, together - apart))
-            found.setdefault((one.number, other.number), []).append(Merger(tree.number, common, together - apart))
-    return {key: tuple(sorted(each, key=lambda one: (one.more, one.other))) for key, each in found.items()}
+            found.setdefault((partial_set.number, tree.number), []).append(
+                Merger(other.number, common, together - apart)
+            )
+            found.setdefault((partial_set.number, other.number), []).append(
+                Merger(tree.number, common, together - apart)
+            )
+    return {key: tuple(sorted(each, key=lambda merger: (merger.more, merger.other))) for key, each in found.items()}
 
 
 def _fine_rate(tree: Tree, other: Tree) -> float:
@@ -168,20 +180,21 @@ def _fine_rate(tree: Tree, other: Tree) -> float:
 
 
 def _better(
-    one: PartialSet, tree: Tree, other: Tree, queries: list[Query], edges: EdgeSet, constants: Constants
+    partial_set: PartialSet, tree: Tree, other: Tree, queries: list[Query], edges: EdgeSet, constants: Constants
 ) -> float:
     """The cost of answering both from one tree, with the better techniques of the two."""
     each = [
-        estimate_answering(one, [queries], [edges], [both.techniques], constants).total[0] for both in (tree, other)
+        estimate_answering(partial_set, [queries], [edges], [both.techniques], constants).total[0]
+        for both in (tree, other)
     ]
     return float(min(each))
 
 
 def _advised(
-    one: PartialSet, costs: SetSeconds, shares: dict[str, QueryShare], slicing: Slicing, constants: Constants
+    partial_set: PartialSet, costs: SetSeconds, shares: dict[str, QueryShare], slicing: Slicing, constants: Constants
 ) -> dict[str, QueryShare]:
     """The most expensive queries of a set, with what they add to its slices, and slides that would add less."""
-    members = {planned.name: planned.query for planned in one.queries}
+    members = {planned.name: planned.query for planned in partial_set.queries}
     if len(members) == 1:
         return {}
     windows = len({query.window for query in members.values()})
@@ -192,14 +205,14 @@ def _advised(
         window = members[name].window
         others = {query.window for query in members.values() if query.name != name}
         rest = _edges(others, slicing).edges_per_second
-        added = max(0.0, one.edges.edges_per_second - rest)
-        if added <= 1e-12 * one.edges.edges_per_second:
+        added = max(0.0, partial_set.edges.edges_per_second - rest)
+        if added <= 1e-12 * partial_set.edges.edges_per_second:
             found[name] = replace(shares[name], added_edges_per_second=0.0)
             continue
         near = _nearest(members, name)
-        advice = _other_slides(one, members[name], others, shares[name], slicing, constants)
+        advice = _other_slides(partial_set, members[name], others, shares[name], slicing, constants)
         hindrance = None if near is None else (near, gcd(window.slide_ticks, members[near].window.slide_ticks))
-        added *= one.statistics.pace
+        added *= partial_set.statistics.pace
         found[name] = replace(shares[name], added_edges_per_second=added, hindrance=hindrance, advice=advice)
     return found
 
@@ -208,15 +221,20 @@ def _nearest(members: dict[str, Query], name: str) -> str | None:
     """Among the queries nearest in length, the one whose slide has the least in common with this one's."""
     slide = members[name].window.slide_ticks
     strange = [
-        (gcd(slide, one.window.slide_ticks) / min(slide, one.window.slide_ticks), one.name)
-        for one in members.values()
-        if slide % one.window.slide_ticks and one.window.slide_ticks % slide
+        (gcd(slide, query.window.slide_ticks) / min(slide, query.window.slide_ticks), query.name)
+        for query in members.values()
+        if slide % query.window.slide_ticks and query.window.slide_ticks % slide
     ]
     return min(strange)[1] if strange else None
 
 
 def _other_slides(
-    one: PartialSet, query: Query, others: set[Window], share: QueryShare, slicing: Slicing, constants: Constants
+    partial_set: PartialSet,
+    query: Query,
+    others: set[Window],
+    share: QueryShare,
+    slicing: Slicing,
+    constants: Constants,
 ) -> tuple[Advice, ...]:
     """The slides that save most, among those of other queries, their divisors and multiples, near the query's own."""
     window = query.window
@@ -226,13 +244,13 @@ def _other_slides(
             if fitting != window.slide_ticks and 0.5 <= fitting / window.slide_ticks <= 2:
                 candidates.add(fitting)
     tried = sorted(candidates, key=lambda ticks: (abs(np.log(ticks / window.slide_ticks)), ticks))[:_TRIED_SLIDES]
-    tree = next(tree for tree in one.trees if any(planned.name == query.name for planned in tree.queries))
-    now = _set_and_query(one, tree, query, one.edges, constants)
+    tree = next(tree for tree in partial_set.trees if any(planned.name == query.name for planned in tree.queries))
+    now = _set_and_query(partial_set, tree, query, partial_set.edges, constants)
     kept = []
     for slide in tried:
         changed = replace(query, source=WindowedStream(query.stream, window.with_slide(slide)))
         edges = _edges({*others, changed.window}, slicing)
-        saves = now - _set_and_query(one, tree, changed, edges, constants)
+        saves = now - _set_and_query(partial_set, tree, changed, edges, constants)
         if saves > _WORTH * share.seconds:
             kept.append(Advice(slide, saves))
     best = sorted(kept, key=lambda advice: (-advice.saves, advice.slide_ticks))[:_KEPT_SLIDES]
@@ -246,9 +264,16 @@ def _fractions(slide: int, wanted: int) -> list[int]:
     return [slide // each for each in parts if slide % each == 0] + [slide * each for each in times]
 
 
-def _set_and_query(one: PartialSet, tree: Tree, query: Query, edges: EdgeSet, constants: Constants) -> float:
+def _set_and_query(partial_set: PartialSet, tree: Tree, query: Query, edges: EdgeSet, constants: Constants) -> float:
     """The costs that depend on the query's window: the set's partials on these edges, and answering the query."""
     rate = edges.edges_per_second
-    scanning = scanning_cost(constants, one.statistics, rate, choose_slice_id(edges), len(one.group_by), one.components)
-    answering = estimate_answering(one, [[query]], [edges], [tree.techniques], constants)
+    scanning = scanning_cost(
+        constants,
+        partial_set.statistics,
+        rate,
+        choose_slice_id(edges),
+        len(partial_set.group_by),
+        partial_set.components,
+    )
+    answering = estimate_answering(partial_set, [[query]], [edges], [tree.techniques], constants)
     return scanning.total + float(answering.total[0])

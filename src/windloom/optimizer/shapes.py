@@ -17,7 +17,8 @@ def shape_of(query: Query, types: Types) -> Shape:
     """The columns of a query; what is plain goes to the answer as the step writes it."""
     group_types = [types[query.key_of(grouping.expression)] for grouping in query.group_by]
     results = [
-        one.result_type(None if one.argument is None else types[query.key_of(one.argument)]) for one in query.aggregates
+        aggregate.result_type(None if aggregate.argument is None else types[query.key_of(aggregate.argument)])
+        for aggregate in query.aggregates
     ]
     names = [grouping.name for grouping in query.group_by]
     if query.is_plain:
@@ -27,10 +28,13 @@ def shape_of(query: Query, types: Types) -> Shape:
             emits=query.emission.kind,
         )
     select = [(name, Expression.of_placeholder(f"__g{i}")) for i, name in enumerate(names)]
-    select += [(one.name, one.expression or Expression.of_placeholder(f"__a{one.aggregate}")) for one in query.outputs]
+    select += [
+        (output.name, output.expression or Expression.of_placeholder(f"__a{output.aggregate}"))
+        for output in query.outputs
+    ]
     return Shape(
-        tuple((f"__g{i}", one) for i, one in enumerate(group_types)),
-        tuple((f"__a{i}", one) for i, one in enumerate(results)),
+        tuple((f"__g{i}", type_) for i, type_ in enumerate(group_types)),
+        tuple((f"__a{i}", result) for i, result in enumerate(results)),
         tuple(select),
         query.having,
         emits=query.emission.kind,

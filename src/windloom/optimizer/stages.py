@@ -131,7 +131,7 @@ def make_plan(
         if query.rows is not None
     )
     stores = () if options.tuples is None else stores_of(queries, streams, options.tuples)
-    used = {name for query in queries for name in query.streams} | {one.stream for one in stores}
+    used = {name for query in queries for name in query.streams} | {store.stream for store in stores}
     read = tuple(stream for name, stream in streams.items() if name in used)
     enriched = enriched_streams(queries)
     return Plan(
@@ -195,7 +195,7 @@ def _plan_set(
     """`given` are the trees, and `named` techniques by tree and component, where they are not to be chosen."""
     group_by = set_grouping(queries[0])
     components = _components(queries, types)
-    techniques = tuple(_technique(one, queries, options.technique) for one in components)
+    techniques = tuple(_technique(planned_component, queries, options.technique) for planned_component in components)
     slicing = find_slicing(options.slicing)
     statistics = set_statistics(stream, queries, known)
     strategy = options.strategy
@@ -214,13 +214,13 @@ def _plan_set(
         elif options.technique == "auto":
             tree = _with_fastest(tree, components, statistics, known.in_force())
         trees.append(tree)
-    edges = EdgeSet.of(one for tree in trees for one in tree.fine_edges.classes)
+    edges = EdgeSet.of(edge_class for tree in trees for edge_class in tree.fine_edges.classes)
     return PartialSet(
         number,
         stream.name,
         queries[0].condition,
         group_by,
-        tuple(types[queries[0].key_of(one)] for one in group_by),
+        tuple(types[queries[0].key_of(expression)] for expression in group_by),
         components,
         edges,
         choose_slice_id(edges),
@@ -241,7 +241,7 @@ def sharing_problem(
         groupings = len(set_grouping(queries[0]))
         constants = known.in_force()
         return calibrated_problem(queries, components, groupings, options.technique, slicing, statistics, constants)
-    techniques = tuple(_technique(one, queries, options.technique) for one in components)
+    techniques = tuple(_technique(planned_component, queries, options.technique) for planned_component in components)
     paper = PaperCost(
         costed_techniques(components, techniques, queries), statistics.events_per_second / statistics.selectivity
     )
@@ -252,20 +252,25 @@ def _components(queries: Sequence[Query], types: Types) -> tuple[PlannedComponen
     asked = (part for query in queries for part in query.components)
     wanted = dict.fromkeys([COUNT_STAR, *queries[0].window.components, *asked])
     key_of = queries[0].key_of
-    return tuple(PlannedComponent(one, None if one.argument is None else types[key_of(one.argument)]) for one in wanted)
+    return tuple(
+        PlannedComponent(component, None if component.argument is None else types[key_of(component.argument)])
+        for component in wanted
+    )
 
 
-def _is_asked(one: PlannedComponent, queries: Sequence[Query]) -> bool:
-    return any(one.component in query.components for query in queries)
+def _is_asked(planned_component: PlannedComponent, queries: Sequence[Query]) -> bool:
+    return any(planned_component.component in query.components for query in queries)
 
 
-def _technique(one: PlannedComponent, queries: Sequence[Query], forced: str) -> str:
-    if not _is_asked(one, queries):
+def _technique(planned_component: PlannedComponent, queries: Sequence[Query], forced: str) -> str:
+    if not _is_asked(planned_component, queries):
         forced = "auto"  # COUNT(*) is kept for bookkeeping only, so the user's choice does not apply to it
     try:
-        return choose_technique(one.family, forced)
+        return choose_technique(planned_component.family, forced)
     except WindloomError as error:
-        raise WindloomError(f"{error.message}, which {one.component} is", error.detail, error.hint) from None
+        raise WindloomError(
+            f"{error.message}, which {planned_component.component} is", error.detail, error.hint
+        ) from None
 
 
 def _member(
@@ -286,8 +291,8 @@ def _in_order(planned: Member) -> tuple[object, ...]:
 
 def _plan_tree(number: int, queries: list[Member], slicing: Slicing, techniques: tuple[str, ...]) -> Tree:
     windows = {planned.query.window for planned in queries}
-    edges = EdgeSet.of(one for window in windows for one in slicing.edges(window))
-    marks = EdgeSet.of(one for window in windows for one in slicing.marks(window))
+    edges = EdgeSet.of(edge_class for window in windows for edge_class in slicing.edges(window))
+    marks = EdgeSet.of(edge_class for window in windows for edge_class in slicing.marks(window))
     return Tree(
         number,
         tuple(sorted(queries, key=_in_order)),

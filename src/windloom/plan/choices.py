@@ -42,7 +42,7 @@ class Choices:
 
     def with_option(self, switch: str, about: str, option: str) -> Choices:
         """The same with another option of one switch."""
-        kept = (one for one in self.options if one[:2] != (switch, about))
+        kept = (option for option in self.options if option[:2] != (switch, about))
         return Choices(self.trees, tuple(sorted((*kept, (switch, about, option)))))
 
     @property

@@ -47,7 +47,7 @@ class PlanSeconds:
 
     @property
     def total(self) -> float:
-        return self.job + sum(one.total for one in self.sets) + sum(self.folds.values())
+        return self.job + sum(set_seconds.total for set_seconds in self.sets) + sum(self.folds.values())
 
 
 @dataclass(frozen=True, slots=True)

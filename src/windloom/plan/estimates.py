@@ -64,7 +64,9 @@ class Estimates:
 
     def without_rounds(self) -> Estimates:
         """The same, where rounds will be of another length: what a batch run shows to a stream."""
-        return replace(self, streams={name: replace(one, round=None) for name, one in self.streams.items()})
+        return replace(
+            self, streams={name: replace(stream_estimate, round=None) for name, stream_estimate in self.streams.items()}
+        )
 
     def selectivity(self, identity: SetIdentity) -> Mean | None:
         """The share of its stream's tuples that a set wants, as it or another set with the same predicate has shown."""
@@ -80,8 +82,8 @@ class Estimates:
         if own is not None:
             return own.groups
         like = [
-            one.groups
-            for other, one in self.sets.items()
+            set_estimate.groups
+            for other, set_estimate in self.sets.items()
             if (other.stream, other.grouping) == (identity.stream, identity.grouping)
         ]
         return max(like, key=lambda figure: figure.value, default=None)

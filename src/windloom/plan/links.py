@@ -98,27 +98,27 @@ class LinkEstimate:
     rounds: int = 1
 
     @classmethod
-    def of(cls, one: LinkRound) -> LinkEstimate:
-        groups, every = one.parent.groups, one.parent.groups * one.child.groups
-        pairs = one.parent.pairs(one.child)
+    def of(cls, link_round: LinkRound) -> LinkEstimate:
+        groups, every = link_round.parent.groups, link_round.parent.groups * link_round.child.groups
+        pairs = link_round.parent.pairs(link_round.child)
         return cls(
             pairs / every if every else 0.0,
             pairs / groups if groups else 0.0,
-            one.matched / groups if groups else 0.0,
-            float(one.parent.keys),
-            float(one.child.keys),
+            link_round.matched / groups if groups else 0.0,
+            float(link_round.parent.keys),
+            float(link_round.child.keys),
         )
 
-    def after(self, one: LinkRound) -> LinkEstimate:
+    def after(self, link_round: LinkRound) -> LinkEstimate:
         """The same estimate, one round older, unless the round shows clearly another selectivity or other keys."""
         pairs = (
-            (one.selectivity, self.selectivity),
-            (one.parent.keys, self.parent_keys),
-            (one.child.keys, self.child_keys),
+            (link_round.selectivity, self.selectivity),
+            (link_round.parent.keys, self.parent_keys),
+            (link_round.child.keys, self.child_keys),
         )
         differs = any(abs(seen - expected) > THRESHOLD * max(seen, expected) for seen, expected in pairs)
         if differs:
-            return LinkEstimate.of(one)
+            return LinkEstimate.of(link_round)
         return LinkEstimate(
             self.selectivity, self.fan_out, self.matching, self.parent_keys, self.child_keys, self.rounds + 1
         )

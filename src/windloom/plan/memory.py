@@ -49,9 +49,9 @@ class Memory:
         """A round is over. A stream that brought nothing keeps what it showed before."""
         streams = dict(self._streams)
         leaping = set()
-        for name, one in seen.streams.items():
-            if one.tuples:
-                held = (one, *streams.get(name, ()))[: self.rounds]
+        for name, stream_round in seen.streams.items():
+            if stream_round.tuples:
+                held = (stream_round, *streams.get(name, ()))[: self.rounds]
                 if self._leaps([_pace(each) for each in held]):
                     held = held[:2]
                     leaping.add(name)
@@ -71,8 +71,8 @@ class Memory:
     @staticmethod
     def _linked(before: tuple[LinkEstimate, ...], links: tuple[LinkRound, ...]) -> tuple[LinkEstimate, ...]:
         if len(before) != len(links):
-            return tuple(LinkEstimate.of(one) for one in links)
-        return tuple(known.after(one) for known, one in zip(before, links, strict=True))
+            return tuple(LinkEstimate.of(link_round) for link_round in links)
+        return tuple(known.after(link_round) for known, link_round in zip(before, links, strict=True))
 
     def _leaps(self, values: Sequence[float]) -> bool:
         """Are the two newest values far from all before, on the same side?"""
@@ -87,8 +87,8 @@ class Memory:
         streams = {name: self._stream(held, trends) for name, held in self._streams.items()}
         sets = {identity: self._set(held, trends) for identity, held in self._sets.items()}
         return Estimates(
-            {name: one for name, one in streams.items() if one is not None},
-            {identity: one for identity, one in sets.items() if one is not None},
+            {name: stream_estimate for name, stream_estimate in streams.items() if stream_estimate is not None},
+            {identity: set_estimate for identity, set_estimate in sets.items() if set_estimate is not None},
             self._joins,
         )
 
@@ -96,27 +96,31 @@ class Memory:
         """The estimated rate of one stream."""
         held = self._streams.get(stream, ())
         weights = self._counting(held)
-        seconds = _weighed(weights, [one.seconds for one in held])
-        return _weighed(weights, [one.tuples for one in held]) / seconds if seconds > 0 else None
+        seconds = _weighed(weights, [stream_round.seconds for stream_round in held])
+        return _weighed(weights, [stream_round.tuples for stream_round in held]) / seconds if seconds > 0 else None
 
     def round_of(self, stream: str) -> float | None:
         """The estimated length of a round of one stream, in seconds of its time."""
-        return self._geometric([one.seconds for one in self._streams.get(stream, ()) if one.seconds > 0])
+        return self._geometric(
+            [stream_round.seconds for stream_round in self._streams.get(stream, ()) if stream_round.seconds > 0]
+        )
 
     def groups_of(self, identity: SetIdentity) -> float | None:
         """The estimated number of groups of one set."""
-        return self._mean([float(one.groups) for one, _ in self._sets.get(identity, ()) if one.groups])
+        return self._mean(
+            [float(set_round.groups) for set_round, _ in self._sets.get(identity, ()) if set_round.groups]
+        )
 
     def share_of(self, stream: str, condition: str) -> float | None:
         """The estimated share of the tuples of a stream that satisfy a condition, given by its SQL."""
         held = self._streams.get(stream, ())
-        if not any(condition in one.conditions for one in held):
+        if not any(condition in stream_round.conditions for stream_round in held):
             return None
         return self._share(condition, held, self._counting(held))
 
     def _geometric(self, values: Sequence[float]) -> float | None:
         """The decayed geometric mean, newest first."""
-        logs = self._mean([math.log(one) for one in values])
+        logs = self._mean([math.log(value) for value in values])
         return None if logs is None else math.exp(logs)
 
     def _mean(self, values: Sequence[float]) -> float | None:
@@ -125,50 +129,60 @@ class Memory:
 
     def _counting(self, held: Sequence[StreamRound]) -> list[float]:
         """The weight of each round, newest first."""
-        longest = LONGEST * median(one.span for one in held) if held else 0.0
-        capped = (min(1.0, longest / one.seconds) if one.seconds > 0 else 1.0 for one in held)
+        longest = LONGEST * median(stream_round.span for stream_round in held) if held else 0.0
+        capped = (
+            min(1.0, longest / stream_round.seconds) if stream_round.seconds > 0 else 1.0 for stream_round in held
+        )
         return [weight * part for weight, part in zip(self._weights, capped, strict=False)]
 
     def _stream(self, held: Sequence[StreamRound], trends: bool) -> StreamEstimate | None:
         weights = self._counting(held)
-        seconds = _weighed(weights, [one.seconds for one in held])
-        tuples = _weighed(weights, [one.tuples for one in held])
+        seconds = _weighed(weights, [stream_round.seconds for stream_round in held])
+        tuples = _weighed(weights, [stream_round.tuples for stream_round in held])
         if seconds <= 0:
             return None
-        lengths = [one.seconds for one in held if one.seconds > 0]
+        lengths = [stream_round.seconds for stream_round in held if stream_round.seconds > 0]
         length = self._geometric(lengths)
         assert length is not None, "some time has passed"
-        conditions = {sql for one in held for sql in one.conditions}
-        trend = self._trend([one.tuples / one.seconds for one in held if one.seconds > 0]) if trends else 0.0
+        conditions = {sql for stream_round in held for sql in stream_round.conditions}
+        trend = (
+            self._trend(
+                [stream_round.tuples / stream_round.seconds for stream_round in held if stream_round.seconds > 0]
+            )
+            if trends
+            else 0.0
+        )
         return StreamEstimate(
             Mean(tuples / seconds, len(held), trend),
             Mean(length, len(lengths), self._trend(lengths) if trends else 0.0),
             {sql: self._share(sql, held, weights) for sql in sorted(conditions)},
-            self._mean([float(one.signatures) for one in held]) or 1.0,
+            self._mean([float(stream_round.signatures) for stream_round in held]) or 1.0,
         )
 
     @staticmethod
     def _share(sql: str, held: Sequence[StreamRound], weights: Sequence[float]) -> float:
         """Of tuples that satisfy a condition, over the rounds in which it was tested."""
         tested = [
-            (one.conditions[sql], one.tuples, w) for one, w in zip(held, weights, strict=True) if sql in one.conditions
+            (stream_round.conditions[sql], stream_round.tuples, w)
+            for stream_round, w in zip(held, weights, strict=True)
+            if sql in stream_round.conditions
         ]
         total = sum(tuples * weight for _, tuples, weight in tested)
         return sum(count * weight for count, _, weight in tested) / total if total > 0 else 0.0
 
     def _set(self, held: Sequence[tuple[SetRound, StreamRound]], trends: bool) -> SetEstimate | None:
-        own, streams = [one for one, _ in held], [beside for _, beside in held]
+        own, streams = [set_round for set_round, _ in held], [beside for _, beside in held]
         weights = self._counting(streams)
-        came = _weighed(weights, [one.tuples for one in streams])
+        came = _weighed(weights, [stream_round.tuples for stream_round in streams])
         if came <= 0:
             return None
-        tuples = _weighed(weights, [one.tuples for one in own])
-        cells = _weighed(weights, [one.cells for one in own])
+        tuples = _weighed(weights, [set_round.tuples for set_round in own])
+        cells = _weighed(weights, [set_round.cells for set_round in own])
         # The edges of rounds cut cells too: a round of n slices has parts of n + 1.
-        slices = _weighed(weights, [one.slices + 1.0 for one in own])
-        there = [float(one.groups) for one in own if one.groups]
+        slices = _weighed(weights, [set_round.slices + 1.0 for set_round in own])
+        there = [float(set_round.groups) for set_round in own if set_round.groups]
         groups = self._mean(there) or 0.0
-        shares = [min(1.0, one.tuples / beside.tuples) for one, beside in held]
+        shares = [min(1.0, set_round.tuples / beside.tuples) for set_round, beside in held]
         regularity = regularity_of(tuples, cells, groups * slices)
         return SetEstimate(
             Mean(min(1.0, tuples / came), len(held), self._trend(shares) if trends else 0.0),
@@ -232,10 +246,10 @@ def spread_of(tuples: float, cells: float, groups: float, slices: float) -> floa
     return high / groups
 
 
-def _pace(one: StreamRound) -> float:
+def _pace(stream_round: StreamRound) -> float:
     """Tuples per second of the time in which they lie: in disorder, a round may advance time by next to nothing."""
-    seconds = max(one.seconds, one.span)
-    return one.tuples / seconds if seconds > 0 else 0.0
+    seconds = max(stream_round.seconds, stream_round.span)
+    return stream_round.tuples / seconds if seconds > 0 else 0.0
 
 
 def _weighed(weights: Sequence[float], values: Sequence[float]) -> float:

@@ -296,28 +296,31 @@ class Plan:
 
     def scan_of(self, partial_set: PartialSet) -> Scan | None:
         """The scan that feeds a set; None if no tuple can be part of it."""
-        scans = (*self.scans, *(one.scan for one in self.relations if one.scan is not None))
+        scans = (
+            *self.scans,
+            *(planned_relation.scan for planned_relation in self.relations if planned_relation.scan is not None),
+        )
         return next((scan for scan in scans if any(fed.number == partial_set.number for fed in scan.feeds)), None)
 
     def stream(self, name: str) -> Stream:
         """The stream, or the enriched one, or the relation, that a scan or a set reads."""
-        sources = (*self.streams, *self.enriched, *(one.relation for one in self.relations))
+        sources = (*self.streams, *self.enriched, *(planned_relation.relation for planned_relation in self.relations))
         return next(stream for stream in sources if stream.name == name)
 
     def base_of(self, name: str) -> str:
         """The stream whose tuples a stream has: itself, unless it is enriched."""
-        return next((one.base for one in self.enriched if one.name == name), name)
+        return next((enriched_stream.base for enriched_stream in self.enriched if enriched_stream.name == name), name)
 
     def rate_of(self, stream: Stream) -> tuple[float, Origin]:
         """Tuples per second of a stream that the plan reads, and where that figure comes from."""
-        own = (one for one in self.sets if one.stream == stream.name)
-        found = next(chain(own, (one for one in self.sets if one.base == stream.name)), None)
+        own = (partial_set for partial_set in self.sets if partial_set.stream == stream.name)
+        found = next(chain(own, (partial_set for partial_set in self.sets if partial_set.base == stream.name)), None)
         if found is not None:
             return found.statistics.stream_rate, found.statistics.origins.rate
         rated = (
             rate
-            for one in self.rows
-            for strand, rate in zip(one.rows.strands, one.rates, strict=True)
+            for planned_rows in self.rows
+            for strand, rate in zip(planned_rows.rows.strands, planned_rows.rates, strict=True)
             if strand.stream == stream.name
         )
         known = next(rated, None)
@@ -328,7 +331,7 @@ class Plan:
 
     def store(self, stream: str) -> Store | None:
         """What is kept of the tuples of a stream."""
-        return next((one for one in self.stores if one.stream == stream), None)
+        return next((store for store in self.stores if store.stream == stream), None)
 
     def query(self, name: str) -> Planned:
         """What a user asked under this name."""

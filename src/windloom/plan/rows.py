@@ -71,7 +71,11 @@ class PlannedRows:
     @property
     def is_summarised(self) -> bool:
         """Whether its aggregates are kept as partials of rows, by first and last end; otherwise Spark answers them."""
-        return self.is_aggregated and self.rows.has_lifetimes and all(one.card.is_native for one in self.components)
+        return (
+            self.is_aggregated
+            and self.rows.has_lifetimes
+            and all(planned_component.card.is_native for planned_component in self.components)
+        )
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -100,7 +104,7 @@ class Store:
     @property
     def wheres(self) -> tuple[str, ...] | None:
         """The predicates as texts, for the record."""
-        return None if self.predicates is None else tuple(one.sql for one in self.predicates)
+        return None if self.predicates is None else tuple(predicate.sql for predicate in self.predicates)
 
     def holds(self, columns: Iterator[str] | tuple[str, ...], wanted: Predicate | None) -> bool:
         """Whether every tuple that a predicate wants is kept, with these columns."""
@@ -108,7 +112,7 @@ class Store:
             return False
         if self.predicates is None:
             return True
-        return wanted is not None and any(implies(wanted, one) for one in self.predicates)
+        return wanted is not None and any(implies(wanted, predicate) for predicate in self.predicates)
 
 
 #: Bytes that a value of a type takes in a file, before it is compressed; of others, as much as a text.

@@ -63,9 +63,9 @@ def key_classes(join: Join) -> list[frozenset[_Place]]:
     for link in join.links:
         for pair in link.keys:
             both = {(link.parent, pair.parent), (link.child, pair.child)}
-            met = [one for one in classes if one & both]
-            classes = [one for one in classes if not one & both] + [both.union(*met)]
-    return [frozenset(one) for one in classes]
+            met = [edge_class for edge_class in classes if edge_class & both]
+            classes = [edge_class for edge_class in classes if not edge_class & both] + [both.union(*met)]
+    return [frozenset(edge_class) for edge_class in classes]
 
 
 def _connected(joins: Sequence[PlannedJoin]) -> list[list[PlannedJoin]]:
@@ -75,7 +75,9 @@ def _connected(joins: Sequence[PlannedJoin]) -> list[list[PlannedJoin]]:
         own = {join.sides[side].set for side in _streams(join)}
         met = [group for group in groups if group[0] & own]
         groups = [group for group in groups if not group[0] & own]
-        groups.append((own.union(*(sets for sets, _ in met)), [*(one for _, held in met for one in held), join]))
+        groups.append(
+            (own.union(*(sets for sets, _ in met)), [*(planned_join for _, held in met for planned_join in held), join])
+        )
     return [together for _, together in groups]
 
 
@@ -99,14 +101,18 @@ def _agreed(joins: Sequence[PlannedJoin], plan: Plan) -> Columns | None:
 def _options(join: PlannedJoin, plan: Plan) -> Iterator[_Option]:
     """Ways to divide the sets of one join so that its sides meet: by all keys of all sides, then by each alone."""
     every = _streams(join)
-    common = [one for one in key_classes(join.join) if {side for side, _ in one} >= set(every)]
+    common = [
+        key_edge_class
+        for key_edge_class in key_classes(join.join)
+        if {side for side, _ in key_edge_class} >= set(every)
+    ]
     common.sort(key=lambda one: sorted(one))
     for classes in [common, *([one] for one in common)] if len(common) > 1 else [common]:
         found: dict[int, tuple[int, ...]] = {}
         for side in every:
             member = plan.side(join.sides[side])[2]
             # A side may have a key twice; either of the columns is equal to those of other sides.
-            places = tuple(min(place for each, place in one if each == side) for one in classes)
+            places = tuple(min(place for each, place in edge_class if each == side) for edge_class in classes)
             columns = tuple(member.group_positions[place] for place in places)
             if found.setdefault(join.sides[side].set, columns) != columns:
                 break  # a join of a set with itself on different columns
@@ -127,7 +133,7 @@ def _is_whole(plan: Plan, join: PlannedJoin, columns: Columns) -> bool:
     classes = key_classes(join.join)
     for column in dividing:
         own = {(0, place) for place, position in enumerate(member.group_positions) if position == column}
-        same = own.union(*(one for one in classes if one & own))
+        same = own.union(*(edge_class for edge_class in classes if edge_class & own))
         if not same & told:
             return False
     return True

@@ -158,10 +158,10 @@ def assumed_statistics(given_rate: float | None, is_filtered: bool = False, is_g
     return Statistics(rate * selectivity, groups, selectivity=selectivity, origins=origins)
 
 
-def differ(one: Statistics, other: Statistics, share: float = 0.25) -> bool:
+def differ(statistics: Statistics, other: Statistics, share: float = 0.25) -> bool:
     """Do two statistics differ so much that costs should be predicted anew?"""
     pairs = (
-        (getattr(one, name), getattr(other, name))
+        (getattr(statistics, name), getattr(other, name))
         for name in ("events_per_second", "groups", "round_seconds", "selectivity", "pace")
     )
     return any(abs(left - right) > share * max(left, right) for left, right in pairs)

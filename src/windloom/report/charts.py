@@ -149,10 +149,10 @@ def line_chart(
     return canvas.document(WIDTH, height, title or "line chart")
 
 
-def _known(one: Series, log_x: bool, log_y: bool) -> list[list[tuple[float, float]]]:
+def _known(series: Series, log_x: bool, log_y: bool) -> list[list[tuple[float, float]]]:
     """The unbroken parts of a line."""
     parts: list[list[tuple[float, float]]] = [[]]
-    for x, y in one.points:
+    for x, y in series.points:
         place = _seconds(x) if isinstance(x, datetime) else float(x)
         if y is None or not isfinite(y) or not isfinite(place) or (log_x and place <= 0) or (log_y and y <= 0):
             parts.append([])

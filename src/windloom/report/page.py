@@ -71,7 +71,7 @@ def write_report(path: str | os.PathLike[str], report: Report) -> Path:
 
 
 def report_html(report: Report) -> str:
-    sections = [_ShownSection.of(one) for one in report.sections]
+    sections = [_ShownSection.of(section) for section in report.sections]
     return str(_templates().get_template("report.html.jinja").render(report=report, sections=sections))
 
 

@@ -112,9 +112,12 @@ class Answers:
                     yield tree.answered[0].name, partial(self._tree_blocks, each, tree, cells, rows)
         asked = self._asked(number for number in range(len(self.plan.joins)) if number not in without)
         yield from join_makers(self.plan, self.cells, self.interval, self.landmarks, asked, threads)
-        for one, summaries in self.rows:
+        for asked_rows, summaries in self.rows:
             if summaries is not None:
-                yield one.planned.name, partial(summary_blocks, self.plan, one.planned, summaries, one.span)
+                yield (
+                    asked_rows.planned.name,
+                    partial(summary_blocks, self.plan, asked_rows.planned, summaries, asked_rows.span),
+                )
 
     def _asked(self, joins: Iterable[int]) -> list[int]:
         """The joins, by place, that report something."""
@@ -124,16 +127,16 @@ class Answers:
         after, until = self.interval(planned)
         return after < until
 
-    def _tree_blocks(self, one: PartialSet, tree: Tree, cells: Cells, rows: int) -> Iterator[Block]:
-        return _TreeAnswers(self, one, tree, cells).blocks(rows)
+    def _tree_blocks(self, partial_set: PartialSet, tree: Tree, cells: Cells, rows: int) -> Iterator[Block]:
+        return _TreeAnswers(self, partial_set, tree, cells).blocks(rows)
 
 
 class _TreeAnswers:
     """The answers of one tree over the cells of its set."""
 
-    def __init__(self, answers: Answers, one: PartialSet, tree: Tree, cells: Cells) -> None:
-        self.answers, self.plan, self.one, self.queries = answers, answers.plan, one, tree.answered
-        self.held, self.span = TreeCells(one, tree, cells), answers.spans.get(one.number)
+    def __init__(self, answers: Answers, partial_set: PartialSet, tree: Tree, cells: Cells) -> None:
+        self.answers, self.plan, self.one, self.queries = answers, answers.plan, partial_set, tree.answered
+        self.held, self.span = TreeCells(partial_set, tree, cells), answers.spans.get(partial_set.number)
         self.tree, self.cells = tree, self.held.cells
         self.parts: dict[tuple[int, int], Part] = {}
 
@@ -179,7 +182,7 @@ class _TreeAnswers:
         key = (queries.start, queries.stop)
         if key not in self.parts:
             planned = self.queries[queries]
-            intervals = [self.answers.interval(one) for one in planned]
+            intervals = [self.answers.interval(planned_query) for planned_query in planned]
             windows = make_windows(self.one, planned, intervals, self.answers.landmarks, self.answers.since)
             self.parts[key] = replace(windows, shapes=shape_parts(self.plan, self.one, planned))
         return self.parts[key]

@@ -42,13 +42,16 @@ def ask(
     closed = state.closed_over(inputs)
     held = dict(versions or {})
     exact: dict[str, int | None] = {
-        planned.name: None for one in query_plan.sets if one.is_relation for planned in one.queries
+        planned.name: None
+        for partial_set in query_plan.sets
+        if partial_set.is_relation
+        for planned in partial_set.queries
     }
-    for one in (one for one in query_plan.sets if not one.is_relation):
-        for planned in one.queries:  # one, or the sides of a join of a stream with itself
-            cells, exact[planned.name] = _kept(state, plan, one, planned, closed, past, asked.name)
+    for partial_set in (partial_set for partial_set in query_plan.sets if not partial_set.is_relation):
+        for planned in partial_set.queries:  # one, or the sides of a join of a stream with itself
+            cells, exact[planned.name] = _kept(state, plan, partial_set, planned, closed, past, asked.name)
             if cells is not None:
-                held[one.number] = cells
+                held[partial_set.number] = cells
     if isinstance(asked, PlannedJoin):
         own_since = joined_since(query_plan, asked, exact)
     else:
@@ -71,8 +74,8 @@ def relation_cells(state: State, plan: Plan, query_plan: Plan, current: Versions
     for planned in query_plan.relations:
         own: dict[int, Cells] = {}
         for number in planned.sets:
-            one = query_plan.sets[number]
-            cells, _ = carry_set(state, plan.by_identity.get(one.identity), one)
+            partial_set = query_plan.sets[number]
+            cells, _ = carry_set(state, plan.by_identity.get(partial_set.identity), partial_set)
             if cells is not None:
                 own[number] = cells
         if len(own) < len(planned.sets):
@@ -84,7 +87,7 @@ def relation_cells(state: State, plan: Plan, query_plan: Plan, current: Versions
 def united(parts: Iterable[State], plan: Plan, query_plan: Plan) -> State:
     """One state of all parts, with the cells of the sets that a question needs."""
     known = plan.by_identity
-    needed = {known[one.identity].number for one in query_plan.sets if one.identity in known}
+    needed = {known[partial_set.identity].number for partial_set in query_plan.sets if partial_set.identity in known}
     found: dict[int, list[Cells]] = {}
     state = State()
     for state in parts:  # all of them say the same of the past
@@ -95,28 +98,28 @@ def united(parts: Iterable[State], plan: Plan, query_plan: Plan) -> State:
 
 
 def _kept(
-    state: State, plan: Plan, one: PartialSet, planned: Member, closed: int, past: Past | None, name: str
+    state: State, plan: Plan, partial_set: PartialSet, planned: Member, closed: int, past: Past | None, name: str
 ) -> tuple[Cells | None, int | None]:
     """The cells that a query, or a side of one, is answered from, and the start of its first exact window."""
     window = planned.query.window
     life = life_of(window)
     if (obstacle := life.question_obstacle(window)) is not None:
         raise WindloomError(f"query '{name}' cannot be answered from what is kept", *obstacle)
-    before = plan.by_identity.get(one.identity)
-    cells, history = carry_set(state, before, one)
-    since = life.first_exact(one, planned, history, state, state.positions)
+    before = plan.by_identity.get(partial_set.identity)
+    cells, history = carry_set(state, before, partial_set)
+    since = life.first_exact(partial_set, planned, history, state, state.positions)
     last_start = life.last_start(window, closed)
     is_missing = since is not None and since > last_start
-    if is_missing and past is not None and life.weaves_again and (found := past(one)) is not None:
+    if is_missing and past is not None and life.weaves_again and (found := past(partial_set)) is not None:
         cells, history = found
-        since = life.first_exact(one, planned, history, state, state.positions)
+        since = life.first_exact(partial_set, planned, history, state, state.positions)
     if since is not None and since > last_start:
-        raise _refusal(one, planned, before, history, closed, last_start, name)
+        raise _refusal(partial_set, planned, before, history, closed, last_start, name)
     return cells, since
 
 
 def _refusal(
-    one: PartialSet,
+    partial_set: PartialSet,
     planned: Member,
     before: PartialSet | None,
     history: History,
@@ -128,10 +131,12 @@ def _refusal(
     if before is None:
         return WindloomError(
             message,
-            f"no running query has this stream, condition, grouping and kind of window: FROM {one.text}",
+            f"no running query has this stream, condition, grouping and kind of window: FROM {partial_set.text}",
             "add it as a query: it answers from the next round on",
         )
-    unknown = [str(one.components[index].component) for index, tick in history.known_from.items() if tick > last_start]
+    unknown = [
+        str(partial_set.components[index].component) for index, tick in history.known_from.items() if tick > last_start
+    ]
     wanted = {str(component) for component in planned.query.components}
     if wanted.intersection(unknown):
         missing = ", ".join(sorted(wanted.intersection(unknown)))
@@ -140,7 +145,7 @@ def _refusal(
             f"{missing} is not kept for its windows: no running query asks for it, or has not for long enough",
             "ask for what running queries aggregate, or add it as a query",
         )
-    held_from = kept_from(one, planned, history)
+    held_from = kept_from(partial_set, planned, history)
     if held_from > last_start:
         latest = "" if planned.query.window.is_sliced else "the latest at "
         held = f"since {format_instant(held_from)}" if held_from <= closed else "nothing that long ago"

@@ -34,19 +34,19 @@ class LoggedRound:
 Past = Callable[[PartialSet], tuple[Cells | None, History] | None]
 
 
-def woven_again(one: PartialSet, newest_first: Iterable[LoggedRound]) -> tuple[Cells | None, History] | None:
+def woven_again(partial_set: PartialSet, newest_first: Iterable[LoggedRound]) -> tuple[Cells | None, History] | None:
     """The set's cells from as many rounds, without a gap up to the last one, as hold everything that it needs."""
     parts: list[Cells] = []
     history: History | None = None
     for round in newest_first:
-        found = _scan_of(round, one)
+        found = _scan_of(round, partial_set)
         if found is None:
             break
         scan, table, fed = found
         if table.num_rows:
-            tuples = Tuples.of(table, scan.signature.words, one.edges)
-            parts.append(weave_set(tuples, fed, one))
-        seen = round.seen_before.get(one.base)
+            tuples = Tuples.of(table, scan.signature.words, partial_set.edges)
+            parts.append(weave_set(tuples, fed, partial_set))
+        seen = round.seen_before.get(partial_set.base)
         history = History() if seen is None else History(seen + 1)
     if history is None:
         return None
@@ -54,34 +54,34 @@ def woven_again(one: PartialSet, newest_first: Iterable[LoggedRound]) -> tuple[C
     return merge_all(held) if held else None, history
 
 
-def _scan_of(round: LoggedRound, one: PartialSet) -> tuple[WovenScan, pa.Table, WovenSet] | None:
+def _scan_of(round: LoggedRound, partial_set: PartialSet) -> tuple[WovenScan, pa.Table, WovenSet] | None:
     """The scan from whose tuples the set can be made, and how."""
     for scan in round.plan.scans:
-        if scan.stream == one.stream and scan.number in round.tuples and isinstance(scan, WovenScan):
-            fed = _fed(scan, one)
+        if scan.stream == partial_set.stream and scan.number in round.tuples and isinstance(scan, WovenScan):
+            fed = _fed(scan, partial_set)
             return None if fed is None else (scan, round.tuples[scan.number], fed)
     return None
 
 
-def _fed(scan: WovenScan, one: PartialSet) -> WovenSet | None:
+def _fed(scan: WovenScan, partial_set: PartialSet) -> WovenSet | None:
     # A guard may have left out, as NULL, values of tuples that the set wants.
     columns = {column.sql: place for place, column in enumerate(scan.columns) if column.guards is None}
     signature = scan.signature
     bits = {predicate.sql: bit for bit, predicate in enumerate(signature.predicates)}
     bit: int | None = None
-    if one.predicate is None:
+    if partial_set.predicate is None:
         if not signature.sees_all:
             return None
-    elif signature.where is None or signature.where.sql != one.predicate.sql or signature.only_signed:
-        bit = bits.get(one.predicate.guarded_sql)
+    elif signature.where is None or signature.where.sql != partial_set.predicate.sql or signature.only_signed:
+        bit = bits.get(partial_set.predicate.guarded_sql)
         if bit is None or (bit >= signature.wanting and not signature.sees_all):
             return None
-    reads = [_read(part, columns, bits) for part in one.components]
-    groups = [columns.get(part.sql) for part in one.group_by]
+    reads = [_read(part, columns, bits) for part in partial_set.components]
+    groups = [columns.get(part.sql) for part in partial_set.group_by]
     if None in reads or None in groups:
         return None
     return WovenSet(
-        one.number,
+        partial_set.number,
         bit,
         tuple(place for place in groups if place is not None),
         tuple(read for read in reads if read is not None),

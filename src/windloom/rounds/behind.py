@@ -38,7 +38,9 @@ class Behind:
 
     def to_table(self) -> pa.Table:
         columns = [self.starts, self.tuples, *self.words]
-        return pa.Table.from_arrays([pa.array(one) for one in columns], names=[str(i) for i in range(len(columns))])
+        return pa.Table.from_arrays(
+            [pa.array(column) for column in columns], names=[str(i) for i in range(len(columns))]
+        )
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Behind:
@@ -68,16 +70,18 @@ def count_behind(starts: Ints, words: Sequence[Ints], tuples: Ints) -> Behind:
     columns = [np.asarray(one, np.int64) for one in (starts, *words)]
     order = np.lexsort(columns)
     is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = np.any([np.diff(one[order]) != 0 for one in columns], axis=0)
+    is_new[1:] = np.any([np.diff(column[order]) != 0 for column in columns], axis=0)
     first = np.flatnonzero(is_new)
     total = np.add.reduceat(tuples[order], first)
-    distinct = [one[order][first] for one in columns]
+    distinct = [column[order][first] for column in columns]
     return Behind(distinct[0], tuple(distinct[1:]), total)
 
 
 def join_behind(parts: Iterable[Behind]) -> Behind:
     """The tuples that several parts have counted."""
     found = list(parts)
-    words = [np.concatenate(each) for each in zip(*(one.words for one in found), strict=True)]
-    starts, tuples = (np.concatenate(each) for each in zip(*((one.starts, one.tuples) for one in found), strict=True))
+    words = [np.concatenate(each) for each in zip(*(behind.words for behind in found), strict=True)]
+    starts, tuples = (
+        np.concatenate(each) for each in zip(*((behind.starts, behind.tuples) for behind in found), strict=True)
+    )
     return count_behind(starts, words, tuples)

@@ -43,27 +43,27 @@ def carry(state: State, old: Plan, new: Plan, past: Past | None = None) -> State
     since: dict[str, int] = {}
     fresh: set[str] = set()
     exact: dict[str, int | None] = {}  # by name of the side: from which of its windows on it is exact
-    for one in new.sets:
-        before = known.get(one.identity)
-        held, kept = carry_set(state, before, one)
-        life = life_of(one.window)
+    for partial_set in new.sets:
+        before = known.get(partial_set.identity)
+        held, kept = carry_set(state, before, partial_set)
+        life = life_of(partial_set.window)
         is_owing = before is not None and before.number in state.owed
-        is_wanted = before is None or (not is_owing and _is_short(one, running, kept, state, positions))
+        is_wanted = before is None or (not is_owing and _is_short(partial_set, running, kept, state, positions))
         if past is not None and life.weaves_again and is_wanted:
-            found = past(one)
+            found = past(partial_set)
             if found is not None and (before is None or _reaches(found[1], kept, before)):
                 held, kept = found
         if held is not None:
-            cells[one.number] = held
+            cells[partial_set.number] = held
         if kept != History():
-            history[one.number] = kept
-        for planned in one.queries:
+            history[partial_set.number] = kept
+        for planned in partial_set.queries:
             name = planned.name
             if before is not None and name in running and is_same(running[name], planned.query):
                 tick = state.since.get(name)
                 fresh |= {name} & state.fresh
             else:
-                tick = life_of(planned.query.window).first_exact(one, planned, kept, state, positions)
+                tick = life_of(planned.query.window).first_exact(partial_set, planned, kept, state, positions)
                 if planned.query.is_side:
                     exact[name] = tick
                     continue
@@ -121,27 +121,31 @@ def _owed(
 ) -> dict[int, Owed]:
     """What sets owe, with the components and edges of the new plan."""
     found = {}
-    for one in new.sets if state.owed else ():
-        before = known.get(one.identity)
+    for partial_set in new.sets if state.owed else ():
+        before = known.get(partial_set.identity)
         owed = None if before is None else state.owed.get(before.number)
-        if owed is None or before is None or not any(each.name in answered for each in readers_of(new, one.number)):
+        if (
+            owed is None
+            or before is None
+            or not any(each.name in answered for each in readers_of(new, partial_set.number))
+        ):
             continue
         places = {component: index for index, component in enumerate(before.components)}
-        cells, rounds = _aligned(owed.cells, before, one, places), owed.rounds
+        cells, rounds = _aligned(owed.cells, before, partial_set, places), owed.rounds
         if rounds is not None:
-            rounds = tuple(_later(each, before, one, places, answered) for each in rounds)
-        found[one.number] = Owed(cells, rounds)
+            rounds = tuple(_later(each, before, partial_set, places, answered) for each in rounds)
+        found[partial_set.number] = Owed(cells, rounds)
     return found
 
 
 def _later(
     later: LaterRound,
     before: PartialSet,
-    one: PartialSet,
+    partial_set: PartialSet,
     places: dict[PlannedComponent, int],
     answered: Mapping[str, int],
 ) -> LaterRound:
-    cells = _aligned(later.cells, before, one, places)
+    cells = _aligned(later.cells, before, partial_set, places)
     assert cells is not None
     return LaterRound(cells, {name: tick for name, tick in later.closed.items() if name in answered})
 
@@ -154,11 +158,14 @@ def remade(state: State, old: Plan, new: Plan, past: Past) -> Iterator[int]:
     known = old.by_identity
     running = {planned.name: planned.query for planned in old.queries}
     positions = state.positions.carried(new, state.seen)
-    for one in new.sets:
-        before = known.get(one.identity)
-        if before is None or before.number not in state.owed or not life_of(one.window).weaves_again:
+    for partial_set in new.sets:
+        before = known.get(partial_set.identity)
+        if before is None or before.number not in state.owed or not life_of(partial_set.window).weaves_again:
             continue
-        if _is_short(one, running, carry_set(state, before, one)[1], state, positions) and past(one) is not None:
+        if (
+            _is_short(partial_set, running, carry_set(state, before, partial_set)[1], state, positions)
+            and past(partial_set) is not None
+        ):
             yield before.number
 
 
@@ -172,12 +179,14 @@ def _reaches(past: History, kept: History, before: PartialSet) -> bool:
     return past.kept_from <= kept.kept_from
 
 
-def _is_short(one: PartialSet, running: Mapping[str, Query], kept: History, state: State, positions: Positions) -> bool:
+def _is_short(
+    partial_set: PartialSet, running: Mapping[str, Query], kept: History, state: State, positions: Positions
+) -> bool:
     """Whether a query that is new to a set would miss windows with what the set holds."""
-    for planned in one.queries:
+    for planned in partial_set.queries:
         if planned.name not in running or not is_same(running[planned.name], planned.query):
             life = life_of(planned.query.window)
-            if life.first_exact(one, planned, kept, state, positions) is not None:
+            if life.first_exact(partial_set, planned, kept, state, positions) is not None:
                 return True
     return False
 
@@ -207,46 +216,48 @@ def joined_since(plan: Plan, join: PlannedJoin, exact: Mapping[str, int | None])
     return found
 
 
-def carry_set(state: State, before: PartialSet | None, one: PartialSet) -> tuple[Cells | None, History]:
+def carry_set(state: State, before: PartialSet | None, partial_set: PartialSet) -> tuple[Cells | None, History]:
     """The cells of `before` as cells of `one`, with its components and edges, and what they hold of the past."""
-    seen = state.seen.get(one.base)
-    held_from = life_of(one.window).held_from(one.window, seen)
+    seen = state.seen.get(partial_set.base)
+    held_from = life_of(partial_set.window).held_from(partial_set.window, seen)
     if held_from is None:
         seen = None
     if before is None:
         # Tuples up to `seen` were not kept; if there were none, nothing was missed.
         return None, History() if held_from is None else History(held_from)
     places = {component: index for index, component in enumerate(before.components)}
-    cells = _aligned(state.cells.get(before.number), before, one, places)
-    return cells, _past(state.history_of(before.number), before, one, places, seen)
+    cells = _aligned(state.cells.get(before.number), before, partial_set, places)
+    return cells, _past(state.history_of(before.number), before, partial_set, places, seen)
 
 
 def _aligned(
-    cells: Cells | None, before: PartialSet, one: PartialSet, places: dict[PlannedComponent, int]
+    cells: Cells | None, before: PartialSet, partial_set: PartialSet, places: dict[PlannedComponent, int]
 ) -> Cells | None:
-    if cells is None or (one.is_relation and any(component not in places for component in one.components)):
+    if cells is None or (
+        partial_set.is_relation and any(component not in places for component in partial_set.components)
+    ):
         return None  # a version of which more is needed is taken again
-    if before.components != one.components:
+    if before.components != partial_set.components:
         lifted = tuple(
             cells.lifted[places[component]] if component in places else neutral(component, len(cells))
-            for component in one.components
+            for component in partial_set.components
         )
         cells = replace(cells, lifted=lifted)
-    return cells if _covers(one.edges, before.edges) else coarsen(cells, one.edges)[0]
+    return cells if _covers(partial_set.edges, before.edges) else coarsen(cells, partial_set.edges)[0]
 
 
 def _past(
-    history: History, before: PartialSet, one: PartialSet, places: dict[PlannedComponent, int], seen: int | None
+    history: History, before: PartialSet, partial_set: PartialSet, places: dict[PlannedComponent, int], seen: int | None
 ) -> History:
     if seen is None:  # no tuples, so nothing can be inexact
         return history
     known = {}
-    for index, component in enumerate(one.components):
+    for index, component in enumerate(partial_set.components):
         tick = history.known_from.get(places[component]) if component in places else seen + 1
         if tick is not None:
             known[index] = tick
     cuts = history.cuts
-    if before.edges != one.edges:
+    if before.edges != partial_set.edges:
         # Every edge of the slicing that ends now is also one of an older slicing with more edges, so it adds nothing.
         cuts = (*(cut for cut in cuts if not _covers(cut.edges, before.edges)), Cut(before.edges, seen))
     past = History(history.kept_from, known, cuts)

@@ -50,23 +50,25 @@ class Cells:
         return count
 
 
-def read_partials(one: NativeScan, table: pa.Table) -> Cells:
+def read_partials(native_scan: NativeScan, table: pa.Table) -> Cells:
     """Sorted, merged cells from partials as they came: columns `slice`, keys, then each component's fields.
 
     Partials of the same slice and group (from several tasks, rounds or panes) become one cell.
     """
     starts = as_integers(table.column(0))
-    if isinstance(one.slice_id, PaneSlice) and len(starts):
+    if isinstance(native_scan.slice_id, PaneSlice) and len(starts):
         panes, place = np.unique(starts, return_inverse=True)
-        starts = one.edges.last_edge(panes)[place]
-    key_columns = table.columns[1 : 1 + len(one.key_types)]
-    keys = [as_array(key).cast(arrow_type(kind)) for key, kind in zip(key_columns, one.key_types, strict=True)]
+        starts = native_scan.edges.last_edge(panes)[place]
+    key_columns = table.columns[1 : 1 + len(native_scan.key_types)]
+    keys = [as_array(key).cast(arrow_type(kind)) for key, kind in zip(key_columns, native_scan.key_types, strict=True)]
     numbers, distinct = number_groups(keys, len(starts))
     arranged = arrange(numbers, len(distinct[0]) if distinct else 1, starts)
     del keys, numbers
-    fields = iter(table.columns[1 + len(one.key_types) :])
+    fields = iter(table.columns[1 + len(native_scan.key_types) :])
     # Component by component, so that only one of them is held twice while it is sorted.
-    lifted = tuple(arranged.merge(lift(planned, [next(fields) for _ in planned.fields])) for planned in one.components)
+    lifted = tuple(
+        arranged.merge(lift(planned, [next(fields) for _ in planned.fields])) for planned in native_scan.components
+    )
     return Cells(distinct, arranged.group_bounds, arranged.starts, lifted)
 
 
@@ -123,8 +125,8 @@ def move_cells(cells: Cells, starts: NDArray[np.int64]) -> Cells:
 
 def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
     """The cells of the slices between `edges`, and the bounds of each one's run of finer cells."""
-    periods = np.array([one.period for one in edges.classes], np.int64)
-    residues = np.array([one.residue for one in edges.classes], np.int64)
+    periods = np.array([edge_class.period for edge_class in edges.classes], np.int64)
+    residues = np.array([edge_class.residue for edge_class in edges.classes], np.int64)
     runs = np.empty(len(cells) + 1, np.int64)
     starts = np.empty(len(cells), np.int64)
     bounds = np.empty_like(cells.group_bounds)

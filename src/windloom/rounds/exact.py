@@ -22,7 +22,7 @@ from windloom.slicing.edges import EdgeClass, EdgeSet
 MOST_EDGES = 1 << 20
 
 
-def first_exact(one: PartialSet, planned: Member, history: History, seen: int | None) -> int | None:
+def first_exact(partial_set: PartialSet, planned: Member, history: History, seen: int | None) -> int | None:
     """The start of the first window from which on every window is exact; None if all are.
 
     `seen` is the largest tick of the stream's tuples so far.
@@ -31,7 +31,7 @@ def first_exact(one: PartialSet, planned: Member, history: History, seen: int | 
         return None
     window = planned.query.window
     # If the watermark is ahead of the stream, what is no longer kept never existed.
-    lowest = min(kept_from(one, planned, history), seen + 1)
+    lowest = min(kept_from(partial_set, planned, history), seen + 1)
     last_wrong: int | None = None if lowest == TICK_MIN else -((window.offset_ticks - lowest) // window.slide_ticks) - 1
     starts = EdgeClass(window.slide_ticks, window.offset_ticks)
     ends = EdgeClass(window.slide_ticks, window.offset_ticks + window.range_ticks)
@@ -44,16 +44,16 @@ def first_exact(one: PartialSet, planned: Member, history: History, seen: int | 
     return None if last_wrong is None else (last_wrong + 1) * window.slide_ticks + window.offset_ticks
 
 
-def kept_from(one: PartialSet, planned: Member, history: History) -> int:
+def kept_from(partial_set: PartialSet, planned: Member, history: History) -> int:
     """The tick from which on cells hold every tuple and every component of the query."""
     wanted = set(planned.query.components)
-    known = [tick for index, tick in history.known_from.items() if one.components[index].component in wanted]
+    known = [tick for index, tick in history.known_from.items() if partial_set.components[index].component in wanted]
     return max([history.kept_from, *known])
 
 
 def _last_missing(wanted: EdgeClass, cut: Cut, lowest: int) -> int | None:
     """The latest tick of `wanted`, up to the end of the cut and not before `lowest`, that is no edge of the cut."""
-    if any(one.covers(wanted) for one in cut.edges.classes):
+    if any(edge_class.covers(wanted) for edge_class in cut.edges.classes):
         return None
     tick = cut.until - (cut.until - wanted.residue) % wanted.period
     looked_at, size = 0, 64
@@ -73,6 +73,6 @@ def _last_missing(wanted: EdgeClass, cut: Cut, lowest: int) -> int | None:
 
 def _are_edges(edges: EdgeSet, ticks: NDArray[np.int64]) -> NDArray[np.bool_]:
     found = np.zeros(len(ticks), np.bool_)
-    for one in edges.classes:
-        found |= (ticks - one.residue) % one.period == 0
+    for edge_class in edges.classes:
+        found |= (ticks - edge_class.residue) % edge_class.period == 0
     return found

@@ -30,19 +30,19 @@ def _holds(cells: Cells, bit: int) -> Mask:
     return np.asarray((word >> (bit % SIGNATURE_BITS)) & 1, np.bool_)
 
 
-def _rolled_up(scan: NativeScan, cells: Cells, one: PartialSet, fed: Fed) -> Cells:
+def _rolled_up(scan: NativeScan, cells: Cells, partial_set: PartialSet, fed: Fed) -> Cells:
     group_of = group_of_cells(cells)
     wanted = None if fed.bit is None else _holds(cells, fed.bit)
     picked = np.flatnonzero(wanted[group_of]) if wanted is not None else np.arange(len(cells), dtype=np.int64)
     keys = [cells.keys[scan.signature.words + position] for position in fed.groups]
     number_of, distinct = _numbered(keys, wanted, cells.groups)
     starts = cells.starts[picked]
-    if one.edges != scan.edges and len(starts):
+    if partial_set.edges != scan.edges and len(starts):
         slices, place = np.unique(starts, return_inverse=True)
-        starts = one.edges.last_edge(slices)[place]
+        starts = partial_set.edges.last_edge(slices)[place]
     arranged = arrange(number_of[group_of[picked]], len(distinct[0]) if distinct else 1, starts, picked)
     lifted = []
-    for planned, position, condition in zip(one.components, fed.components, fed.filters, strict=True):
+    for planned, position, condition in zip(partial_set.components, fed.components, fed.filters, strict=True):
         part: AnyLifted = cells.lifted[position]
         if condition is not None:
             part = masked(part, neutral(planned, len(cells)), _holds(cells, condition)[group_of])

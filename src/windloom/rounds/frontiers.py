@@ -17,15 +17,15 @@ from windloom.plan.physical import PartialSet, Plan
 Inputs = tuple[str, ...]
 
 
-def inputs_of(one: PartialSet) -> tuple[Inputs, ...]:
+def inputs_of(partial_set: PartialSet) -> tuple[Inputs, ...]:
     """The inputs of all its queries, each once: sides of joins close with further streams than plain queries do."""
-    return tuple(dict.fromkeys(planned.query.inputs for planned in one.queries))
+    return tuple(dict.fromkeys(planned.query.inputs for planned in partial_set.queries))
 
 
 def all_inputs(plan: Plan) -> tuple[Inputs, ...]:
     """The inputs of all queries of a plan, each once."""
-    of_sets = [inputs for one in plan.sets for inputs in inputs_of(one)]
-    return tuple(dict.fromkeys([*of_sets, *(one.query.inputs for one in plan.rows)]))
+    of_sets = [inputs for partial_set in plan.sets for inputs in inputs_of(partial_set)]
+    return tuple(dict.fromkeys([*of_sets, *(planned_rows.query.inputs for planned_rows in plan.rows)]))
 
 
 def least(frontiers: Mapping[str, int], inputs: Inputs, idle: Collection[str] = ()) -> int:

@@ -48,13 +48,13 @@ class Lateness:
 def before_round(plan: Plan, state: State) -> dict[str, Before]:
     """By stream: what decides which tuples of a round are late."""
     found: dict[str, Before] = {}
-    for one in plan.sets:
-        if one.is_relation:
+    for partial_set in plan.sets:
+        if partial_set.is_relation:
             continue
-        known = found.get(one.stream, Before())
-        since = tuple(sorted({*known.since, *life_of(one.window).told_apart(one, state)}))
-        closed = max(known.closed, *map(state.closed_over, inputs_of(one)))
-        found[one.stream] = Before(closed, state.closed_over((one.base,)), since)
+        known = found.get(partial_set.stream, Before())
+        since = tuple(sorted({*known.since, *life_of(partial_set.window).told_apart(partial_set, state)}))
+        closed = max(known.closed, *map(state.closed_over, inputs_of(partial_set)))
+        found[partial_set.stream] = Before(closed, state.closed_over((partial_set.base,)), since)
     for planned in plan.rows:
         for stream in planned.rows.streams:
             known = found.get(stream, Before(frontier=state.closed_over((stream,))))
@@ -97,7 +97,7 @@ def count_late(plan: Plan, behind: Mapping[int, Behind], state: State, landmarks
         if found != Late():
             # What was joined with relations has scans of its own, which see the same tuples: the most counts.
             base = plan.base_of(scan.stream)
-            streams[base] = max(streams.get(base, Late()), found, key=lambda one: one.partly + one.dropped)
+            streams[base] = max(streams.get(base, Late()), found, key=lambda late: late.partly + late.dropped)
     return Lateness(streams, queries)
 
 
@@ -144,13 +144,13 @@ def joins_by_side(plan: Plan) -> dict[str, list[PlannedJoin]]:
 
 def _asking(
     plan: Plan,
-    one: PartialSet,
+    partial_set: PartialSet,
     state: State,
     landmarks: Mapping[str, Landmark],
     joins: Mapping[str, list[PlannedJoin]],
 ) -> Iterator[tuple[str, Window, Reported]]:
     """Everything that asks a set: names of queries, the windows through which they read it, how far these are."""
-    for planned in one.queries:
+    for planned in partial_set.queries:
         window, landmark = planned.query.window, landmarks.get(planned.name)
         closed = state.closed_over(planned.query.inputs)
         if isinstance(planned, PlannedQuery):
@@ -168,7 +168,7 @@ def _asking(
 
 def _bits(scan: Scan) -> list[tuple[int, int | None]]:
     """Every set whose late tuples a scan tells, and the bit of its predicate."""
-    fed = [(one.number, one.bit) for one in scan.feeds]
+    fed = [(feed.number, feed.bit) for feed in scan.feeds]
     return fed if isinstance(scan, NativeScan) else [*fed, *scan.watched]
 
 

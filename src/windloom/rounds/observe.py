@@ -19,16 +19,16 @@ def observe(plan: Plan, before: State, given: RoundInput, counts: StepCounts) ->
     read = (*plan.streams, *plan.enriched)
     streams = {stream.name: _stream(plan, stream.name, before, given, counts) for stream in read}
     sets = {}
-    for one in plan.sets:
-        if one.is_relation:
+    for partial_set in plan.sets:
+        if partial_set.is_relation:
             continue
-        pace = _positions_per_second(one, streams[one.stream], counts)
-        sets[one.identity] = SetRound(
-            counts.tuples.get(one.number, 0),
-            counts.partials.get(one.number, 0),
-            counts.groups.get(one.number, 0),
-            counts.held.get(one.number, 0),
-            one.edges.edges_per_second * streams[one.stream].seconds * pace,
+        pace = _positions_per_second(partial_set, streams[partial_set.stream], counts)
+        sets[partial_set.identity] = SetRound(
+            counts.tuples.get(partial_set.number, 0),
+            counts.partials.get(partial_set.number, 0),
+            counts.groups.get(partial_set.number, 0),
+            counts.held.get(partial_set.number, 0),
+            partial_set.edges.edges_per_second * streams[partial_set.stream].seconds * pace,
         )
     joins = {
         join.name: tuple(counts.links[place, number] for number in range(len(join.join.links)))
@@ -39,15 +39,19 @@ def observe(plan: Plan, before: State, given: RoundInput, counts: StepCounts) ->
 
 
 def _stream(plan: Plan, name: str, before: State, given: RoundInput, counts: StepCounts) -> StreamRound:
-    own = [one for one in plan.sets if one.stream == name]
+    own = [partial_set for partial_set in plan.sets if partial_set.stream == name]
     # If no scan sees all tuples, and nobody has counted them, those of the largest set are the most that is known.
-    taken = [counts.tuples.get(one.number, 0) for one in own if one.counted_by is None or one.number in counts.tuples]
+    taken = [
+        counts.tuples.get(partial_set.number, 0)
+        for partial_set in own
+        if partial_set.counted_by is None or partial_set.number in counts.tuples
+    ]
     tuples = given.events.get(name, max(taken, default=0))
     scanned = next((given.taken.scanned[scan.number] for scan in plan.scans if _tells(scan, name, given)), Scanned())
     conditions = dict(scanned.conditions)
-    for one in own:
-        if one.predicate is not None and one.counted_by is None:
-            conditions[one.predicate.sql] = counts.tuples.get(one.number, 0)
+    for partial_set in own:
+        if partial_set.predicate is not None and partial_set.counted_by is None:
+            conditions[partial_set.predicate.sql] = counts.tuples.get(partial_set.number, 0)
     seconds, span = _passed(own, plan.base_of(name), before, given)
     return StreamRound(tuples, seconds, span, conditions, scanned.signatures)
 
@@ -65,20 +69,20 @@ def _passed(own: list[PartialSet], name: str, before: State, given: RoundInput) 
         passed = last - before.seen.get(name, first)
         return max(0, passed) / TICKS_PER_SECOND, (last - first) / TICKS_PER_SECOND
     spans = [0.0]
-    for one in own:
-        cells = given.taken.cells.get(one.number)
-        if cells is not None and len(cells) and one.counted_by is None:
+    for partial_set in own:
+        cells = given.taken.cells.get(partial_set.number)
+        if cells is not None and len(cells) and partial_set.counted_by is None:
             # From the first slice to the end of the last one, if that is of mean length.
             starts = int(np.max(cells.starts)) - int(np.min(cells.starts))
-            spans.append(starts / TICKS_PER_SECOND + 1 / one.edges.edges_per_second if starts else 0.0)
+            spans.append(starts / TICKS_PER_SECOND + 1 / partial_set.edges.edges_per_second if starts else 0.0)
     return max(spans), max(spans)
 
 
-def _positions_per_second(one: PartialSet, stream: StreamRound, counts: StepCounts) -> float:
+def _positions_per_second(partial_set: PartialSet, stream: StreamRound, counts: StepCounts) -> float:
     """Where slices are of positions: millions of them that pass per second, for one key if it is counted by itself."""
-    if one.counted_by is None:
+    if partial_set.counted_by is None:
         return 1.0
     if stream.seconds <= 0:
         return 0.0
-    keys = max(1, counts.groups.get(one.number, 1)) if one.counted_by else 1
-    return counts.tuples.get(one.number, 0) / keys / TICKS_PER_SECOND / stream.seconds
+    keys = max(1, counts.groups.get(partial_set.number, 1)) if partial_set.counted_by else 1
+    return counts.tuples.get(partial_set.number, 0) / keys / TICKS_PER_SECOND / stream.seconds

@@ -53,8 +53,8 @@ def readers_of(plan: Plan, number: int) -> Iterator[PlannedQuery | PlannedJoin]:
 def sets_by_query(plan: Plan) -> dict[str, tuple[int, ...]]:
     """The sets that each query is answered from, by its name."""
     found: dict[str, tuple[int, ...]] = {}
-    for one in plan.sets:
-        found |= {planned.name: (one.number,) for tree in one.trees for planned in tree.answered}
+    for partial_set in plan.sets:
+        found |= {planned.name: (partial_set.number,) for tree in partial_set.trees for planned in tree.answered}
     for join in plan.joins:
         found[join.name] = tuple(dict.fromkeys(place.set for place in join.sides))
     return found
@@ -88,24 +88,26 @@ class Lineage:
 
     def view(self, rounds: int) -> Cells | None:
         """The cells with those of the first so many later rounds; None if there are none."""
-        return _merged([*self.parts, *(one.cells for one in self.later[:rounds])])
+        return _merged([*self.parts, *(later_round.cells for later_round in self.later[:rounds])])
 
     def bounds(self, name: str) -> set[int]:
         """Ticks at which the cells that windows of a query see change: by late tuples."""
-        return {one.closed[name] for one in self.later if name in one.closed and one.is_late}
+        return {
+            later_round.closed[name] for later_round in self.later if name in later_round.closed and later_round.is_late
+        }
 
     def rounds_before(self, name: str, end: int) -> int:
         """How many later rounds count in windows of a query that end at this tick, or behind the last bound."""
         count = 0
-        for one in self.later:
-            if one.is_late and one.closed.get(name, end - 1) >= end:
+        for later_round in self.later:
+            if later_round.is_late and later_round.closed.get(name, end - 1) >= end:
                 break
             count += 1
         return count
 
 
 def lineage_of(
-    one: PartialSet,
+    partial_set: PartialSet,
     owed: Owed,
     kept: Cells | None,
     fresh: Cells | None,
@@ -119,11 +121,11 @@ def lineage_of(
     """
     behind = {
         planned.name: state.closed_over(planned.query.inputs)
-        for planned in readers_of(plan, one.number)
+        for planned in readers_of(plan, partial_set.number)
         if planned.name in state.answered
     }
     later = (LaterRound(fresh, behind),) if fresh is not None and len(fresh) and behind else ()
-    is_late = any(each.is_late for each in later) and life_of(one.window).sees_late
+    is_late = any(each.is_late for each in later) and life_of(partial_set.window).sees_late
     if owed.rounds is not None:
         return Lineage(None, held(owed.cells), (*owed.rounds, *later), is_apart=True)
     if is_late:
@@ -131,33 +133,37 @@ def lineage_of(
     return Lineage(current, held(owed.cells))
 
 
-def left_owing(one: PartialSet, lineage: Lineage, names: Mapping[str, int], now: Turn, owing: Turn) -> Owed:
+def left_owing(partial_set: PartialSet, lineage: Lineage, names: Mapping[str, int], now: Turn, owing: Turn) -> Owed:
     """What is kept for the windows that a set owes after a round.
 
     `names` are the queries that do, and how far they are answered. `now` is the round as it is for the cells of the
     state, `owing` the same for queries that are behind.
     """
-    life = life_of(one.window)
-    if not lineage.is_apart and not life.folds(one):
+    life = life_of(partial_set.window)
+    if not lineage.is_apart and not life.folds(partial_set):
         # What is kept as history, or for open windows, is in the state; what it has once dropped is not, ever again.
         waiting = replace(owing, history_ticks=0)
-        dropped = [keep_cells(each, life.needed(one, each, waiting)) for each in lineage.others]
+        dropped = [keep_cells(each, life.needed(partial_set, each, waiting)) for each in lineage.others]
         dropped += [
-            keep_cells(own, life.needed(one, own, waiting) & ~life.needed(one, own, now)) for own in held(lineage.own)
+            keep_cells(own, life.needed(partial_set, own, waiting) & ~life.needed(partial_set, own, now))
+            for own in held(lineage.own)
         ]
         return Owed(_merged([each for each in dropped if len(each)]))
     later = _still_late(lineage.later, names)
     # Tuples that came in time are in no window that had ended: they may as well have been there before.
     cells = _merged([*lineage.parts, *(each.cells for each in later if not each.is_late)])
     kept = [each for each in later if each.is_late]
-    return Owed(None if cells is None else life.close(one, cells, History(), owing).cells, tuple(kept))
+    return Owed(None if cells is None else life.close(partial_set, cells, History(), owing).cells, tuple(kept))
 
 
 def _still_late(later: Iterable[LaterRound], names: Mapping[str, int]) -> list[LaterRound]:
     """The rounds with the queries that still have to report windows in which these do not count."""
     return [
-        replace(one, closed={name: tick for name, tick in one.closed.items() if name in names and tick > names[name]})
-        for one in later
+        replace(
+            later_round,
+            closed={name: tick for name, tick in later_round.closed.items() if name in names and tick > names[name]},
+        )
+        for later_round in later
     ]
 
 

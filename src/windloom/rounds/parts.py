@@ -55,7 +55,7 @@ class Part:
 
 
 def make_windows(
-    one: PartialSet,
+    partial_set: PartialSet,
     queries: Sequence[Member],
     intervals: Sequence[tuple[int, int]],
     landmarks: Mapping[str, Landmark],
@@ -67,7 +67,9 @@ def make_windows(
         np.array([window.range_ticks for window in windows], np.int64),
         np.array([window.slide_ticks for window in windows], np.int64),
         np.array([window.offset_ticks for window in windows], np.int64),
-        np.array([landmarks[one.name].start if one.name in landmarks else NO_LANDMARK for one in queries], np.int64),
+        np.array(
+            [landmarks[query.name].start if query.name in landmarks else NO_LANDMARK for query in queries], np.int64
+        ),
     )
     after = [after for after, _ in intervals]
     until = [
@@ -76,7 +78,7 @@ def make_windows(
     ]
     needs = [set(planned.query.components) for planned in queries]
     wanted = {}
-    for index, component in enumerate(one.components):
+    for index, component in enumerate(partial_set.components):
         found = [i for i, need in enumerate(needs) if component.component in need]
         if found:
             wanted[index] = np.array(found, np.int64)
@@ -84,21 +86,23 @@ def make_windows(
     return Part(arrays, np.array(after, np.int64), np.array(until, np.int64), own_since, wanted)
 
 
-def shape_parts(plan: Plan, one: PartialSet, queries: tuple[PlannedQuery, ...]) -> tuple[ShapePart, ...]:
-    return tuple(_shape_part(plan, one, queries, first, last) for first, last in _same_shape(queries))
+def shape_parts(plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery, ...]) -> tuple[ShapePart, ...]:
+    return tuple(_shape_part(plan, partial_set, queries, first, last) for first, last in _same_shape(queries))
 
 
-def _shape_part(plan: Plan, one: PartialSet, queries: tuple[PlannedQuery, ...], first: int, last: int) -> ShapePart:
+def _shape_part(
+    plan: Plan, partial_set: PartialSet, queries: tuple[PlannedQuery, ...], first: int, last: int
+) -> ShapePart:
     mine = queries[first:last]
     shape = plan.shapes[mine[0].shape]
     names = ("window_start", "window_end", *(name for name, _ in shape.groups + shape.columns))
-    columns = tuple(tuple(_pieces(one, mine, column)) for column in range(len(shape.columns)))
+    columns = tuple(tuple(_pieces(partial_set, mine, column)) for column in range(len(shape.columns)))
     return ShapePart(first, last, mine, tuple(planned.name for planned in mine), names, columns)
 
 
-def _pieces(one: PartialSet, queries: tuple[PlannedQuery, ...], column: int) -> Iterator[Piece]:
+def _pieces(partial_set: PartialSet, queries: tuple[PlannedQuery, ...], column: int) -> Iterator[Piece]:
     """Queries of a shape may fill a column from different arguments (`sum(a) AS x`, `sum(b) AS x`)."""
-    position = {planned_component.component: i for i, planned_component in enumerate(one.components)}
+    position = {planned_component.component: i for i, planned_component in enumerate(partial_set.components)}
     aggregates = [planned.query.aggregates[planned.columns[column]] for planned in queries]
     first = 0
     for i in range(1, len(queries) + 1):

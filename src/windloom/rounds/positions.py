@@ -88,7 +88,7 @@ class Positions:
 
     @property
     def nbytes(self) -> int:
-        counted = sum(one.table.nbytes for one in self.counts.values() if one.table is not None)
+        counted = sum(counts.table.nbytes for counts in self.counts.values() if counts.table is not None)
         return int(counted + sum(table.nbytes for table in self.waiting.values()))
 
     def counts_of(self, one: PartialSet | WovenScan) -> Counts:
@@ -96,11 +96,13 @@ class Positions:
 
     def carried(self, plan: Plan, seen: Mapping[str, int]) -> Positions:
         """The positions for the queries of another plan. A new counting begins with the tuples after `seen`."""
-        counted = [one for one in plan.sets if one.counted_by is not None]
-        streams = {one.stream for one in counted}
+        counted = [partial_set for partial_set in plan.sets if partial_set.counted_by is not None]
+        streams = {partial_set.stream for partial_set in counted}
         counts = {
-            counting_of(one): self.counts.get(counting_of(one), Counts(after=seen.get(one.stream, TICK_MIN)))
-            for one in counted
+            counting_of(partial_set): self.counts.get(
+                counting_of(partial_set), Counts(after=seen.get(partial_set.stream, TICK_MIN))
+            )
+            for partial_set in counted
         }
         return Positions({name: table for name, table in self.waiting.items() if name in streams}, counts)
 

@@ -78,18 +78,18 @@ class Owed:
     @property
     def every(self) -> tuple[Cells, ...]:
         own = () if self.cells is None else (self.cells,)
-        return (*own, *(one.cells for one in self.rounds or ()))
+        return (*own, *(later_round.cells for later_round in self.rounds or ()))
 
     @property
     def nbytes(self) -> int:
-        return sum(one.nbytes for one in self.every)
+        return sum(held.nbytes for held in self.every)
 
     def mapped(self, change: Callable[[Cells], Cells]) -> Owed:
         """The same with all cells changed."""
         cells = None if self.cells is None else change(self.cells)
         if self.rounds is None:
             return Owed(cells)
-        return Owed(cells, tuple(replace(one, cells=change(one.cells)) for one in self.rounds))
+        return Owed(cells, tuple(replace(later_round, cells=change(later_round.cells)) for later_round in self.rounds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,9 @@ class State:
     summaries: Mapping[str, Cells] = field(default_factory=dict)
     versions: Mapping[str, Version] = field(default_factory=dict)
 
-    def closed_of(self, one: PartialSet) -> int:
+    def closed_of(self, partial_set: PartialSet) -> int:
         """Every window of its queries that ends at or before this tick is closed, except for `fresh` queries."""
-        return min(map(self.closed_over, inputs_of(one)))
+        return min(map(self.closed_over, inputs_of(partial_set)))
 
     def closed_over(self, inputs: Inputs) -> int:
         """The same for queries that close with these streams."""
@@ -140,7 +140,7 @@ class State:
     def nbytes(self) -> int:
         """The bytes of all cells, and of tuples that wait for their position."""
         cells = (*self.cells.values(), *self.summaries.values())
-        held = sum(one.nbytes for one in cells) + sum(one.nbytes for one in self.owed.values())
+        held = sum(held.nbytes for held in cells) + sum(owed.nbytes for owed in self.owed.values())
         return held + self.positions.nbytes
 
     def history_of(self, number: int) -> History:

@@ -71,8 +71,8 @@ def step(
     answered = _answered(state, plan, until, round_input.postponed)
     turn = Turn(state, until, positions, landmarks, history_ticks)
     sets = _Sets(plan, state, round_input, turn, replace(turn, behind=members_behind(plan, answered)), answered)
-    for one in plan.sets:
-        sets.take(one)
+    for partial_set in plan.sets:
+        sets.take(partial_set)
     intervals = _intervals(state, plan, until, answered)
     rows = rows_turn(state, round_input, plan, advanced_state, until, intervals)
     answers = replace(sets.answers(intervals), rows=rows.answered)
@@ -91,9 +91,9 @@ def step(
         summaries=rows.summaries,
     )
     late = count_late(plan, round_input.taken.behind, state, landmarks)
-    counted = {number: one for number, one in sets.cells.items() if not plan.sets[number].is_relation}
-    groups = {number: one.groups if len(one) else 0 for number, one in counted.items()}
-    cells = {number: len(one) for number, one in counted.items()}
+    counted = {number: held for number, held in sets.cells.items() if not plan.sets[number].is_relation}
+    groups = {number: held.groups if len(held) else 0 for number, held in counted.items()}
+    cells = {number: len(held) for number, held in counted.items()}
     links = count_links(plan, sets.cells)
     return after_round, answers, StepCounts(sets.tuples, sets.partials, late, groups, cells, links)
 
@@ -115,18 +115,18 @@ class _Sets:
         self.lineages: dict[int, Lineage] = {}
         self.owed: dict[int, Owed] = {}
 
-    def take(self, one: PartialSet) -> None:
+    def take(self, partial_set: PartialSet) -> None:
         """Merges what came into the cells of a set, and keeps what is still needed."""
-        number, state = one.number, self._state
+        number, state = partial_set.number, self._state
         before, past = state.cells.get(number), state.history_of(number)
         fresh, current = self._given.taken.cells.get(number), before
         if fresh is not None:
-            if not one.is_relation:
+            if not partial_set.is_relation:
                 self.tuples[number], self.partials[number] = int(fresh.tuples.sum()), len(fresh)
-            current = fresh if before is None else life_of(one.window).merged(before, fresh)
-            current = life_of(one.window).joined(one, current, state.closed_of(one))
+            current = fresh if before is None else life_of(partial_set.window).merged(before, fresh)
+            current = life_of(partial_set.window).joined(partial_set, current, state.closed_of(partial_set))
         if current is not None:
-            left = life_of(one.window).close(one, current, past, self._now)
+            left = life_of(partial_set.window).close(partial_set, current, past, self._now)
             self.cells[number], self.kept[number], past = current, left.cells, left.history
             if left.span is not None:
                 self.spans[number] = left.span
@@ -134,7 +134,7 @@ class _Sets:
             self.history[number] = past
         owed = state.owed.get(number)
         if owed is not None:
-            self.lineages[number] = lineage_of(one, owed, before, fresh, current, state, self._plan)
+            self.lineages[number] = lineage_of(partial_set, owed, before, fresh, current, state, self._plan)
         names = {
             planned.name: self._answered[planned.name]
             for planned in (readers_of(self._plan, number) if self._answered else ())
@@ -142,7 +142,7 @@ class _Sets:
         }
         if names:
             lineage = self.lineages.get(number) or Lineage(current)
-            self.owed[number] = left_owing(one, lineage, names, self._now, self._owing)
+            self.owed[number] = left_owing(partial_set, lineage, names, self._now, self._owing)
 
     def answers(self, intervals: Intervals) -> Answers:
         """The answers of the round, where late tuples came of several passes; a set is merged only if one needs it."""
@@ -209,7 +209,7 @@ def _intervals(state: State, plan: Plan, until: Mapping[Inputs, int], answered: 
 def _since(state: State, plan: Plan, until: Mapping[Inputs, int], answered: Mapping[str, int]) -> dict[str, int]:
     """Without the queries for which it no longer matters, because every earlier window has been reported."""
     since = {}
-    sides = (planned for one in plan.sets for planned in one.queries if planned.query.is_side)
+    sides = (planned for partial_set in plan.sets for planned in partial_set.queries if planned.query.is_side)
     for planned in (*plan.queries, *sides) if state.since else ():
         tick, window = state.since.get(planned.name), planned.query.window
         last = answered.get(planned.name, until[planned.query.inputs])

@@ -68,8 +68,8 @@ def take_together(parts: Sequence[Taken]) -> Taken:
     behind: dict[int, list[Behind]] = {}
     scanned: dict[int, Scanned] = {}
     for part in parts:
-        for number, one in part.cells.items():
-            cells.setdefault(number, []).append(one)
+        for number, held in part.cells.items():
+            cells.setdefault(number, []).append(held)
         for number, late in part.behind.items():
             behind.setdefault(number, []).append(late)
         for number, seen in part.scanned.items():

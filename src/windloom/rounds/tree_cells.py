@@ -22,9 +22,9 @@ from windloom.rounds.windows.registry import life_of
 class TreeCells:
     """The cells of a set, merged to the slices of one of its trees."""
 
-    def __init__(self, one: PartialSet, tree: Tree, cells: Cells) -> None:
-        self.one, self.tree, self.life = one, tree, life_of(one.window)
-        if tree.fine_edges != one.edges:
+    def __init__(self, partial_set: PartialSet, tree: Tree, cells: Cells) -> None:
+        self.one, self.tree, self.life = partial_set, tree, life_of(partial_set.window)
+        if tree.fine_edges != partial_set.edges:
             cells, _ = coarsen(cells, tree.fine_edges)
         self._marks: Marks
         self._running: dict[int, Lifted] = {}
@@ -35,7 +35,7 @@ class TreeCells:
             self._marks = (fine.starts, fine.group_bounds, of_run)
             self._fine = fine, runs
             wanted = {component for planned in tree.queries for component in planned.query.components}
-            for index, part in enumerate(one.components):
+            for index, part in enumerate(partial_set.components):
                 lifted = fine.lifted[index]
                 if part.component in wanted and isinstance(lifted, Lifted):
                     self._running[index] = running(lifted, runs)

@@ -36,10 +36,12 @@ def read_tuples(plan: Plan, scan: WovenScan, table: pa.Table) -> Tuples:
     numbers = [*(fed.number for fed in scan.feeds), *(number for number, _ in scan.watched)]
     # Late tuples are counted by slice, so slices are as fine as those of the sets that are only watched.
     own = [plan.sets[number] for number in numbers if plan.sets[number].counted_by == scan.counted_by]
-    edges = {one.edges for one in own if one.window.is_sliced} or {one.edges for one in own}
+    edges = {partial_set.edges for partial_set in own if partial_set.window.is_sliced} or {
+        partial_set.edges for partial_set in own
+    }
     if not own:  # it only keeps tuples
         edges = {EdgeSet((EdgeClass(TICKS_PER_SECOND, 0),))}
-    finest = EdgeSet.of(one for each in edges for one in each.classes)
+    finest = EdgeSet.of(edge_class for each in edges for edge_class in each.classes)
     return Tuples.of(table, scan.signature.words, finest, has_positions=scan.counted_by is not None)
 
 
@@ -86,27 +88,27 @@ def _shared(plan: Plan, scan: WovenScan, tuples: Tuples) -> list[Callable[[], ob
 
 def _made(plan: Plan, tuples: Tuples, closed: int, made: Mapping[int, Cells], fed: WovenSet) -> Cells:
     """Made from the finer cells of another set if they are few, otherwise from tuples."""
-    one = plan.sets[fed.number]
+    partial_set = plan.sets[fed.number]
     finer = min(fed.via, key=lambda number: len(made[number]), default=None)
     if finer is not None and FEW_CELLS * len(made[finer]) <= _chosen(tuples, fed):
-        return _rolled_up(made[finer], plan.sets[finer], one)
-    return weave_set(life_of(one.window).in_time(one.window, tuples, closed), fed, one)
+        return _rolled_up(made[finer], plan.sets[finer], partial_set)
+    return weave_set(life_of(partial_set.window).in_time(partial_set.window, tuples, closed), fed, partial_set)
 
 
-def _rolled_up(cells: Cells, finer: PartialSet, one: PartialSet) -> Cells:
-    keys = [cells.keys[finer.group_by.index(part)] for part in one.group_by]
+def _rolled_up(cells: Cells, finer: PartialSet, partial_set: PartialSet) -> Cells:
+    keys = [cells.keys[finer.group_by.index(part)] for part in partial_set.group_by]
     number_of, distinct = number_groups(keys, cells.groups)
     starts = cells.starts
-    if one.edges != finer.edges and len(starts):
+    if partial_set.edges != finer.edges and len(starts):
         slices, place = np.unique(starts, return_inverse=True)
-        starts = one.edges.last_edge(slices)[place]
+        starts = partial_set.edges.last_edge(slices)[place]
     arranged = arrange(number_of[group_of_cells(cells)], len(distinct[0]) if distinct else 1, starts)
-    lifted = tuple(arranged.merge(cells.lifted[finer.components.index(part)]) for part in one.components)
+    lifted = tuple(arranged.merge(cells.lifted[finer.components.index(part)]) for part in partial_set.components)
     return Cells(distinct, arranged.group_bounds, arranged.starts, lifted)
 
 
-def _work(tuples: Tuples, fed: WovenSet, one: PartialSet) -> int:
-    return _chosen(tuples, fed) * sum(_LIST_WORK if part.family.is_list else 1 for part in one.components)
+def _work(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> int:
+    return _chosen(tuples, fed) * sum(_LIST_WORK if part.family.is_list else 1 for part in partial_set.components)
 
 
 def _chosen(tuples: Tuples, fed: WovenSet) -> int:
@@ -114,13 +116,13 @@ def _chosen(tuples: Tuples, fed: WovenSet) -> int:
     return tuples.chosen(() if fed.bit is None else (fed.bit,)).count(len(tuples))
 
 
-def weave_set(tuples: Tuples, fed: WovenSet, one: PartialSet) -> Cells:
+def weave_set(tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> Cells:
     """The cells of one set, from tuples."""
     own = () if fed.bit is None else (fed.bit,)
-    grid = life_of(one.window).grid(tuples, fed, one)
+    grid = life_of(partial_set.window).grid(tuples, fed, partial_set)
     kept = grid.every if not own else grid.holding(tuples.counts(grid, own))
     cut = Cut(tuples, grid, own, kept)
-    parts = zip(one.components, fed.components, strict=True)
+    parts = zip(partial_set.components, fed.components, strict=True)
     lifted = tuple(planned.card.weave(planned, cut, read) for planned, read in parts)
-    keys = [key.cast(arrow_type(kind)) for key, kind in zip(grid.keys(kept), one.group_types, strict=True)]
+    keys = [key.cast(arrow_type(kind)) for key, kind in zip(grid.keys(kept), partial_set.group_types, strict=True)]
     return Cells(keys, kept.bounds, grid.starts_of(kept), lifted)

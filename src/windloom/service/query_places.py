@@ -38,7 +38,7 @@ def _windows(plan: Mapping[str, Any]) -> dict[str, str]:
 
 def _rates(plan: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, float]:
     """Of queries with a slide, whose groups are known: a row per group and slide."""
-    groups = {one["number"]: one["statistics"]["groups"] for one in costs["sets"]}
+    groups = {cost["number"]: cost["statistics"]["groups"] for cost in costs["sets"]}
     found = {}
     for one in plan["sets"]:
         for query in (query for tree in one["trees"] for query in tree["queries"]):

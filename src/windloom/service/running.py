@@ -147,12 +147,12 @@ class ServedHandle:
 
     def groupings(self) -> Mapping[str, Sequence[str]]:
         """Grouping columns by query, as they are called in its answers."""
-        return {one.name: [group.name for group in one.query.group_by] for one in self._handle.plan.queries}
+        return {query.name: [group.name for group in query.query.group_by] for query in self._handle.plan.queries}
 
     def answers(
         self, name: str, since: str | None, until: str | None, limit: int, most_files: int | None = None
     ) -> pa.Table:
         query = self._handle.plan.query(name).query
-        columns = [*(one.name for one in query.group_by), *(one.name for one in query.outputs)]
+        columns = [*(grouping.name for grouping in query.group_by), *(output.name for output in query.outputs)]
         found = self._stored.read(name, columns, since, until, limit, most_files)
         return self._handle.arrow(name).slice(0, 0) if found is None else found

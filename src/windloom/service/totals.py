@@ -42,8 +42,8 @@ class Totals:
                 return None, None, None
             span = self._span()
             rounds = [done for _, done in self._recent]
-            events, rows = sum(one.events for one in rounds), sum(one.results for one in rounds)
-            taken = [one.total_seconds for one in rounds] or [self.last.total_seconds]
+            events, rows = sum(progress.events for progress in rounds), sum(progress.results for progress in rounds)
+            taken = [progress.total_seconds for progress in rounds] or [self.last.total_seconds]
             return events / span, rows / span, sum(taken) / len(taken)
 
     def stream_rates(self) -> dict[str, float]:

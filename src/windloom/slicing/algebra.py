@@ -29,11 +29,13 @@ def union_table(sets: Sequence[EdgeSet]) -> NDArray[np.float64]:
     >>> union_table([EdgeSet((EdgeClass(2),)), EdgeSet((EdgeClass(3),))])
     array([0.        , 0.5       , 0.33333333, 0.66666667])
     """
-    pane = EdgeSet(tuple(sorted({one for edges in sets for one in edges.classes}))).pane
+    pane = EdgeSet(tuple(sorted({edge_class for edges in sets for edge_class in edges.classes}))).pane
     subsets, periods, residues = np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64)
     for i, edges in enumerate(sets):
-        own_periods = np.array([one.period // pane.period for one in edges.classes], np.int64)
-        own_residues = np.array([(one.residue - pane.residue) // pane.period for one in edges.classes], np.int64)
+        own_periods = np.array([edge_class.period // pane.period for edge_class in edges.classes], np.int64)
+        own_residues = np.array(
+            [(edge_class.residue - pane.residue) // pane.period for edge_class in edges.classes], np.int64
+        )
         met = _meet(subsets, periods, residues, own_periods, own_residues % own_periods, 1 << i)
         subsets, periods, residues = (
             np.concatenate(both) for both in zip((subsets, periods, residues), met, strict=True)

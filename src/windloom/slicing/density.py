@@ -109,8 +109,8 @@ def _marked(classes: list[Class], composite: int) -> int:
 def _independent_parts(classes: list[Class]) -> list[list[Class]]:
     """Groups of classes such that periods of different groups have no common factor."""
     parts: list[tuple[int, list[Class]]] = []
-    for one in classes:
-        product, members, apart = one[0], [one], []
+    for edge_class in classes:
+        product, members, apart = edge_class[0], [edge_class], []
         for other_product, other_members in parts:
             if gcd(product, other_product) > 1:
                 product, members = lcm(product, other_product), other_members + members

@@ -53,19 +53,22 @@ class EdgeSet:
     @cached_property
     def composite_slide(self) -> int:
         """The number of ticks after which the edges repeat; it may be astronomically large."""
-        return lcm(*(one.period for one in self.classes))
+        return lcm(*(edge_class.period for edge_class in self.classes))
 
     @cached_property
     def pane(self) -> EdgeClass:
         """The coarsest regular class that holds every edge."""
         first = self.classes[0].residue
-        step = gcd(*(one.period for one in self.classes), *(one.residue - first for one in self.classes))
+        step = gcd(
+            *(edge_class.period for edge_class in self.classes),
+            *(edge_class.residue - first for edge_class in self.classes),
+        )
         return EdgeClass(step, first)
 
     @cached_property
     def density(self) -> Density:
         """Edges per tick."""
-        return union_density(tuple((one.period, one.residue) for one in self.classes))
+        return union_density(tuple((edge_class.period, edge_class.residue) for edge_class in self.classes))
 
     @property
     def edges_per_second(self) -> float:
@@ -79,8 +82,8 @@ class EdgeSet:
     def last_edge(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each tick, the latest edge at or before it, which is the start of the slice that holds the tick."""
         best = np.full(len(ticks), np.iinfo(np.int64).min, dtype=np.int64)
-        for one in self.classes:
-            np.maximum(best, ticks - (ticks - one.residue) % one.period, out=best)
+        for edge_class in self.classes:
+            np.maximum(best, ticks - (ticks - edge_class.residue) % edge_class.period, out=best)
         return best
 
 
@@ -95,18 +98,19 @@ def common_edges(members: Sequence[EdgeSet], union: EdgeSet) -> float:
     if len(members) == 1:
         return 1.0
     rate = union.edges_per_second
-    return (sum(one.edges_per_second for one in members) - rate) / (rate * (len(members) - 1))
+    return (sum(edge_set.edges_per_second for edge_set in members) - rate) / (rate * (len(members) - 1))
 
 
 @lru_cache(maxsize=65_536)
 def _without_covered(classes: tuple[EdgeClass, ...]) -> tuple[EdgeClass, ...]:
     kept: list[EdgeClass] = []
     by_period: dict[int, set[int]] = {}
-    for one in classes:  # ascending periods: only a shorter period can cover a longer one
+    for edge_class in classes:  # ascending periods: only a shorter period can cover a longer one
         covered = any(
-            one.period % period == 0 and one.residue % period in residues for period, residues in by_period.items()
+            edge_class.period % period == 0 and edge_class.residue % period in residues
+            for period, residues in by_period.items()
         )
         if not covered:
-            kept.append(one)
-            by_period.setdefault(one.period, set()).add(one.residue)
+            kept.append(edge_class)
+            by_period.setdefault(edge_class.period, set()).add(edge_class.residue)
     return tuple(kept)

@@ -74,9 +74,9 @@ def _table(edges: EdgeSet, entries: int) -> tuple[int, ...]:
     """Slice starts relative to the composite slide's origin, which is an edge of the first class."""
     pane_ticks, origin = edges.pane.period, edges.classes[0].residue
     is_edge = [False] * entries
-    for one in edges.classes:
-        first = (one.residue - origin) % one.period // pane_ticks
-        for index in range(first, entries, one.period // pane_ticks):
+    for edge_class in edges.classes:
+        first = (edge_class.residue - origin) % edge_class.period // pane_ticks
+        for index in range(first, entries, edge_class.period // pane_ticks):
             is_edge[index] = True
     table, last = [], 0
     for index in range(entries):

@@ -70,14 +70,14 @@ def expression_types(
         return {}
     try:
         with quiet():
-            analyzed = frame.select(*(F.expr(one.sql).alias(f"x{i}") for i, one in enumerate(wanted)))
+            analyzed = frame.select(*(F.expr(expression.sql).alias(f"x{i}") for i, expression in enumerate(wanted)))
             kinds = [kind for _, kind in analyzed.dtypes]
     except AnalysisException as error:
         if len(wanted) > 1 and one_by_one:
-            return {sql: kind for one in wanted for sql, kind in expression_types(frame, [one]).items()}
+            return {sql: kind for expression in wanted for sql, kind in expression_types(frame, [expression]).items()}
         raise WindloomError(f"Spark cannot evaluate '{wanted[0]}'", first_line(error), "correct it") from None
     _refuse_nondeterministic(analyzed, wanted)
-    return {one.sql: DataType.parse(kind) for one, kind in zip(wanted, kinds, strict=True)}
+    return {expression.sql: DataType.parse(kind) for expression, kind in zip(wanted, kinds, strict=True)}
 
 
 def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> None:
@@ -86,10 +86,10 @@ def _refuse_nondeterministic(analyzed: DataFrame, wanted: list[Expression]) -> N
         flags = [bool(columns.apply(i).deterministic()) for i in range(len(wanted))]
     except Exception:  # a remote session does not tell; the language refuses the functions it knows by name
         return
-    for one, deterministic in zip(wanted, flags, strict=True):
+    for expression, deterministic in zip(wanted, flags, strict=True):
         if not deterministic:
             raise WindloomError(
-                f"'{one}' gives another value every time it is evaluated",
+                f"'{expression}' gives another value every time it is evaluated",
                 "an answer must not depend on when or how often a tuple is read",
                 "compute it once, into a column of the stream",
             )
@@ -156,7 +156,7 @@ def can_evaluate(spark: SparkSession, wanted: Iterable[OutputsOfTypes]) -> bool:
     conditions: list[str] = []
     for number, outputs in enumerate(wanted):
         columns |= {f"__{number}{name}": kind.name for name, kind in outputs.columns.items()}
-        texts = [_PLACEHOLDER.sub(rf"__{number}\g<0>", one.sql) for one in outputs.expressions]
+        texts = [_PLACEHOLDER.sub(rf"__{number}\g<0>", expression.sql) for expression in outputs.expressions]
         renamed += [Expression(text) for text in texts]
         conditions += texts[-1:] if outputs.query.having is not None else []
     frame = spark.createDataFrame([], ddl_of_columns(columns))
@@ -193,7 +193,7 @@ def finish(frame: DataFrame, shape: Shape, keep: tuple[str, ...] = ()) -> DataFr
     if shape.select is None:
         names = [name for name, _ in shape.groups + shape.columns]
         return frame.select(*(F.col(quoted(name)) for name in [*keep, "window_start", "window_end", *names]))
-    computed = [F.expr(one.sql).alias(name) for name, one in shape.select]
+    computed = [F.expr(expression.sql).alias(name) for name, expression in shape.select]
     return frame.select(*keep, "window_start", "window_end", *computed)
 
 

@@ -23,16 +23,16 @@ def unite(frames: Sequence[DataFrame], tag: str) -> tuple[DataFrame, list[tuple[
 
     The whole is as wide as its widest part: columns share slots by type.
     """
-    slots = [slot_names(kind for _, kind in one.dtypes) for one in frames]
+    slots = [slot_names(kind for _, kind in frame.dtypes) for frame in frames]
     kinds: dict[str, str] = {}
-    for one, own in zip(frames, slots, strict=True):
-        kinds.update(zip(own, (kind for _, kind in one.dtypes), strict=True))
+    for frame, own in zip(frames, slots, strict=True):
+        kinds.update(zip(own, (kind for _, kind in frame.dtypes), strict=True))
 
     def column(slot: str, own: tuple[str, ...]) -> Column:
         return F.col(slot) if slot in own else F.lit(None).cast(kinds[slot]).alias(slot)
 
     aligned = [
-        one.toDF(*own).select(F.lit(number).alias(tag), *(column(slot, own) for slot in sorted(kinds)))
-        for number, (one, own) in enumerate(zip(frames, slots, strict=True))
+        frame.toDF(*own).select(F.lit(number).alias(tag), *(column(slot, own) for slot in sorted(kinds)))
+        for number, (frame, own) in enumerate(zip(frames, slots, strict=True))
     ]
     return union_all(aligned), slots

@@ -31,7 +31,7 @@ def last_end(query: Query, ticks: Iterable[int], closed: int | None = None) -> i
 
 def changes(query: Query, answers: Sequence[Row], last: int) -> list[dict[str, Any]]:
     """The changes from window to window, up to the window that ends at `last`, of all answers of a query."""
-    slide, groups = query.window.slide_ticks, [one.name for one in query.group_by]
+    slide, groups = query.window.slide_ticks, [grouping.name for grouping in query.group_by]
     by_window = {(row["window_end"], _key(row, groups)): row for row in answers}
     found = []
     for (end, key), row in by_window.items():
@@ -49,7 +49,7 @@ def changes(query: Query, answers: Sequence[Row], last: int) -> list[dict[str, A
 
 def applied(query: Query, changed: Sequence[Row], end: int) -> list[dict[str, Any]]:
     """The answers of the window that ends at `end`, from all changes up to it; edges of windows are left out."""
-    groups, held = [one.name for one in query.group_by], dict[Any, dict[str, Any]]()
+    groups, held = [grouping.name for grouping in query.group_by], dict[Any, dict[str, Any]]()
     for row in sorted(changed, key=lambda row: row["window_end"]):
         if row["window_end"] <= end:
             held.pop(_key(row, groups), None)
@@ -61,7 +61,7 @@ def applied(query: Query, changed: Sequence[Row], end: int) -> list[dict[str, An
 
 def windows_without_tuples(query: Query, answers: Sequence[Row], last: int) -> list[dict[str, Any]]:
     """The windows, up to the one that ends at `last`, in which a group that had a tuple before has none."""
-    window, groups = query.window, [one.name for one in query.group_by]
+    window, groups = query.window, [grouping.name for grouping in query.group_by]
     ends: dict[Any, set[int]] = {}
     shown: dict[Any, dict[str, Any]] = {}
     for row in answers:

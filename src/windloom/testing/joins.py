@@ -101,7 +101,11 @@ def _tuples(side: Side, rows: Sequence[Row], tick: str) -> list[Tuple]:
     passing = [row for row in rows if where is None or where(row) is True]
     return [
         # The rows of a relation have no time.
-        Tuple(row, 0 if side.is_relation else row[tick], tuple(scalar(one.sql)(row) for one in side.group_by))
+        Tuple(
+            row,
+            0 if side.is_relation else row[tick],
+            tuple(scalar(expression.sql)(row) for expression in side.group_by),
+        )
         for row in passing
     ]
 
@@ -120,7 +124,7 @@ def _ends(
     slide = join.window.slide_ticks
     last_end = join.window.last_start(last_tick) + slide if given.last_end is None else given.last_end
     if isinstance(window, LandmarkWindow):
-        found = set(range(min(window.last_start(one.tick) for one in tuples[0]) + slide, last_end + 1, slide))
+        found = set(range(min(window.last_start(tuple_.tick) for tuple_ in tuples[0]) + slide, last_end + 1, slide))
     return sorted(end for end in found if end <= last_end)
 
 

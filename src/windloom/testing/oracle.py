@@ -115,7 +115,7 @@ def positions(window: Window, stream: Sequence[Row], tick: str = "tick") -> dict
     counted: dict[tuple[Any, ...], int] = {}
     found = {}
     for row in sorted(stream, key=lambda row: (row[tick], *(order_of(value) for value in row.values()))):
-        key = tuple(group_key(scalar(one.sql)(row)) for one in window.counted_by or ())
+        key = tuple(group_key(scalar(expression.sql)(row)) for expression in window.counted_by or ())
         found[id(row)] = counted.get(key, 0)
         counted[key] = found[id(row)] + 1
     return found
@@ -148,7 +148,7 @@ def answers_of(
         found: Answer = {"window_start": start, "window_end": end}
         found.update(zip((grouping.name for grouping in query.group_by), shown[key], strict=True))
         values = {f"__g{i}": value for i, value in enumerate(shown[key])}
-        values |= {f"__a{i}": evaluate(one, members, tick) for i, one in enumerate(query.aggregates)}
+        values |= {f"__a{i}": evaluate(aggregate, members, tick) for i, aggregate in enumerate(query.aggregates)}
         for output in query.outputs:
             sql = f"__a{output.aggregate}" if output.expression is None else output.expression.sql
             found[output.name] = scalar(sql)(values)

@@ -87,20 +87,20 @@ def labelled(rows: Rows, found: Iterable[StandingRow], end: int) -> list[Answer]
     """Rows as they are answered."""
     edges = {"window_start": end - rows.window.range_ticks, "window_end": end}
     names = [column.name for column in rows.columns]
-    return [{**edges, **dict(zip(names, one.values, strict=True))} for one in found]
+    return [{**edges, **dict(zip(names, standing_row.values, strict=True))} for standing_row in found]
 
 
 def _more(rows: Rows, these: Sequence[StandingRow], those: Sequence[StandingRow]) -> list[StandingRow]:
     if rows.has_lifetimes:
-        known = {one.tuples for one in those}
-        return [one for one in these if one.tuples not in known]
-    left = Counter(one.key for one in those)
+        known = {standing_row.tuples for standing_row in those}
+        return [standing_row for standing_row in these if standing_row.tuples not in known]
+    left = Counter(standing_row.key for standing_row in those)
     found = []
-    for one in these:
-        if left[one.key]:
-            left[one.key] -= 1
+    for standing_row in these:
+        if left[standing_row.key]:
+            left[standing_row.key] -= 1
         else:
-            found.append(one)
+            found.append(standing_row)
     return found
 
 
@@ -117,18 +117,18 @@ def _body(body: Body, streams: Streams, end: int, tick: str) -> list[StandingRow
         return _distinct([*left, *right])
     is_all = body.kind in (SetKind.EXCEPT_ALL, SetKind.INTERSECT_ALL)
     keeps_matched = body.kind in (SetKind.INTERSECT, SetKind.INTERSECT_ALL)
-    counts = Counter(one.key for one in right)
+    counts = Counter(standing_row.key for standing_row in right)
     found = []
-    for one in left if is_all else _distinct(left):
-        is_matched = counts[one.key] > 0
-        counts[one.key] -= is_matched and is_all
+    for standing_row in left if is_all else _distinct(left):
+        is_matched = counts[standing_row.key] > 0
+        counts[standing_row.key] -= is_matched and is_all
         if is_matched == keeps_matched:
-            found.append(one)
+            found.append(standing_row)
     return found
 
 
 def _distinct(rows: Iterable[StandingRow]) -> list[StandingRow]:
-    return list({one.key: one for one in rows}.values())
+    return list({standing_row.key: standing_row for standing_row in rows}.values())
 
 
 def _selection(selection: Selection, streams: Streams, end: int, tick: str) -> list[StandingRow]:
@@ -191,7 +191,7 @@ def _is_looked(selection: Selection, held: Sequence[Sequence[Row]], parts: tuple
 
 def _holds(selection: Selection, conditions: Sequence[Condition], parts: tuple[Row | None, ...]) -> bool:
     row = _joined(selection, parts)
-    return all(scalar(one.expression.sql)(row) is True for one in conditions)
+    return all(scalar(condition.expression.sql)(row) is True for condition in conditions)
 
 
 def _joined(selection: Selection, parts: tuple[Row | None, ...]) -> Row:

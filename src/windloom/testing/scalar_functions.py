@@ -128,7 +128,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _coalesce(arguments: list[Scalar]) -> Scalar:
-    return lambda row: next((value for one in arguments if (value := one(row)) is not None), None)
+    return lambda row: next((value for argument in arguments if (value := argument(row)) is not None), None)
 
 
 def _if(arguments: list[Scalar]) -> Scalar:
@@ -146,7 +146,7 @@ def _extreme(sign: int) -> Callable[[list[Scalar]], Scalar]:
 
     def chosen(arguments: list[Scalar]) -> Scalar:
         def apply(row: Row) -> Any:
-            values = [value for one in arguments if (value := one(row)) is not None]
+            values = [value for argument in arguments if (value := argument(row)) is not None]
             return (max if sign > 0 else min)(values, key=order_of) if values else None
 
         return apply

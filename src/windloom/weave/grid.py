@@ -42,10 +42,10 @@ def group_tuples(columns: Sequence[Coded], tuples: int) -> Grouping:
     if not columns:
         return Grouping((), np.empty(0, np.int32), 1)
     codes, count = columns[0].codes, max(1, len(columns[0].dictionary))
-    for one in columns[1:]:
-        size = max(1, len(one.dictionary))
+    for coded in columns[1:]:
+        size = max(1, len(coded.dictionary))
         product = np.empty(tuples, np.int64)
-        _multiply(codes, size, one.codes, product)
+        _multiply(codes, size, coded.codes, product)
         count *= size
         if count <= max(SMALL_PRODUCT, PER_TUPLE * tuples):
             codes = product.astype(np.int32)
@@ -109,7 +109,7 @@ class Grid:
     def keys(self, kept: Kept) -> list[pa.Array]:
         """The groups' values, one array per grouping column."""
         rows = self.row_of[kept.cells[kept.bounds[:-1]]]
-        return [one.dictionary.take(pa.array(one.codes[rows])) for one in self.grouping.columns]
+        return [coded.dictionary.take(pa.array(coded.codes[rows])) for coded in self.grouping.columns]
 
     def starts_of(self, kept: Kept) -> Ints:
         """Where the slice of each kept cell begins."""

@@ -56,8 +56,8 @@ class Slices:
 
 
 def _sliced(ticks: Ints, edges: EdgeSet) -> tuple[Codes, Ints, bool]:
-    periods = np.array([one.period for one in edges.classes], np.int64)
-    residues = np.array([one.residue for one in edges.classes], np.int64)
+    periods = np.array([edge_class.period for edge_class in edges.classes], np.int64)
+    residues = np.array([edge_class.residue for edge_class in edges.classes], np.int64)
     runs, starts = np.empty(len(ticks), np.int32), np.empty(len(ticks), np.int64)
     order = np.empty(0, np.int64)
     if _steps_back(ticks) > len(ticks) // ORDERED_SHARE:

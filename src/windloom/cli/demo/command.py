@@ -102,7 +102,7 @@ def demo(quick: bool, events: int | None, rate: int, seed: int, cores: str, memo
 
     page = write_demo_report(folder, before, loom, results, measured, checks)
     console.print(f"\nreport: {page}\n{next_steps(folder)}", soft_wrap=True, markup=False)
-    return 0 if all(one.ok for one in checks) else 1
+    return 0 if all(verification.ok for verification in checks) else 1
 
 
 def next_steps(folder: Path) -> str:

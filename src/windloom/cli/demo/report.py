@@ -28,7 +28,11 @@ def write_demo_report(
             Fact("events per second", f"{stats.events / seconds:,.0f}", "all queries together"),
             Fact("results per second", f"{stats.results / seconds:,.0f}", f"{stats.results:,} rows"),
             Fact("partials", f"{stats.partials:,}", "summaries of slices, shared by the queries"),
-            Fact("checked", f"{sum(one.rows for one in checks):,} rows", "equal to Spark's own window()"),
+            Fact(
+                "checked",
+                f"{sum(verification.rows for verification in checks):,} rows",
+                "equal to Spark's own window()",
+            ),
         ),
         (
             Section(
@@ -79,5 +83,8 @@ def _answers(results: Results) -> str:
 
 
 def _checks(checks: list[Verification]) -> str:
-    rows = [(one.query, f"{one.rows:,}", f"{one.largest_error:.1e}", one.ok) for one in checks]
+    rows = [
+        (verification.query, f"{verification.rows:,}", f"{verification.largest_error:.1e}", verification.ok)
+        for verification in checks
+    ]
     return table(("query", "rows compared", "largest error relative to Σ|x|", "equal"), rows)

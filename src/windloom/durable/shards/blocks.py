@@ -37,14 +37,14 @@ def joined(blocks: Iterable[Block], rows: int = BLOCK_ROWS) -> Iterator[Block]:
     for block in blocks:
         same = waiting.setdefault(block.shape, [])
         same.append(block)
-        if sum(one.table.num_rows for one in same) >= rows:
+        if sum(block.table.num_rows for block in same) >= rows:
             yield _one_block(waiting.pop(block.shape))
     for same in waiting.values():
         yield _one_block(same)
 
 
 def _one_block(blocks: list[Block]) -> Block:
-    counts = np.concatenate([np.diff(one.bounds) for one in blocks])
+    counts = np.concatenate([np.diff(block.bounds) for block in blocks])
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    queries = tuple(name for one in blocks for name in one.queries)
-    return Block(blocks[0].shape, queries, bounds, pa.concat_tables([one.table for one in blocks]))
+    queries = tuple(name for block in blocks for name in block.queries)
+    return Block(blocks[0].shape, queries, bounds, pa.concat_tables([block.table for block in blocks]))

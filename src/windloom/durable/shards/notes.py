@@ -47,7 +47,7 @@ class ShardNote:
             "partials": _named(self.counts.partials),
             "groups": _named(self.counts.groups),
             "held": _named(self.counts.held),
-            "links": [[*place, write_link(one)] for place, one in self.counts.links.items()],
+            "links": [[*place, write_link(link_round)] for place, link_round in self.counts.links.items()],
             "kept_from": _named(self.kept_from),
             "pieces": [[piece.table, piece.file, piece.rows] for piece in self.pieces],
             "took": {name: round(seconds, 6) for name, seconds in self.took.items()},
@@ -84,12 +84,12 @@ def counts_of(notes: Sequence[ShardNote], late: Lateness) -> StepCounts:
     """
     every = [note.counts for note in notes]
     return StepCounts(
-        _added(one.tuples for one in every),
-        _added(one.partials for one in every),
+        _added(step_counts.tuples for step_counts in every),
+        _added(step_counts.partials for step_counts in every),
         late,
-        _added(one.groups for one in every),
-        _added(one.held for one in every),
-        _linked(one.links for one in every),
+        _added(step_counts.groups for step_counts in every),
+        _added(step_counts.held for step_counts in every),
+        _linked(step_counts.links for step_counts in every),
     )
 
 
@@ -113,8 +113,8 @@ def kept_from_of(notes: Iterable[ShardNote]) -> dict[int, int]:
 
 def _added(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
     total: dict[int, int] = {}
-    for one in counts:
-        for number, value in one.items():
+    for count in counts:
+        for number, value in count.items():
             total[number] = total.get(number, 0) + value
     return total
 

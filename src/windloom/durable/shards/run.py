@@ -85,10 +85,10 @@ def moved_sets(old: Plan, new: Plan) -> dict[int, tuple[int, ...] | None]:
         return {}
     before, after, found = sharding_of(old), sharding_of(new), {}
     known = new.by_identity
-    for one in old.sets:
-        other = known.get(one.identity)
-        if other is not None and before.of(one.number) != after.of(other.number):
-            found[one.number] = after.of(other.number)
+    for partial_set in old.sets:
+        other = known.get(partial_set.identity)
+        if other is not None and before.of(partial_set.number) != after.of(other.number):
+            found[partial_set.number] = after.of(other.number)
     return found
 
 

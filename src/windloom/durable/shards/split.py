@@ -18,10 +18,10 @@ from windloom.rounds.state import State
 def split_cells(cells: Mapping[int, Cells], shards: int, sharding: Sharding) -> Iterator[tuple[int, bytes]]:
     """The number and the encoded cells of all sets, for every shard that has cells."""
     found: dict[int, dict[int, Cells]] = {}
-    for number, one in cells.items():
-        shard_of = shards_of(one, sharding.of(number), shards)
+    for number, held in cells.items():
+        shard_of = shards_of(held, sharding.of(number), shards)
         for shard in np.unique(shard_of):
-            found.setdefault(int(shard), {})[number] = keep_groups(one, shard_of == shard)
+            found.setdefault(int(shard), {})[number] = keep_groups(held, shard_of == shard)
     for shard, own in sorted(found.items()):
         yield shard, encode(State(own))
 
@@ -41,6 +41,6 @@ def join_cells(parts: Iterable[bytes], plan: Plan) -> dict[int, Cells]:
     """The cells of all parts, by number of the set."""
     found: dict[int, list[Cells]] = {}
     for part in parts:
-        for number, one in restored_state(decode(part), plan).cells.items():
-            found.setdefault(number, []).append(one)
+        for number, held in restored_state(decode(part), plan).cells.items():
+            found.setdefault(number, []).append(held)
     return {number: merge_all(each) for number, each in found.items()}

@@ -132,7 +132,7 @@ class TupleFolder:
         try:
             yield
         except Exception as error:
-            found = self._fault_in([file for one in kept.values() for file in one.files])
+            found = self._fault_in([file for kept_tuples in kept.values() for file in kept_tuples.files])
             if found is None:
                 raise
             raise found from error
@@ -169,4 +169,4 @@ def named_files(checkpoint: Checkpoint, recovered: Recovered) -> set[str]:
     """The files that are kept, and those of a round that was interrupted; all others are leftovers."""
     log = checkpoint.read_log(recovered.next_round)
     brought = () if log is None else log.input.kept.values()
-    return files_of(recovered.state.kept) | {file.name for one in brought for file in one.added}
+    return files_of(recovered.state.kept) | {file.name for brought_tuples in brought for file in brought_tuples.added}

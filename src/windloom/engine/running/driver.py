@@ -88,7 +88,7 @@ class DriverPlacement:
             state, answers, counts = step(round.state, given, round.plan, history_ticks=history_ticks)
         with watch("observe"):
             observed = observe(round.plan, round.state, given, counts)
-        asked = [one for one, _ in answers.rows if not one.planned.is_summarised]
+        asked = [asked_rows for asked_rows, _ in answers.rows if not asked_rows.planned.is_summarised]
         kept = kept_with(round.state.kept, given.kept, round.plan)
         timer = Timer(round.give_way)
 
@@ -156,14 +156,18 @@ class DriverPlacement:
         given = decide(round.state, found.largest_ticks, found.smallest_ticks).taking(found.taken, found.events)
         given = replace(given, round=round.number, kept=brought)
         given = self.relations.with_versions(round, given, watch, versions)
-        if any(one.is_summarised for one in round.plan.rows):
+        if any(planned_rows.is_summarised for planned_rows in round.plan.rows):
             with watch("rows"):
                 given = replace(given, summaries=self._summaries(given, round, intake))
         return RoundLog(round.number, round.record.version, given, dict(found.untimed), tuples=found.tuples)
 
     def _summaries(self, given: RoundInput, round: Round, intake: Intake) -> Mapping[str, Cells]:
         """Partials of the rows that enter in a round, by query that aggregates them."""
-        asked = [one for one in asked_before(round.state, given, round.plan) if one.planned.is_summarised]
+        asked = [
+            asked_rows
+            for asked_rows in asked_before(round.state, given, round.plan)
+            if asked_rows.planned.is_summarised
+        ]
         kept = kept_with(round.state.kept, given.kept, round.plan)
         with self._naming_damage(kept):
             return self._jobs.row_summaries(round.plan, asked, intake.frames, kept) if asked else {}

@@ -70,7 +70,7 @@ class RoundEmission:
         left = []
         for number, queries in self._filled.items():
             shape = self._plan.shapes[number]
-            key, names = _groups_key(shape), [one.name for one in queries]
+            key, names = _groups_key(shape), [query.name for query in queries]
             known = None if key not in self._before.known else of_queries(self._before.known[key], names)
             rows = pa.concat_tables(seen.get(number) or [group_schema(shape).empty_table()])
             missing, last = missing_rows(known, rows, self._paces)
@@ -90,7 +90,7 @@ class RoundEmission:
         left = []
         for number, queries in self._changing.items():
             shape = self._plan.shapes[number]
-            name, names = self._tables.name(shape), [one.name for one in queries]
+            name, names = self._tables.name(shape), [query.name for query in queries]
             standing = None if name not in self._before.standing else of_queries(self._before.standing[name], names)
             parts = held.get(shape, [] if standing is None else [standing.slice(0, 0)])
             if not parts:

@@ -13,10 +13,10 @@ def events_of(plan: Plan, tuples: Mapping[int, int]) -> int:
     Sets of positions take a tuple when its position is final, which may be rounds later, and what was joined with
     relations has a tuple as often as it matches: they count only where a stream has no others.
     """
-    sets = [one for one in plan.sets if not one.is_relation]
-    plain = {one.stream for one in sets if one.counted_by is None}
+    sets = [partial_set for partial_set in plan.sets if not partial_set.is_relation]
+    plain = {partial_set.stream for partial_set in sets if partial_set.counted_by is None}
     most: dict[str, int] = {}
-    for one in sets:
-        if (one.counted_by is None and one.stream == one.base) or one.base not in plain:
-            most[one.base] = max(most.get(one.base, 0), tuples.get(one.number, 0))
+    for partial_set in sets:
+        if (partial_set.counted_by is None and partial_set.stream == partial_set.base) or partial_set.base not in plain:
+            most[partial_set.base] = max(most.get(partial_set.base, 0), tuples.get(partial_set.number, 0))
     return sum(most.values())

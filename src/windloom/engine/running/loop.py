@@ -333,34 +333,34 @@ class RoundLoop:
         settled = replace(self.state, answered={}, owed={})
         return carry(settled, self.plan, plan, self._known_past).since.get(name)
 
-    def _known_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
-        since = None if self.history is None else set_since(one, self.state.kept)
+    def _known_past(self, partial_set: PartialSet) -> tuple[Cells | None, History] | None:
+        since = None if self.history is None else set_since(partial_set, self.state.kept)
         if since is not None:
             return None, history_from(since)
-        return self.logged_past(one) if self._is_new(one) else None
+        return self.logged_past(partial_set) if self._is_new(partial_set) else None
 
-    def past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
+    def past(self, partial_set: PartialSet) -> tuple[Cells | None, History] | None:
         """What the kept or logged tuples of past rounds make of a set; called while the lock is held."""
         found = None
         if self.history is not None and self.plan is not None:
-            found = self.history.past(self.plan, one, self.state)
-        if found is None and self._is_new(one):
-            found = self.logged_past(one)
+            found = self.history.past(self.plan, partial_set, self.state)
+        if found is None and self._is_new(partial_set):
+            found = self.logged_past(partial_set)
         self._is_remade |= found is not None
         return found
 
-    def _is_new(self, one: PartialSet) -> bool:
+    def _is_new(self, partial_set: PartialSet) -> bool:
         """Whether a set is not in the present plan; the cells of one that is stay, on every placement alike."""
-        return self.plan is not None and one.identity not in self.plan.by_identity
+        return self.plan is not None and partial_set.identity not in self.plan.by_identity
 
-    def logged_past(self, one: PartialSet) -> tuple[Cells | None, History] | None:
+    def logged_past(self, partial_set: PartialSet) -> tuple[Cells | None, History] | None:
         """What the logged tuples of past rounds make of a set; called while the lock is held."""
-        return woven_again(one, self._logged_rounds(self._journal.last_committed))
+        return woven_again(partial_set, self._logged_rounds(self._journal.last_committed))
 
-    def _past_until(self, round: int, one: PartialSet) -> tuple[Cells | None, History] | None:
+    def _past_until(self, round: int, partial_set: PartialSet) -> tuple[Cells | None, History] | None:
         """The same, of rounds up to one; rounds may run meanwhile."""
         with self._journal.reading():
-            return woven_again(one, self._logged_rounds(round))
+            return woven_again(partial_set, self._logged_rounds(round))
 
     def _logged_rounds(self, last: int) -> Iterator[LoggedRound]:
         """Newest first, as long as tuples were logged."""
@@ -379,8 +379,8 @@ class RoundLoop:
 
     def _keep_past(self, round: int, record: PlanRecord, plan: Plan, state: State) -> None:
         known = None if self.plan is None else self.plan.by_identity
-        is_new = (one for one in plan.sets if known is not None and one.identity not in known)
-        if self._is_remade or any(one.number in state.cells for one in is_new):
+        is_new = (partial_set for partial_set in plan.sets if known is not None and partial_set.identity not in known)
+        if self._is_remade or any(partial_set.number in state.cells for partial_set in is_new):
             self._journal.snapshot(round, state, record.version)
 
     def _emitted_before(self, plan: Plan) -> Emitted:
@@ -415,7 +415,7 @@ class RoundLoop:
             trees=sum(1 for _ in round.plan.trees),
             plan_version=round.record.version,
             late=late,
-            late_queries={name: _told(one) for name, one in sorted(counts.late.queries.items())},
+            late_queries={name: _told(late) for name, late in sorted(counts.late.queries.items())},
             frontiers=frontiers,
             lags=lags,
             tuples={stream.name: outcome.observed.streams[stream.name].tuples for stream in round.plan.streams},
@@ -433,12 +433,12 @@ class RoundLoop:
 def _versions(round: Round, after: State) -> dict[str, dict[str, Any]]:
     """The versions of relations that a round has seen, or an earlier one, if it did not look."""
     found = {}
-    for one in round.plan.relations:
-        version, before = after.versions.get(one.name), round.state.versions.get(one.name)
+    for planned_relation in round.plan.relations:
+        version, before = after.versions.get(planned_relation.name), round.state.versions.get(planned_relation.name)
         if version is not None:
             changed = before is None or before.number != version.number
             told = {"version": version.number, "round": version.round, "rows": version.rows, "bytes": version.nbytes}
-            found[one.name] = {**told, "changed": changed}
+            found[planned_relation.name] = {**told, "changed": changed}
     return found
 
 
@@ -448,9 +448,9 @@ def _told(late: Late) -> dict[str, int]:
 
 def _cells(plan: Plan, observed: RoundObserved) -> dict[str, int]:
     held = dict.fromkeys((stream.name for stream in plan.streams), 0)
-    for one in plan.sets:
-        if one.identity in observed.sets:
-            held[one.base] += observed.sets[one.identity].held
+    for partial_set in plan.sets:
+        if partial_set.identity in observed.sets:
+            held[partial_set.base] += observed.sets[partial_set.identity].held
     return held
 
 

@@ -75,19 +75,23 @@ class Relations:
 
     def enriched(self, round: Round, frames: Frames) -> tuple[Frames, dict[str, Version]]:
         """The frames of a round, with those of enriched streams, and the versions that are new."""
-        planned = [one for one in round.plan.relations if not one.relation.is_retroactive]
+        planned = [
+            planned_relation
+            for planned_relation in round.plan.relations
+            if not planned_relation.relation.is_retroactive
+        ]
         if not planned or not frames:
             return frames, {}
         assert self._jobs is not None
         current, new = {}, {}
-        for one in planned:
-            frame = current[one.name] = self._current(one.name)
-            before = self._known(one.name, round.state)
+        for planned_relation in planned:
+            frame = current[planned_relation.name] = self._current(planned_relation.name)
+            before = self._known(planned_relation.name, round.state)
             if before is None or not before.is_same(frame):
-                seen, version = self._jobs.seen(frame), self._next(one.name, round)
+                seen, version = self._jobs.seen(frame), self._next(planned_relation.name, round)
                 rows, nbytes = self._jobs.size(frame, seen)
-                new[one.name] = replace(version, rows=rows, nbytes=nbytes)
-                self._seen[one.name] = _Seen(version.number, seen)
+                new[planned_relation.name] = replace(version, rows=rows, nbytes=nbytes)
+                self._seen[planned_relation.name] = _Seen(version.number, seen)
         return self._jobs.enriched(round.plan, frames, current), new
 
     def release(self) -> None:
@@ -101,12 +105,12 @@ class Relations:
         """The input of a round with the versions that it has, where they differ from those of the state."""
         versions = dict(new or {})
         cells: dict[int, Cells] = {}
-        for one in round.plan.relations:
-            if one.sets and _is_asked(round.plan, one, round.state, given):
+        for planned_relation in round.plan.relations:
+            if planned_relation.sets and _is_asked(round.plan, planned_relation, round.state, given):
                 with watch("relations"):
-                    found = self._taken(round, one)
+                    found = self._taken(round, planned_relation)
                 if found is not None:
-                    versions[one.name], taken = found
+                    versions[planned_relation.name], taken = found
                     cells |= taken.cells
         if not versions:
             return given
@@ -133,7 +137,9 @@ class Relations:
         if is_held and is_same:
             return None
         found = self._jobs.take(round.plan, planned, frame)
-        is_same = is_same or (is_held and all(_equal(found.cells[one], held[one]) for one in planned.sets))
+        is_same = is_same or (
+            is_held and all(_equal(found.cells[partial_set], held[partial_set]) for partial_set in planned.sets)
+        )
         if version is None or not is_same:
             version = self._next(name, round)
         self._seen[name] = _Seen(version.number, self._jobs.seen(frame))
@@ -178,7 +184,7 @@ def _ends_within(window: Window, after: int, until: int) -> bool:
     return (until - window.end_ticks) // window.slide_ticks > (after - window.end_ticks) // window.slide_ticks
 
 
-def _equal(one: Cells, other: Cells) -> bool:
-    told, blob = write_cells({0: one})
+def _equal(held: Cells, other: Cells) -> bool:
+    told, blob = write_cells({0: held})
     other_told, other_blob = write_cells({0: other})
     return told == other_told and bool(blob.equals(other_blob))

@@ -62,7 +62,7 @@ class Measured:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "units": {name: list(one) for name, one in self.units.items()},
+            "units": {name: list(unit) for name, unit in self.units.items()},
             "answers": self.answers,
             "rest": self.rest,
         }
@@ -101,30 +101,30 @@ class Learned:
     def __init__(self) -> None:
         self._rounds: deque[Measured] = deque(maxlen=LEARNED_ROUNDS)
 
-    def add(self, one: Measured) -> None:
-        self._rounds.appendleft(one)
+    def add(self, measured: Measured) -> None:
+        self._rounds.appendleft(measured)
 
     @property
     def rest(self) -> float:
         """Seconds that a round takes after it was decided what to answer, without answering."""
-        return _mean([one.rest for one in self._rounds])
+        return _mean([round_.rest for round_ in self._rounds])
 
     @property
     def length(self) -> float:
         """Seconds of answers and of the rest together."""
-        return _mean([one.rest + one.answers for one in self._rounds])
+        return _mean([round_.rest + round_.answers for round_ in self._rounds])
 
     def share(self) -> float:
         """Seconds by which a round is longer per second of a unit: less than 1 if units run at the same time."""
-        pairs = [(sum(measured for _, measured in one.units.values()), one.answers) for one in self._rounds]
+        pairs = [(sum(measured for _, measured in round_.units.values()), round_.answers) for round_ in self._rounds]
         took, whole = _weighed([first for first, _ in pairs]), _weighed([second for _, second in pairs])
         return min(4.0, whole / took) if took > 1e-3 else 1.0
 
     def ratios(self, names: Sequence[str]) -> list[float]:
         """By unit, measured by predicted seconds; units that were never measured take those of all together."""
         totals: dict[str, tuple[float, float]] = {}
-        for age, one in enumerate(self._rounds):
-            for name, (predicted, measured) in one.units.items():
+        for age, round_ in enumerate(self._rounds):
+            for name, (predicted, measured) in round_.units.items():
                 known = totals.get(name, (0.0, 0.0))
                 totals[name] = (known[0] + DECAY**age * predicted, known[1] + DECAY**age * measured)
         every = (sum(one for one, _ in totals.values()), sum(two for _, two in totals.values()))
@@ -219,7 +219,7 @@ class Scheduling:
 
     def _count(self, plan: Plan, state: State, due: Sequence[tuple[int, Due]]) -> None:
         names = {planned.name for planned in plan.queries}
-        self.kept = {name: one for name, one in self.kept.items() if name in names}
+        self.kept = {name: kept for name, kept in self.kept.items() if name in names}
         self.counting_from = {name: tick for name, tick in self.counting_from.items() if name in names}
         for _, one in due:
             if one.planned.name in state.fresh:

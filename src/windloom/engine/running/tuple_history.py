@@ -39,14 +39,14 @@ class TupleHistory:
         """Keeps the files of a state, whatever rounds are committed meanwhile."""
         return self.folder.pinned(files_of(state.kept))
 
-    def past(self, plan: Plan, one: PartialSet, state: State) -> tuple[Cells | None, History] | None:
+    def past(self, plan: Plan, partial_set: PartialSet, state: State) -> tuple[Cells | None, History] | None:
         """The cells of a set of a plan, and from when on they hold everything; None if its tuples are not kept."""
-        since = set_since(one, state.kept)
+        since = set_since(partial_set, state.kept)
         if since is None:
             return None
-        alone = replace(plan, sets=(replace(one, number=0),))
+        alone = replace(plan, sets=(replace(partial_set, number=0),))
         with self.folder.naming_damage(state.kept):
-            return self.jobs.cells(alone, state.kept, {one.stream: since}).get(0), history_from(since)
+            return self.jobs.cells(alone, state.kept, {partial_set.stream: since}).get(0), history_from(since)
 
     def answer(
         self, alone: Plan, state: State, than: int | None = None, versions: Mapping[int, Cells] | None = None
@@ -59,16 +59,22 @@ class TupleHistory:
         """
         if alone.rows:
             return self._rows(alone, state)
-        sets = [one for one in alone.sets if not one.is_relation]
+        sets = [partial_set for partial_set in alone.sets if not partial_set.is_relation]
         since = sets_since(sets, state.kept)
         if since is None:
             return None
         bare = replace(state, cells={}, history={})
         empty = replace(alone, sets=(), joins=())
-        history = {one.number: history_from(since[one.stream]) for one in sets}
+        history = {partial_set.number: history_from(since[partial_set.stream]) for partial_set in sets}
 
         def asked_of(cells: Mapping[int, Cells]) -> tuple[Answers, int | None]:
-            return ask(bare, empty, alone, lambda one: (cells.get(one.number), history[one.number]), versions)
+            return ask(
+                bare,
+                empty,
+                alone,
+                lambda partial_set: (cells.get(partial_set.number), history[partial_set.number]),
+                versions,
+            )
 
         try:
             _, reach = asked_of({})

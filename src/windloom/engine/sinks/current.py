@@ -72,7 +72,7 @@ class CurrentSink(Sink):
                 "give a directory, or use the sink 'live' or 'delta'",
             )
         sizes = {"expiries": expiries, "files": files, "buckets": buckets}
-        return cls(Path(where), place.checkpoint_id, **{name: _size(name, one) for name, one in sizes.items()})
+        return cls(Path(where), place.checkpoint_id, **{name: _size(name, size) for name, size in sizes.items()})
 
     def write(self, round: int, answers: RoundAnswers) -> dict[str, float]:
         try:
@@ -96,7 +96,7 @@ class CurrentSink(Sink):
                 own = None if held is None else _of_query(held, query.name, len(info.asked))
                 asked[query.name] = Versions(self._root, query.name, _identity(query))
                 written += self._write(asked[query.name], round, query, info, own, answers)
-        for gone in set(shown_queries(self._root)) - {one.link.name for one in asked.values()}:
+        for gone in set(shown_queries(self._root)) - {versions.link.name for versions in asked.values()}:
             Versions(self._root, gone, "").remove()
         self._tables = asked
         self._queries = {name: list(info.asked) for name, info in answers.tables.items()}
@@ -106,7 +106,7 @@ class CurrentSink(Sink):
         found = []
         for query in self._queries.get(table, []):
             parts = read_files(self._tables[query])
-            found += [one.add_column(0, "query", pa.repeat(pa.scalar(query), one.num_rows)) for one in parts]
+            found += [piece.add_column(0, "query", pa.repeat(pa.scalar(query), piece.num_rows)) for piece in parts]
         return pa.concat_tables(found) if found else None
 
     def _write(
@@ -134,7 +134,7 @@ class CurrentSink(Sink):
         window = query.window
         of_rows = query.rows is not None and bool(query.rows.columns)
         if query.emission.kind is Emits.CHANGES and _CHANGE in rows.column_names:
-            keys = [one.name for one in query.group_by]
+            keys = [grouping.name for grouping in query.group_by]
             if of_rows:
                 keys = [name for name in rows.column_names if name not in ("window_start", "window_end", _CHANGE)]
             values = len(keys) + 3 < rows.num_columns
@@ -164,8 +164,13 @@ def _identity(query: Query) -> str:
     """The meaning of a query, if it is of aggregates: spelled otherwise, it goes on with its table."""
     if query.rows is not None:
         return query.text
-    parts: list[object] = [query.source, query.where, *(one.expression for one in query.group_by), *query.aggregates]
-    parts += [*(one.expression for one in query.outputs), query.having, query.emission]
+    parts: list[object] = [
+        query.source,
+        query.where,
+        *(grouping.expression for grouping in query.group_by),
+        *query.aggregates,
+    ]
+    parts += [*(output.expression for output in query.outputs), query.having, query.emission]
     return "\n".join(map(str, parts))
 
 

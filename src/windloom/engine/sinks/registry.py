@@ -57,7 +57,7 @@ def sink(name: str, target: object = None, **options: object) -> ChosenSink:
 
 def sink_names() -> list[str]:
     """Windloom's own first."""
-    return list(dict.fromkeys([*SINKS, *(one.name for one in entry_points(group=GROUP))]))
+    return list(dict.fromkeys([*SINKS, *(entry_point.name for entry_point in entry_points(group=GROUP))]))
 
 
 def find_sink(name: str) -> type[NamedSink]:
@@ -144,8 +144,8 @@ def _open_named(kind: type[NamedSink], options: Mapping[str, object], place: Sin
 def _options(chosen: ChosenSink, kind: type[NamedSink]) -> dict[str, object]:
     """What `open` is called with; refuses options that it does not have."""
     parameters = inspect.signature(kind.open).parameters.values()
-    known = [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    known = [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
     for name in chosen.options:
         if name not in known and not takes_any:
             detail = f"it is given as {chosen.options[name]!r}"

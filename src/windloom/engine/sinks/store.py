@@ -76,7 +76,7 @@ class ParquetStore:
         self._storage = LocalStorage(self._work, syncs=False)
 
     def __enter__(self) -> ParquetStore:
-        self._made = [one for one in self._work.parents if not one.exists()]
+        self._made = [parent for parent in self._work.parents if not parent.exists()]
         shutil.rmtree(self._work, ignore_errors=True)  # left by a process of the same number that was killed
         try:
             for name in self._names:
@@ -112,7 +112,9 @@ class ParquetStore:
                 numbers = shapes[part : part + _UNITED_SHAPES]
                 queries = [planned.name for planned in self._plan.queries if planned.shape in numbers]
                 with as_windloom_errors(queries_text(queries)):
-                    done = union_all([one for number in numbers for one in self._named(wide, number, lookup)])
+                    done = union_all(
+                        [data_frame for number in numbers for data_frame in self._named(wide, number, lookup)]
+                    )
                     done = done.coalesce(1 + wide.totals.rows // _FILE_ROWS)
                     done.write.mode("append").parquet(f"file://{self._work / name}")
 
@@ -120,7 +122,7 @@ class ParquetStore:
         """The finished rows of a shape with the names of their queries."""
         if self._plan.shapes[number].emits is not Emits.FINAL:
             queries = [planned for planned in self._plan.queries if planned.shape == number]
-            return [wide.reported(self._plan, one, with_query=True) for one in queries]
+            return [wide.reported(self._plan, query, with_query=True) for query in queries]
         found = wide.shape_frame(self._plan, number)
         found = found.join(lookup.hint("broadcast"), found["query"] == lookup["number"]).drop("query", "number")
         return [finish(found.withColumnRenamed("name", "query"), self._plan.shapes[number], keep=("query",))]

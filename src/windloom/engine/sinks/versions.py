@@ -90,7 +90,9 @@ class Versions:
         if not self.is_of_query:
             return []
         found = (TableFile.parse(name) for name in os.listdir(self._place(self.newest)))
-        return sorted((one for one in found if one is not None), key=lambda one: one.name)
+        return sorted(
+            (table_file for table_file in found if table_file is not None), key=lambda table_file: table_file.name
+        )
 
     def read(self, file: TableFile) -> pa.Table:
         return pq.ParquetFile(self._place(self.newest) / file.name).read()

@@ -46,9 +46,11 @@ def schedule_lines(
         lines.append(f"Budget: {duration_words(scheduling.budget)} per round")
         lines.append(f"Schedule: {schedule.name}: {schedule.about}")
     known, kept = list(queries), scheduling.kept
-    told = [one for one in known if str(one.urgency) or kept.get(one.name, Kept()).late or one.name in postponed]
-    told.sort(key=lambda one: (one.urgency.priority, one.deadline_ticks, one.name))
-    lines += [_line(one, kept.get(one.name, Kept()), postponed.get(one.name, 0)) for one in told[:_SHOWN]]
+    told = [
+        query for query in known if str(query.urgency) or kept.get(query.name, Kept()).late or query.name in postponed
+    ]
+    told.sort(key=lambda query: (query.urgency.priority, query.deadline_ticks, query.name))
+    lines += [_line(query, kept.get(query.name, Kept()), postponed.get(query.name, 0)) for query in told[:_SHOWN]]
     if len(told) > _SHOWN:
         lines.append(f"  … and {count(len(told) - _SHOWN, 'more query', 'more queries')}")
     warned = (warning_of(query, least) for query in known)

@@ -160,7 +160,10 @@ class Handle(AnswerViews):
         return dict(self._newest.queries)
 
     def _repr_html_(self) -> str:
-        done = [(one.round, one.events, one.results, one.watermark, one.total_seconds) for one in self._recent]
+        done = [
+            (progress.round, progress.events, progress.results, progress.watermark, progress.total_seconds)
+            for progress in self._recent
+        ]
         rounds = rows_table("latest rounds", ("round", "events", "rows", "watermark", "seconds"), done[-5:])
         return facts_table("Windloom stream", self.status) + (rounds if done else "")
 
@@ -218,7 +221,7 @@ class Handle(AnswerViews):
         return charts_as(format, self._adapt_view(adapting.adapter, drawn=True).charts)
 
     def _adapt_view(self, adapter: Adapter, *, drawn: bool = False) -> AdaptView:
-        done = [RoundView(one.round, one.predicted, one.total_seconds) for one in self._recent]
+        done = [RoundView(progress.round, progress.predicted, progress.total_seconds) for progress in self._recent]
         return replace(adapt_view(adapter, done, drawn=drawn), damaged=tuple(self._checkpoint.damaged))
 
     def exception(self) -> BaseException | None:
@@ -239,7 +242,7 @@ class Handle(AnswerViews):
         return found.filter(pa.compute.equal(found["query"], name)).drop_columns("query")
 
     def grouping(self, name: str) -> list[str]:
-        return [one.name for one in self.plan.query(name).query.group_by]
+        return [grouping.name for grouping in self.plan.query(name).query.group_by]
 
     def table(self, name: str) -> pa.Table:
         """A wide table that was declared with `loom.table`, as of the least frontier of its streams."""

@@ -135,7 +135,12 @@ class LiveQueries:
         if self._objective.memory:
             plan = self._build(queries, options, None, self._preferred(known, options), known)
         self._remember(version, plan)
-        own = {one.own.name: one.own.layout for query in plan.queries for one in query.query.aggregates if one.own}
+        own = {
+            aggregate.own.name: aggregate.own.layout
+            for query in plan.queries
+            for aggregate in query.query.aggregates
+            if aggregate.own
+        }
         ongoing = known.ongoing or Ongoing()
         made = choices_of(plan)
         return PlanRecord(version, from_round, queries, options, made, declared, own, known.estimates, ongoing)
@@ -144,8 +149,8 @@ class LiveQueries:
         """What the objective prefers to the fastest plan, for the queries that are bound."""
         streams, types = self._registry.sources, self._registry.known_types
         found = Choices()
-        for one in basins_of(streams, self._bound.values(), types, _plan_options(options), known):
-            found |= candidates_at(one, known.estimates, self._objective)[0].choices
+        for basin in basins_of(streams, self._bound.values(), types, _plan_options(options), known):
+            found |= candidates_at(basin, known.estimates, self._objective)[0].choices
         return found
 
     def _check_aggregates(self, record: PlanRecord) -> None:

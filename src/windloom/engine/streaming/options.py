@@ -166,7 +166,7 @@ def _checked_trigger(trigger: Mapping[str, object] | None) -> Mapping[str, objec
 def _charts(adapt: object) -> ChartOptions | None:
     if isinstance(adapt, bool):
         return ChartOptions() if adapt else None
-    names = [one.name for one in fields(ChartOptions)]
+    names = [field.name for field in fields(ChartOptions)]
     if not isinstance(adapt, Mapping):
         raise WindloomError(
             f"adapt cannot be {adapt!r}",

@@ -198,7 +198,11 @@ def _scheduling(checkpoint: Checkpoint, queries: LiveQueries, memory: Memory, op
         return [joint_cost(found, unit.trees) for unit in units]
 
     def round_seconds() -> float:
-        lengths = [one.round.value for one in memory.estimates().streams.values() if one.round is not None]
+        lengths = [
+            stream_estimate.round.value
+            for stream_estimate in memory.estimates().streams.values()
+            if stream_estimate.round is not None
+        ]
         return min(lengths, default=options.ongoing.round_seconds)
 
     scheduling = Scheduling(costs, options.budget_seconds, options.schedule, round_seconds)

@@ -38,7 +38,7 @@ class _Cache(FunctionCache):
 
 def _passes(signature: Any) -> bool:
     arguments = getattr(signature, "args", signature)
-    return bool(_PASSING) and any(getattr(one, "instance_class", None) in _PASSING for one in arguments)
+    return bool(_PASSING) and any(getattr(argument, "instance_class", None) in _PASSING for argument in arguments)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -104,7 +104,12 @@ def load_in_background() -> threading.Thread:
 def _kernels() -> list[tuple[Any, Any]]:
     """The kernels, with the Python functions they were made from."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("windloom.")]
-    found = {id(one): one for module in modules for one in list(vars(module).values()) if isinstance(one, Dispatcher)}
+    found = {
+        id(dispatcher): dispatcher
+        for module in modules
+        for dispatcher in list(vars(module).values())
+        if isinstance(dispatcher, Dispatcher)
+    }
     return [(kernel.py_func, kernel) for kernel in found.values()]
 
 

@@ -140,7 +140,7 @@ def _find_rows(linked: Linked, pairs: GroupPairs, sides: _Sides, wanted: Flags) 
         for kept, new in zip(outs, found, strict=True):
             kept.append(new[:groups])
         ends.append(found_ends[:rows])
-    parent_outs, child_outs, counts = (np.concatenate([np.zeros(0, np.int64), *one]) for one in outs)
+    parent_outs, child_outs, counts = (np.concatenate([np.zeros(0, np.int64), *out]) for out in outs)
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     if bounds[-1] >= 2**31:
         raise OverflowError("a fold has at most 2**31 rows")

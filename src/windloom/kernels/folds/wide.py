@@ -44,7 +44,7 @@ def _product(typing_context: Any, left: Any, right: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word, double = ir.IntType(64), ir.IntType(128)
-        widened = [(builder.sext if is_signed else builder.zext)(one, double) for one in arguments]
+        widened = [(builder.sext if is_signed else builder.zext)(argument, double) for argument in arguments]
         product = builder.mul(*widened)
         high = builder.trunc(builder.lshr(product, ir.Constant(double, 64)), word)
         return context.make_tuple(builder, made, [high, builder.trunc(product, word)])

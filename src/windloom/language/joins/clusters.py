@@ -28,8 +28,8 @@ class Cluster:
 
     def walk(self) -> Iterator[Cluster]:
         yield self
-        for one in self.hanging:
-            yield from one.cluster.walk()
+        for hanging in self.hanging:
+            yield from hanging.cluster.walk()
 
 
 @dataclass(slots=True, eq=False)
@@ -60,9 +60,9 @@ class JoinShape:
         self._statement = statement
         self.names = names.seeing([sides.index(sources[0])])
         self.top = Cluster(list(self.names.visible))
-        for one in sources[1:]:
-            assert one.joined is not None
-            self._add(sides.index(one), one.joined)
+        for source in sources[1:]:
+            assert source.joined is not None
+            self._add(sides.index(source), source.joined)
 
     # ---- FROM ---------------------------------------------------------------------------------------------------
 
@@ -85,35 +85,37 @@ class JoinShape:
         found, self.names = read_condition(self.names, side, joined, self._statement)
         return found
 
-    def _hang(self, one: Hanging) -> None:
+    def _hang(self, hanging: Hanging) -> None:
         """Hangs a cluster where its condition names sides."""
-        inner = set(one.members)
-        named = {side for conjunct in one.on if conjunct.sides & inner for side in conjunct.sides - inner}
+        inner = set(hanging.members)
+        named = {side for conjunct in hanging.on if conjunct.sides & inner for side in conjunct.sides - inner}
         owner = next((cluster for cluster in self.top.walk() if named & set(cluster.members)), self.top)
         if owner is not self.top:
-            rejected = any(other.rejects_nulls(side, self.names) for other in one.on for side in named & other.sides)
-            if one.kind is JoinKind.ANTI or not rejected:
-                message = f"this {one.shown} looks at columns that are NULL where the join before it has no match"
+            rejected = any(
+                other.rejects_nulls(side, self.names) for other in hanging.on for side in named & other.sides
+            )
+            if hanging.kind is JoinKind.ANTI or not rejected:
+                message = f"this {hanging.shown} looks at columns that are NULL where the join before it has no match"
                 hint = "let it look at the stream whose rows are all kept, or make the join before it an INNER one"
-                raise self._statement.source.error(message, one.word, hint)
-            if one.kind is JoinKind.SEMI:
+                raise self._statement.source.error(message, hanging.word, hint)
+            if hanging.kind is JoinKind.SEMI:
                 # It drops rows whose columns are NULL, so that the LEFT join before it may as well be INNER.
                 for above in self._path(owner):
                     self._merge(above)
                 owner = self.top
-        owner.hanging.append(one)
+        owner.hanging.append(hanging)
 
     # ---- WHERE --------------------------------------------------------------------------------------------------
 
     def look_for(self, exists: Exists) -> None:
         """Adds `[NOT] EXISTS`, when everything else of WHERE has been added."""
         before, sides = self.names.visible, self._statement.clause.sides
-        inner = [sides.index(one) for one in exists.sources]
+        inner = [sides.index(source) for source in exists.sources]
         on: list[Conjunct] = []
-        for place, one in enumerate(exists.sources):
+        for place, source in enumerate(exists.sources):
             seen = inner[: place + 1]
             self.names = self.names.seeing([*before, *seen], seen)
-            on += [] if one.joined is None else self._condition(inner[place], one.joined)
+            on += [] if source.joined is None else self._condition(inner[place], source.joined)
         if exists.where:
             node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
             on += read_conjuncts(node, self.names, "WHERE", self._statement)
@@ -129,7 +131,7 @@ class JoinShape:
     def _simplify(self) -> bool:
         for conjunct in self.top.conditions:
             for side in conjunct.sides - set(self.top.members):
-                path = self._path(next(one for one in self.top.walk() if side in one.members))
+                path = self._path(next(cluster for cluster in self.top.walk() if side in cluster.members))
                 if conjunct.rejects_nulls(side, self.names):
                     for above in path:
                         self._merge(above)
@@ -148,22 +150,22 @@ class JoinShape:
         def search(below: Cluster) -> list[Hanging] | None:
             if below is cluster:
                 return []
-            for one in below.hanging:
-                rest = search(one.cluster)
+            for hanging in below.hanging:
+                rest = search(hanging.cluster)
                 if rest is not None:
-                    return [one, *rest]
+                    return [hanging, *rest]
             return None
 
         return search(self.top) or []
 
-    def _merge(self, one: Hanging) -> None:
+    def _merge(self, hanging: Hanging) -> None:
         """Makes a LEFT join of the top an INNER one: its rows without a match do not count anyway."""
-        self.top.hanging.remove(one)
-        self.top.members += one.members
-        self.top.conditions += [*one.on, *one.cluster.conditions]
-        self.top.hanging += one.cluster.hanging
+        self.top.hanging.remove(hanging)
+        self.top.members += hanging.members
+        self.top.conditions += [*hanging.on, *hanging.cluster.conditions]
+        self.top.hanging += hanging.cluster.hanging
 
-    def _is_anti(self, conjunct: Conjunct, one: Hanging) -> bool:
+    def _is_anti(self, conjunct: Conjunct, hanging: Hanging) -> bool:
         """`a LEFT JOIN b ON a.k = b.k WHERE b.k IS NULL` asks for the rows of a without a match."""
         node = inside(conjunct.node)
         if not (isinstance(node, exp.Is) and isinstance(node.expression, exp.Null)):
@@ -171,12 +173,12 @@ class JoinShape:
         column = self.names.find_node(inside(node.this))
         keys = [
             side
-            for other in one.on
+            for other in hanging.on
             if isinstance(other.node, exp.EQ) and len(other.sides) > 1
             for side in (other.node.this, other.node.expression)
         ]
         is_key = column is not None and any(self.names.find_node(inside(key)) == column for key in keys)
-        return is_key and one.kind is JoinKind.LEFT and not one.cluster.hanging and len(one.members) == 1
+        return is_key and hanging.kind is JoinKind.LEFT and not hanging.cluster.hanging and len(hanging.members) == 1
 
     def _unclear(self, conjunct: Conjunct, side: int) -> QueryError:
         name = self.names.labels[side]
@@ -192,8 +194,8 @@ class JoinShape:
         def below(cluster: Cluster, is_nullable: bool) -> Iterator[int]:
             if is_nullable:
                 yield from cluster.members
-            for one in cluster.hanging:
-                yield from below(one.cluster, is_nullable or one.kind is JoinKind.LEFT)
+            for hanging in cluster.hanging:
+                yield from below(hanging.cluster, is_nullable or hanging.kind is JoinKind.LEFT)
 
         return frozenset(below(self.top, False))
 

@@ -50,8 +50,8 @@ class Factors:
     def products(self) -> tuple[Product, ...]:
         """What adds up to the sum of the values of all pairs."""
         return tuple(
-            Product(one.sign, tuple(self._factor(side, one) for side in range(len(self._builders))))
-            for one in self._polynomial.monomials
+            Product(monomial.sign, tuple(self._factor(side, monomial) for side in range(len(self._builders))))
+            for monomial in self._polynomial.monomials
         )
 
     def _guards(self, side: int) -> dict[str, Term]:
@@ -72,33 +72,33 @@ class Factors:
             return builder.keep(Component("count", atoms[0].row_expression(), where=condition))
         return builder.count([*filters, *map(is_not_null, atoms)])
 
-    def _factor(self, side: int, one: Monomial) -> int:
-        leaves = one.of(side)
-        if side == self._bearer(one):
-            leaves = [*leaves, *one.of(None)]
+    def _factor(self, side: int, monomial: Monomial) -> int:
+        leaves = monomial.of(side)
+        if side == self._bearer(monomial):
+            leaves = [*leaves, *monomial.of(None)]
         if not leaves:
             return self._count(side)
-        term = self._typed(side, leaves, one)
+        term = self._typed(side, leaves, monomial)
         own = {self._bind(side, node).sql for leaf in leaves for node in null_atoms(leaf.node)}
         others = [is_not_null(atom) for sql, atom in self._atoms[side].items() if sql not in own]
         where = all_of([*self._filters.get(side, []), *others])
         condition = None if where is None else where.row_expression()
         return self._builders[side].keep(Component("sum", term.row_expression(), where=condition))
 
-    def _bearer(self, one: Monomial) -> int:
+    def _bearer(self, monomial: Monomial) -> int:
         """The side whose factor takes in the constants of a product."""
-        return min((leaf.side for leaf in one.leaves if leaf.side is not None), default=self._polynomial.sides[0])
+        return min((leaf.side for leaf in monomial.leaves if leaf.side is not None), default=self._polynomial.sides[0])
 
     # ---- types --------------------------------------------------------------------------------------------------
 
-    def _typed(self, side: int, leaves: list[Leaf], one: Monomial) -> Term:
+    def _typed(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
         """The product of the leaves of one side, of a type whose sums multiply to the type of the whole."""
         kind = self._polynomial.kind.kind
         if kind is TypeKind.FLOAT:
             is_alone = len(leaves) == 1
             return _product([self._as_double(side, leaf, is_alone) for leaf in leaves])
         if kind is TypeKind.DECIMAL:
-            return self._as_decimal(side, leaves, one)
+            return self._as_decimal(side, leaves, monomial)
         terms = [self._bind(side, leaf.node) for leaf in leaves]
         if len(terms) > 1 and all(leaf.kind.bits <= 32 for leaf in leaves):
             terms[0] = cast_term(terms[0], _BIGINT)  # no product of two overflows then
@@ -109,15 +109,15 @@ class Factors:
         is_double = leaf.kind == _DOUBLE or (is_alone and leaf.kind.kind is TypeKind.FLOAT)
         return term if is_double else cast_term(term, _DOUBLE)
 
-    def _as_decimal(self, side: int, leaves: list[Leaf], one: Monomial) -> Term:
+    def _as_decimal(self, side: int, leaves: list[Leaf], monomial: Monomial) -> Term:
         """Scales add up to that of the whole: the factor that bears the constants makes up for what is missing."""
         kind: DataType | None = as_decimal(leaves[0].kind)
         for leaf in leaves[1:]:
             kind = None if kind is None else arithmetic_type("*", kind, as_decimal(leaf.kind))
-        missing = self._polynomial.kind.scale - sum(leaf.kind.scale for leaf in one.leaves)
+        missing = self._polynomial.kind.scale - sum(leaf.kind.scale for leaf in monomial.leaves)
         wanted = None
         if kind is not None:
-            more = missing if side == self._bearer(one) else 0
+            more = missing if side == self._bearer(monomial) else 0
             wanted = decimal_type(kind.precision + more, kind.scale + more)
         if kind is None or wanted is None:
             raise self._too_wide(leaves[0])

@@ -38,10 +38,10 @@ class Folder:
         """One for every distinct component of the aggregates, in the order of `Query.components`."""
         found: dict[Component, Folded] = {}
         for aggregate, asked in aggregates.items():
-            one = _Folding(self, aggregate, asked)
+            folding = _Folding(self, aggregate, asked)
             for component in aggregate.components:
                 if component not in found:
-                    found[component] = one.fold(component)
+                    found[component] = folding.fold(component)
         return tuple(found.values())
 
     def bind_strictly(self, side: int, node: exp.Expr, place: str) -> Term:

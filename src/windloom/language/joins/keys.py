@@ -58,9 +58,9 @@ class KeyClasses:
 
     def __init__(self, equalities: Iterable[Equality], builders: list[SideBuilder], names: JoinNames) -> None:
         self._of: dict[tuple[int, str], KeyClass] = {}
-        for one in equalities:
-            found = KeyClass({}, one.null_safe, [one.conjunct])
-            for side, node in zip(one.sides, one.nodes, strict=True):
+        for equality in equalities:
+            found = KeyClass({}, equality.null_safe, [equality.conjunct])
+            for side, node in zip(equality.sides, equality.nodes, strict=True):
                 term = builders[side].bind(node, "the condition of a join")
                 kind = type_of(node, names) or cast_target(node)
                 found.members.setdefault(side, {})[term.sql] = (term, kind)
@@ -76,7 +76,7 @@ class KeyClasses:
 
     @property
     def classes(self) -> list[KeyClass]:
-        return list({id(one): one for one in self._of.values()}.values())
+        return list({id(key_class): key_class for key_class in self._of.values()}.values())
 
     def of(self, side: int, sql: str) -> KeyClass | None:
         """The class of an expression of a side."""

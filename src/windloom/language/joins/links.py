@@ -41,9 +41,9 @@ class Linker:
         """Links all sides of a cluster, and everything below, into a tree with this root."""
         equalities, residual = self._sorted_out(cluster)
         classes = KeyClasses(equalities, self._builders, self._names)
-        for one in classes.classes:
-            check_types(one, self._names, self._statement)
-            require_equal(one, self._builders)
+        for key_class in classes.classes:
+            check_types(key_class, self._names, self._statement)
+            require_equal(key_class, self._builders)
         self._span(cluster, root, classes, residual)
         for hanging in cluster.hanging:
             self._hang(hanging, cluster, classes)
@@ -71,7 +71,7 @@ class Linker:
 
     def _span(self, cluster: Cluster, root: int, classes: KeyClasses, residual: list[Conjunct]) -> None:
         """The tree with the most keys: a join tree, if there is one (Bernstein and Goodman)."""
-        shared = [one for one in classes.classes if len(one.members) > 1]
+        shared = [key_class for key_class in classes.classes if len(key_class.members) > 1]
         linked, left = [root], [side for side in sorted(cluster.members) if side != root]
         weight = 0
         while left:
@@ -83,11 +83,11 @@ class Linker:
             if not keys:
                 raise self._no_key(linked, left, residual)
             weight += len(keys) + len(conditions)
-            terms = [(one.key(parent), one.key(child), one.null_safe) for one in keys]
+            terms = [(key_class.key(parent), key_class.key(child), key_class.null_safe) for key_class in keys]
             self.links.append(LinkPlan(parent, child, JoinKind.INNER, terms, conditions))
             linked.append(child)
             left.remove(child)
-        if weight < sum(len(one.members) - 1 for one in shared) + len(residual):
+        if weight < sum(len(key_class.members) - 1 for key_class in shared) + len(residual):
             raise self._cyclic(cluster, shared, residual)
 
     def _between(
@@ -95,13 +95,13 @@ class Linker:
     ) -> tuple[list[KeyClass], list[Conjunct]]:
         """The keys that two sides have in common, and the conditions on both."""
         both = frozenset((parent, child))
-        keys = [one for one in shared if both <= one.members.keys()]
-        return keys, [one for one in residual if one.sides == both]
+        keys = [key_class for key_class in shared if both <= key_class.members.keys()]
+        return keys, [conjunct for conjunct in residual if conjunct.sides == both]
 
     def _no_key(self, linked: list[int], left: list[int], residual: list[Conjunct]) -> QueryError:
         """A condition that is no equality still tells which pairs count; then they may be found tuple by tuple."""
-        one, other = self._builders[linked[0]], self._builders[left[0]]
-        pairs = _expected_tuples(one) * _expected_tuples(other)
+        side_builder, other = self._builders[linked[0]], self._builders[left[0]]
+        pairs = _expected_tuples(side_builder) * _expected_tuples(other)
         names = self._names.labels
         refused = self._statement.source.error(
             f"'{names[left[0]]}' is joined without a key: every tuple would be paired with every other",
@@ -109,13 +109,18 @@ class Linker:
             f"add an equality with '{names[linked[0]]}', as in ON a.x = b.y",
             fact="" if other.stream.is_relation else f"about {pairs:,.0f} pairs per window are expected",
         )
-        is_linked = any(one.sides & set(linked) and one.sides & set(left) for one in residual)
+        is_linked = any(conjunct.sides & set(linked) and conjunct.sides & set(left) for conjunct in residual)
         return refused if is_linked else WrongJoinError(refused.message, refused.detail, refused.hint)
 
     def _cyclic(self, cluster: Cluster, shared: list[KeyClass], residual: list[Conjunct]) -> QueryError:
-        sides = _core({side: {id(one) for one in shared if side in one.members} for side in cluster.members}, residual)
-        conditions = [each for one in shared for each in one.written] + residual
-        last = [one for one in cluster.conditions if one in conditions and len(one.sides & sides) > 1][-1]
+        sides = _core(
+            {side: {id(key_class) for key_class in shared if side in key_class.members} for side in cluster.members},
+            residual,
+        )
+        conditions = [each for key_class in shared for each in key_class.written] + residual
+        last = [
+            conjunct for conjunct in cluster.conditions if conjunct in conditions and len(conjunct.sides & sides) > 1
+        ][-1]
         circle = ", ".join(f"'{self._names.labels[side]}'" for side in sorted(sides))
         return self._statement.error(
             f"the join is cyclic: {circle} are linked in a circle",
@@ -137,12 +142,14 @@ class Linker:
             else:
                 self._check_two_sides(conjunct)
                 across.append(conjunct)
-        equalities = [one for one in (equality_of(conjunct, self._names) for conjunct in across) if one is not None]
-        residual = [one for one in across if equality_of(one, self._names) is None]
+        equalities = [
+            equality for equality in (equality_of(conjunct, self._names) for conjunct in across) if equality is not None
+        ]
+        residual = [conjunct for conjunct in across if equality_of(conjunct, self._names) is None]
         parent, child = self._ends(hanging, above, classes, equalities, residual, of_parent)
         link = LinkPlan(parent, child, hanging.kind, residual=residual)
-        for one in equalities:
-            self._add_key(link, one, classes)
+        for equality in equalities:
+            self._add_key(link, equality, classes)
         self._guard(link, of_parent, hanging)
         self.links.append(link)
         self.link(hanging.cluster, child)
@@ -163,36 +170,38 @@ class Linker:
             raise self._statement.source.error(message, hanging.word, "add an equality to its condition: ON a.x = b.y")
         child = next(iter(equalities[0].conjunct.sides & inner))
         parents = set(above.members)
-        for one in equalities:
-            side = one.other(child) if child in one.sides else -1
-            sql = self._builders[side].bind(one.node_of(side), "ON").sql if side >= 0 else ""
+        for equality in equalities:
+            side = equality.other(child) if child in equality.sides else -1
+            sql = self._builders[side].bind(equality.node_of(side), "ON").sql if side >= 0 else ""
             known = classes.of(side, sql)
             parents &= {side} if known is None else set(known.members)
         for conjunct in (*residual, *of_parent):
             parents &= conjunct.sides
-        if not parents or any(child not in one.sides for one in (*[each.conjunct for each in equalities], *residual)):
+        if not parents or any(
+            child not in conjunct.sides for conjunct in (*[each.conjunct for each in equalities], *residual)
+        ):
             raise self._statement.error(
                 f"the condition of the {hanging.shown} must link it to one stream",
-                (*of_parent, *residual, *(one.conjunct for one in equalities))[0].node,
+                (*of_parent, *residual, *(equality.conjunct for equality in equalities))[0].node,
                 "name columns of one stream before it, or columns that are equal to them",
             )
         named = equalities[0].other(child)
         return (named if named in parents else min(parents)), child
 
-    def _add_key(self, link: LinkPlan, one: Equality, classes: KeyClasses) -> None:
-        side = one.other(link.child)
-        own = KeyClasses([one], self._builders, self._names).classes[0]
+    def _add_key(self, link: LinkPlan, equality: Equality, classes: KeyClasses) -> None:
+        side = equality.other(link.child)
+        own = KeyClasses([equality], self._builders, self._names).classes[0]
         check_types(own, self._names, self._statement)
         key = own.key(side)
-        known = classes.of(side, self._builders[side].bind(one.node_of(side), "ON").sql)
+        known = classes.of(side, self._builders[side].bind(equality.node_of(side), "ON").sql)
         if side != link.parent and known is not None:
             key = known.key(link.parent)
-        link.keys.append((key, own.key(link.child), one.null_safe))
+        link.keys.append((key, own.key(link.child), equality.null_safe))
 
     def _guard(self, link: LinkPlan, of_parent: list[Conjunct], hanging: Hanging) -> None:
         """Conditions on the parent alone: where they do not hold, a row of the parent has no match."""
         builder = self._builders[link.parent]
-        conditions = [builder.bind(one.node, "ON") for one in of_parent]
+        conditions = [builder.bind(conjunct.node, "ON") for conjunct in of_parent]
         if link.kind is JoinKind.SEMI:
             for condition in conditions:
                 builder.require(condition)
@@ -216,7 +225,9 @@ class Linker:
 
 def _core(keys: dict[int, set[int]], residual: list[Conjunct]) -> frozenset[int]:
     """What is left when ears are removed, as Graham, Yu and Özsoyoğlu do: the sides that form circles."""
-    keys = {side: {*own, *(id(one) for one in residual if side in one.sides)} for side, own in keys.items()}
+    keys = {
+        side: {*own, *(id(conjunct) for conjunct in residual if side in conjunct.sides)} for side, own in keys.items()
+    }
     changed = True
     while changed:
         changed = False

@@ -45,7 +45,7 @@ def on_null_row(tree: Scalar, columns: Container[str]) -> Value:
         case Cast(operand=operand):
             return _strict([on_null_row(operand, columns)])
         case Apply(name=name, operands=operands):
-            values = [on_null_row(one, columns) for one in operands]
+            values = [on_null_row(operand, columns) for operand in operands]
             if name in _STRICT:
                 return _strict(values)
             rule = _RULES.get(name)
@@ -85,11 +85,11 @@ def _is_null(values: list[Value]) -> Value:
 
 
 def _null_safe(values: list[Value]) -> Value:
-    one, other = values
+    value, other = values
     if Value.NULL in values and Value.UNKNOWN not in values:
-        return Value.TRUE if one is other else Value.FALSE
-    if one in _CONDITIONS and other in _CONDITIONS:
-        return Value.TRUE if one is other else Value.FALSE
+        return Value.TRUE if value is other else Value.FALSE
+    if value in _CONDITIONS and other in _CONDITIONS:
+        return Value.TRUE if value is other else Value.FALSE
     return Value.UNKNOWN
 
 

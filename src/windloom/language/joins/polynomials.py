@@ -55,11 +55,11 @@ class Polynomial:
     kind: DataType
 
     def leaves(self, side: int | None) -> list[Leaf]:
-        return [leaf for one in self.monomials for leaf in one.of(side)]
+        return [leaf for monomial in self.monomials for leaf in monomial.of(side)]
 
     @property
     def sides(self) -> list[int]:
-        return sorted({leaf.side for one in self.monomials for leaf in one.leaves if leaf.side is not None})
+        return sorted({leaf.side for monomial in self.monomials for leaf in monomial.leaves if leaf.side is not None})
 
 
 @dataclass(slots=True)
@@ -84,7 +84,9 @@ class Decomposer:
             return self._leaf(node, next(iter(sides), None))
         if isinstance(node, exp.Neg):
             operand = self._polynomial(node.this)
-            return Polynomial(tuple(Monomial(-one.sign, one.leaves) for one in operand.monomials), operand.kind)
+            return Polynomial(
+                tuple(Monomial(-monomial.sign, monomial.leaves) for monomial in operand.monomials), operand.kind
+            )
         if isinstance(node, exp.Cast):
             return self._cast(node)
         if type(node) not in _OPERATORS:
@@ -104,10 +106,12 @@ class Decomposer:
         left, right = self._polynomial(node.this), self._polynomial(node.expression)
         kind = self._type(operator, node, left, right)
         if operator == "*":
-            products = tuple(one.times(other) for one in left.monomials for other in right.monomials)
+            products = tuple(monomial.times(other) for monomial in left.monomials for other in right.monomials)
         else:
             sign = -1 if operator == "-" else 1
-            products = left.monomials + tuple(Monomial(sign * one.sign, one.leaves) for one in right.monomials)
+            products = left.monomials + tuple(
+                Monomial(sign * monomial.sign, monomial.leaves) for monomial in right.monomials
+            )
         if len(products) > _MOST_PRODUCTS:
             reason = f"it is a sum of more than {_MOST_PRODUCTS} products"
             raise self._refuse(node, reason, "split it into several aggregates")

@@ -40,7 +40,7 @@ class JoinReading:
         # From here on, every side knows all of its grouping columns, and so their positions.
         return Join(
             tuple(builder.build() for builder in self.builders),
-            tuple(one.finished(self.builders, self.names, self.statement) for one in pending),
+            tuple(pending_link.finished(self.builders, self.names, self.statement) for pending_link in pending),
             tuple((side, self.builders[side].position(sql)) for side, sql in grouped),
             folded,
         )
@@ -75,7 +75,7 @@ class _PendingLink:
     @classmethod
     def of(cls, plan: LinkPlan, builders: list[SideBuilder], names: JoinNames, statement: Statement) -> _PendingLink:
         parent, child = builders[plan.parent], builders[plan.child]
-        keys = dict.fromkeys((parent.group(one), child.group(other), safe) for one, other, safe in plan.keys)
+        keys = dict.fromkeys((parent.group(term), child.group(other), safe) for term, other, safe in plan.keys)
         return cls(plan, tuple(keys), group_residual(plan, builders, names, statement))
 
     def finished(self, builders: list[SideBuilder], names: JoinNames, statement: Statement) -> Link:
@@ -103,8 +103,8 @@ def read_join(statement: Statement) -> JoinReading:
         return read_join(reordered)
     statement = replace(statement, names=shape.names)
     builders = [
-        SideBuilder(windowed(names.sides[side].stream, windows[side], one.name), names.sides[side], statement)
-        for side, one in enumerate(statement.clause.sides)
+        SideBuilder(windowed(names.sides[side].stream, windows[side], source.name), names.sides[side], statement)
+        for side, source in enumerate(statement.clause.sides)
     ]
     everything = shape.names.seeing(range(len(builders)))
     return JoinReading(statement, everything, shape, builders)
@@ -113,8 +113,9 @@ def read_join(statement: Statement) -> JoinReading:
 def _windows(statement: Statement, names: JoinNames) -> list[Window]:
     """The window of every side; a relation has its version instead."""
     sides = statement.clause.sides
-    windowed = [one for one in statement.clause.sources if not names.is_relation(sides.index(one))]
+    windowed = [source for source in statement.clause.sources if not names.is_relation(sides.index(source))]
     windows = read_windows(windowed, statement.source)
     return [
-        VersionWindow() if names.is_relation(side) else windows[windowed.index(one)] for side, one in enumerate(sides)
+        VersionWindow() if names.is_relation(side) else windows[windowed.index(source)]
+        for side, source in enumerate(sides)
     ]

@@ -17,7 +17,7 @@ def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
     """The window of each source. One that says only its range takes slide and ends from the first that says more."""
     for one in sources:
         _check(one, source)
-    leader = next((one for one in sources if names_slide(one.bracket or ())), sources[0])
+    leader = next((source for source in sources if names_slide(source.bracket or ())), sources[0])
     first = parse_bracket(leader.bracket or (), leader.bracket_span, source)
     pace = Pace(first.slide_ticks, first.end_ticks)
     found = []

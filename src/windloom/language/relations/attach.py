@@ -58,7 +58,9 @@ class _Base:
     def scope(self, more: Attached) -> EnrichedNames:
         """The names in the condition of one more relation, of which every column can be named there."""
         own, every = self.names, (*self.attached, more)
-        columns = {one.column(name): kind for one in every for name, kind in one.relation.columns.items()}
+        columns = {
+            attached.column(name): kind for attached in every for name, kind in attached.relation.columns.items()
+        }
         stream = Stream(own.stream.name, {**own.stream.columns, **columns}, own.stream.time)
         return EnrichedNames(stream, own.qualifiers, own.aliases, own.own, own.stream, every)
 
@@ -90,21 +92,21 @@ class _Attaching:
     def _read_from(self, names: JoinNames) -> JoinNames:
         """Reads the conditions of FROM, source by source, each over those before it; the names behind all of them."""
         visible: list[int] = []
-        for one in self._clause.named:
-            side = self._side(one)
+        for source in self._clause.named:
+            side = self._side(source)
             names = names.seeing([*visible, side])
             found: list[Conjunct] = []
-            if one.joined is not None:
-                found, names = read_condition(names, side, one.joined, self._statement)
+            if source.joined is not None:
+                found, names = read_condition(names, side, source.joined, self._statement)
             self._brought[side] = found
-            if one.joined is None or one.joined.kind.shows_child:
+            if source.joined is None or source.joined.kind.shows_child:
                 visible.append(side)
         return names.seeing(visible)
 
     def attached(self) -> Statement:
-        for one in self._clause.named:
-            if self._is_attached(one):
-                self._attach(one)
+        for source in self._clause.named:
+            if self._is_attached(source):
+                self._attach(source)
         for exists in self._clause.exists:
             if self._is_looked_into(exists):
                 self._look_into(exists)
@@ -112,50 +114,50 @@ class _Attaching:
 
     # ---- one relation -------------------------------------------------------------------------------------------
 
-    def _attach(self, one: FromSource) -> None:
-        side, joined = self._side(one), self._joined(one)
+    def _attach(self, source: FromSource) -> None:
+        side, joined = self._side(source), self._joined(source)
         if joined.kind is not JoinKind.INNER:
-            self._attach_outside(one, joined, self._conditions(one))
+            self._attach_outside(source, joined, self._conditions(source))
             return
         pool = list(self._loose())
         base = next((found for each in pool if (found := self._linked(each, side)) is not None), None)
         if base is None:
-            raise self._no_key(one, one.stream)
-        self._check_present(base, one)
-        on = [each for each in self._conditions(one) if side in each.sides and each.sides <= {side} | base.members]
+            raise self._no_key(source, source.stream)
+        self._check_present(base, source)
+        on = [each for each in self._conditions(source) if side in each.sides and each.sides <= {side} | base.members]
         on += [each for each in pool if self._linked(each, side) is base and each not in on]
         self._add(base, side, joined, on)
 
-    def _attach_outside(self, one: FromSource, joined: Joined, on: Sequence[Conjunct]) -> None:
+    def _attach_outside(self, source: FromSource, joined: Joined, on: Sequence[Conjunct]) -> None:
         """LEFT, SEMI and ANTI: the whole condition is that of the join, and names one stream."""
-        side = self._side(one)
+        side = self._side(source)
         base = next((found for each in on if (found := self._compared(each, side)) is not None), None)
         if base is None:
-            raise self._no_key(one, joined.word)
+            raise self._no_key(source, joined.word)
         outside = [each for each in on if not each.sides <= {side} | base.members]
         if outside:
             raise self._statement.error(
-                f"'{one.name}' is a non-retroactive relation, and tuples of one stream are joined with it",
+                f"'{source.name}' is a non-retroactive relation, and tuples of one stream are joined with it",
                 outside[0].node,
                 f"name columns of '{base.names.label}' alone, or declare the relation without NONRETROACTIVE",
             )
         rejects = any(each.rejects_nulls(member, self._names) for each in on for member in base.members)
         if joined.kind is not JoinKind.LEFT or not rejects:
-            self._check_present(base, one)
+            self._check_present(base, source)
         self._add(base, side, joined, on)
 
     def _look_into(self, exists: Exists) -> None:
         """EXISTS asks what SEMI asks, and NOT EXISTS what ANTI asks."""
-        one = exists.sources[0]
+        source = exists.sources[0]
         if len(exists.sources) > 1:
             hint = "write one EXISTS for the relation, and another one for the rest"
             raise self._error("a non-retroactive relation stands alone in EXISTS", exists.word, hint)
-        side, on = self._side(one), list[Conjunct]()
+        side, on = self._side(source), list[Conjunct]()
         if exists.where:
             node = parse_condition(fold_literals(exists.where, self._statement.source), self._statement.source)
             names = self._names.seeing([*self._names.visible, side], [side])
             on = read_conjuncts(node, names, "WHERE", self._statement)
-        self._attach_outside(one, Joined(exists.kind, exists.word), on)
+        self._attach_outside(source, Joined(exists.kind, exists.word), on)
 
     def _add(self, base: _Base, side: int, joined: Joined, on: Sequence[Conjunct]) -> None:
         names, relation = self._names.sides[side], self._names.sides[side].stream
@@ -175,31 +177,31 @@ class _Attaching:
 
     # ---- conditions ---------------------------------------------------------------------------------------------
 
-    def _joined(self, one: FromSource) -> Joined:
+    def _joined(self, source: FromSource) -> Joined:
         """How a relation is joined. If it comes first, the source after it says that."""
-        if one.joined is not None and one.joined.is_right:
-            raise self._keeps_rows(one, "RIGHT JOIN", one.joined.word)
-        if one.joined is not None:
-            return one.joined
+        if source.joined is not None and source.joined.is_right:
+            raise self._keeps_rows(source, "RIGHT JOIN", source.joined.word)
+        if source.joined is not None:
+            return source.joined
         following = next(each for each in self._clause.named if each.joined is not None).joined
         assert following is not None
         if following.is_right:
             return replace(following, is_right=False)
         if following.kind is not JoinKind.INNER:
-            raise self._keeps_rows(one, following.kind.words, following.word)
+            raise self._keeps_rows(source, following.kind.words, following.word)
         return following
 
-    def _conditions(self, one: FromSource) -> list[Conjunct]:
+    def _conditions(self, source: FromSource) -> list[Conjunct]:
         """What it was joined with; of the first source, what the next one was joined to it with."""
-        if one.joined is not None:
-            return self._brought[self._side(one)]
+        if source.joined is not None:
+            return self._brought[self._side(source)]
         return self._brought[self._side(self._clause.named[1])]
 
     def _loose(self) -> Iterator[Conjunct]:
         """Conditions that every row has to satisfy, and that are not used yet."""
-        for one in self._clause.named:
-            if one.joined is None or one.joined.kind is JoinKind.INNER:
-                yield from (each for each in self._brought[self._side(one)] if each not in self._used)
+        for source in self._clause.named:
+            if source.joined is None or source.joined.kind is JoinKind.INNER:
+                yield from (each for each in self._brought[self._side(source)] if each not in self._used)
         yield from (each for each in self._where if each not in self._used)
 
     def _compared(self, conjunct: Conjunct, side: int) -> _Base | None:
@@ -207,7 +209,9 @@ class _Attaching:
         others = conjunct.sides - {side}
         if side not in conjunct.sides or not others:
             return None
-        return next((one for one in self._bases if others <= one.members and not one.names.stream.is_relation), None)
+        return next(
+            (base for base in self._bases if others <= base.members and not base.names.stream.is_relation), None
+        )
 
     def _linked(self, conjunct: Conjunct, side: int) -> _Base | None:
         """The same for an equality."""
@@ -215,26 +219,26 @@ class _Attaching:
 
     # ---- what is refused ----------------------------------------------------------------------------------------
 
-    def _no_key(self, one: FromSource, at: Token) -> QueryError:
+    def _no_key(self, source: FromSource, at: Token) -> QueryError:
         stream = next(base.names.label for base in self._bases if not base.names.stream.is_relation)
-        hint = f"compare a column of '{one.name}' with one of a stream: ON {stream}.x = {one.name}.y"
-        return self._error(f"relation '{one.name}' is joined without a key", at, hint)
+        hint = f"compare a column of '{source.name}' with one of a stream: ON {stream}.x = {source.name}.y"
+        return self._error(f"relation '{source.name}' is joined without a key", at, hint)
 
-    def _keeps_rows(self, one: FromSource, shown: str, at: Token) -> QueryError:
-        hint = f"begin with the stream: FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {one.name} ON …"
-        return self._error(f"the {shown} keeps the rows of relation '{one.name}', which have no windows", at, hint)
+    def _keeps_rows(self, source: FromSource, shown: str, at: Token) -> QueryError:
+        hint = f"begin with the stream: FROM orders [RANGE 1 hour SLIDE 5 minutes] o LEFT JOIN {source.name} ON …"
+        return self._error(f"the {shown} keeps the rows of relation '{source.name}', which have no windows", at, hint)
 
-    def _check_present(self, base: _Base, one: FromSource) -> None:
+    def _check_present(self, base: _Base, source: FromSource) -> None:
         """Refuses to drop tuples of a stream that may have no match: rows without one would have to be dropped too."""
         own, named = self._sides[base.side], self._clause.named
-        until = named.index(one) if one in named else len(named)
+        until = named.index(source) if source in named else len(named)
         later = [each.joined for each in named[named.index(own) + 1 : until]]
         is_left = own.joined is not None and own.joined.kind is JoinKind.LEFT and not own.joined.is_right
         if is_left or any(joined is not None and joined.is_right for joined in later):
             raise self._error(
-                f"relation '{one.name}' is joined to '{own.name}', which may have no match itself",
-                one.stream,
-                f"join '{own.name}' by JOIN, or '{one.name}' by LEFT JOIN on a key",
+                f"relation '{source.name}' is joined to '{own.name}', which may have no match itself",
+                source.stream,
+                f"join '{own.name}' by JOIN, or '{source.name}' by LEFT JOIN on a key",
             )
 
     def _check_window(self, base: _Base) -> None:
@@ -253,24 +257,26 @@ class _Attaching:
         """The statement of streams, with the conditions that were not used."""
         named: list[FromSource] = []
         moved: list[Conjunct] = []
-        for one in self._clause.named:
-            brought = self._brought[self._side(one)]
-            is_inner = one.joined is not None and one.joined.kind is JoinKind.INNER
+        for source in self._clause.named:
+            brought = self._brought[self._side(source)]
+            is_inner = source.joined is not None and source.joined.kind is JoinKind.INNER
             is_changed = any(each in self._used for each in brought)
-            if self._is_attached(one) or not named or (is_inner and is_changed):
+            if self._is_attached(source) or not named or (is_inner and is_changed):
                 moved += [each for each in brought if each not in self._used]
-                joined = None if not named or one.joined is None else replace(one.joined, on=(), using=())
-                one = replace(one, joined=joined) if not self._is_attached(one) else one
-            named += [] if self._is_attached(one) else [one]
+                joined = None if not named or source.joined is None else replace(source.joined, on=(), using=())
+                source = replace(source, joined=joined) if not self._is_attached(source) else source
+            named += [] if self._is_attached(source) else [source]
         self._check_moved(moved)
         exists = tuple(each for each in self._clause.exists if not self._is_looked_into(each))
-        sources = (*named, *(one for each in exists for one in each.sources))
+        sources = (*named, *(source for each in exists for source in each.sources))
         clause = replace(self._clause, sources=sources, exists=exists)
         return replace(self._statement, clause=clause, tree=self._tree(moved), names=self._names_left(clause))
 
     def _check_moved(self, moved: Sequence[Conjunct]) -> None:
         """What stands in the ON of an INNER JOIN may as well stand in WHERE, unless a RIGHT JOIN follows."""
-        rights = [one.joined for one in self._clause.named if one.joined is not None and one.joined.is_right]
+        rights = [
+            source.joined for source in self._clause.named if source.joined is not None and source.joined.is_right
+        ]
         if moved and rights:
             hint = "begin with the stream, and join the relation to it alone, before other streams"
             raise self._error("a relation cannot be joined like this beside a RIGHT JOIN", rights[0].word, hint)
@@ -286,30 +292,30 @@ class _Attaching:
         return tree
 
     def _names_left(self, clause: FromClause) -> Names:
-        relations = {one.stream.name: one.stream for one in self._names.sides}
+        relations = {names.stream.name: names.stream for names in self._names.sides}
         by_side = {base.side: base for base in self._bases}
-        found = [by_side[self._side(one)].final(relations) for one in clause.sides]
+        found = [by_side[self._side(source)].final(relations) for source in clause.sides]
         if len(found) == 1:
             return found[0]
-        labels, streams = tuple(one.name for one in clause.sides), tuple(one.stream for one in found)
+        labels, streams = tuple(source.name for source in clause.sides), tuple(names.stream for names in found)
         return replace(names_of(labels, streams, self._names.aliases, self._names.own), sides=tuple(found))
 
     # ---- places -------------------------------------------------------------------------------------------------
 
-    def _side(self, one: FromSource) -> int:
+    def _side(self, source: FromSource) -> int:
         """The side of a source, which may have lost its condition."""
-        return next(place for place, each in enumerate(self._sides) if each.stream is one.stream)
+        return next(place for place, each in enumerate(self._sides) if each.stream is source.stream)
 
-    def _is_attached(self, one: FromSource) -> bool:
-        return _is_attached(self._statement_side(one))
+    def _is_attached(self, source: FromSource) -> bool:
+        return _is_attached(self._statement_side(source))
 
     def _is_looked_into(self, exists: Exists) -> bool:
         return any(map(self._is_attached, exists.sources))
 
-    def _statement_side(self, one: FromSource) -> Stream:
+    def _statement_side(self, source: FromSource) -> Stream:
         names = self._statement.names
         assert isinstance(names, JoinNames)
-        return names.sides[self._side(one)].stream
+        return names.sides[self._side(source)].stream
 
 
 def _all_of(nodes: Sequence[exp.Expr]) -> exp.Expr:

@@ -31,7 +31,7 @@ class Attached:
         return self.qualifiers[0]
 
     def is_called(self, name: str) -> bool:
-        return name.lower() in (one.lower() for one in self.qualifiers)
+        return name.lower() in (qualifier.lower() for qualifier in self.qualifiers)
 
     def column(self, name: str) -> str:
         """What a column of the relation is called in the enriched stream."""
@@ -60,14 +60,14 @@ class EnrichedNames(Names):
         if len(parts) < 2:
             return False
         name = parts[0].name
-        is_base = name.lower() in (one.lower() for one in self.qualifiers)
-        return is_base or any(one.is_called(name) for one in self.attached)
+        is_base = name.lower() in (qualifier.lower() for qualifier in self.qualifiers)
+        return is_base or any(attached.is_called(name) for attached in self.attached)
 
     def find_qualified(self, parts: list[exp.Identifier]) -> tuple[str, list[exp.Identifier]] | None:
         if not self.is_qualified(parts):
             return None
         name = parts[0].name
-        owner = next((one for one in self.attached if one.is_called(name)), None)
+        owner = next((attached for attached in self.attached if attached.is_called(name)), None)
         column = self.base.find_column(parts[1].name) if owner is None else owner.find(parts[1].name)
         return None if column is None else (column, parts[2:])
 
@@ -76,15 +76,17 @@ class EnrichedNames(Names):
         found = [] if own is None else [(self.label, own)]
         if own is not None and name.lower() in self.merged:
             return found
-        return found + [(one.label, column) for one in self.attached if (column := one.find(name)) is not None]
+        return found + [
+            (attached.label, column) for attached in self.attached if (column := attached.find(name)) is not None
+        ]
 
     def has_column(self, name: str) -> bool:
         return bool(self.owners(name))
 
     def written(self, column: str) -> tuple[str, str]:
-        for one in self.attached:
-            if column.startswith(f"{one.prefix}.") and column not in self.base.columns:
-                return one.label, column.removeprefix(f"{one.prefix}.")
+        for attached in self.attached:
+            if column.startswith(f"{attached.prefix}.") and column not in self.base.columns:
+                return attached.label, column.removeprefix(f"{attached.prefix}.")
         return self.label, column
 
     def column_term(self, column: str, node: exp.Expr) -> Term:
@@ -95,12 +97,12 @@ class EnrichedNames(Names):
         name, owners = parts[0], [label for label, _ in self.owners(parts[0].name)]
         if len(parts) == 1 and len(owners) > 1:
             return ambiguous(name.name, owners, node, binder)
-        labels = [self.label, *(one.label for one in self.attached)]
+        labels = [self.label, *(attached.label for attached in self.attached)]
         columns = [self.written(column) for column in self.stream.columns]
         if self.is_qualified(parts):
             said = f"'{name.name}' has no column '{parts[1].name}'"
             return binder.error(said, parts[1], near_columns(parts[1].name, columns))
-        if len(parts) > 1 and any(one.is_called(name.name) for one in self.hidden):
+        if len(parts) > 1 and any(attached.is_called(name.name) for attached in self.hidden):
             hint = "a SEMI or ANTI JOIN, or EXISTS, only looks into it"
             return binder.error(f"columns of '{name.name}' cannot be named here", name, hint)
         if len(parts) > 1:

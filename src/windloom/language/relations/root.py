@@ -29,7 +29,7 @@ def with_stream_first(statement: Statement, shape: JoinShape) -> Statement | Non
     clause = statement.clause
     root = clause.sources.index(clause.sides[min(streams)])
     clause = replace(clause, root=root)
-    order = [statement.clause.sides.index(one) for one in clause.sides]
+    order = [statement.clause.sides.index(source) for source in clause.sides]
     found = [names.sides[side].stream for side in order]
     return replace(
         statement,

@@ -35,16 +35,16 @@ def can_cast(source: DataType, target: DataType) -> bool:
 
 def are_comparable(left: DataType, right: DataType) -> bool:
     """Does Spark compare the two, whatever it converts them to?"""
-    one, other = left.kind, right.kind
-    if one not in PLAIN | {TypeKind.NULL} or other not in PLAIN | {TypeKind.NULL}:
+    type_kind, other = left.kind, right.kind
+    if type_kind not in PLAIN | {TypeKind.NULL} or other not in PLAIN | {TypeKind.NULL}:
         return False
-    if TypeKind.NULL in (one, other) or one is other:
+    if TypeKind.NULL in (type_kind, other) or type_kind is other:
         return True
     for kinds in (NUMBERS, TIMES):
-        if {one, other} <= kinds:
+        if {type_kind, other} <= kinds:
             return True
     # A value and a string are compared as strings or by the value's type; both work for everything except binaries.
-    return TypeKind.STRING in (one, other) and TypeKind.BINARY not in (one, other)
+    return TypeKind.STRING in (type_kind, other) and TypeKind.BINARY not in (type_kind, other)
 
 
 def are_alike(kinds: Iterable[DataType]) -> bool:

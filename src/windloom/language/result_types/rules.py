@@ -248,7 +248,7 @@ def _extract(node: exp.Expr, names: Names) -> DataType | None:
 
 def _trim(node: exp.Expr, names: Names) -> DataType | None:
     parts = [one for one in (node.this, node.args.get("expression")) if one is not None]
-    return _STRING if all(type_of(one, names) == _STRING for one in parts) else None
+    return _STRING if all(type_of(piece, names) == _STRING for piece in parts) else None
 
 
 def _function(node: exp.Expr, names: Names) -> DataType | None:

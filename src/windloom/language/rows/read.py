@@ -39,7 +39,7 @@ def _aggregates(node: exp.Expr, names: Names) -> bool:
 
 def read_rows(name: str, written: Written, take_apart: TakeApart, source: Source, text: str) -> Query:
     """A query that reports rows of windows."""
-    reading = _Reading(source, {id(one): take_apart(one.tokens) for one in _selects(written)})
+    reading = _Reading(source, {id(select): take_apart(select.tokens) for select in _selects(written)})
     rows = reading.rows(written)
     return Query(name, rows, None, (), (), (), None, text)
 
@@ -78,13 +78,13 @@ def read_aggregated_rows(name: str, statement: Statement, text: str) -> Query:
 def _refuse_relations(statement: Statement) -> None:
     """Rows are made of tuples that are kept, and of relations only the newest version is."""
     names = statement.names
-    streams = [one.stream for one in names.sides] if isinstance(names, JoinNames) else [names.stream]
-    for one, stream in zip(statement.clause.sides, streams, strict=True):
+    streams = [side.stream for side in names.sides] if isinstance(names, JoinNames) else [names.stream]
+    for source, stream in zip(statement.clause.sides, streams, strict=True):
         joined = stream.relations[0] if isinstance(stream, EnrichedStream) else stream.name
         if stream.is_relation or isinstance(stream, EnrichedStream):
             raise statement.source.error(
                 f"rows of windows cannot be joined with relation '{joined}'",
-                one.stream,
+                source.stream,
                 "aggregate the rows, grouping by columns of the relation; or join the answers where they are read",
             )
 
@@ -105,15 +105,15 @@ class _Reading:
     def rows(self, written: Written) -> Rows:
         selects = list(_selects(written))
         first = selects[0]
-        for one in selects:
-            _refuse_relations(self._of(one))
-            self._check(one, is_first=one is first)
-        sources = [each for one in selects for each in self._of(one).clause.sources]
+        for select in selects:
+            _refuse_relations(self._of(select))
+            self._check(select, is_first=select is first)
+        sources = [each for select in selects for each in self._of(select).clause.sources]
         windows = row_windows(sources, self.source)
         within = is_interval_join(sources)
         if within:
             self._check_interval_join(written, first)
-        by_source = {id(one): window for one, window in zip(sources, windows, strict=True)}
+        by_source = {id(source): window for source, window in zip(sources, windows, strict=True)}
         body = self._body(written, by_source)
         return Rows(body, Reports.ENTERING if within else first.reports or Reports.STANDING, within)
 
@@ -126,7 +126,7 @@ class _Reading:
             self._check_columns(written, left, right)
             return SetOperation(written.kind, left, right)
         statement = self._of(written)
-        reader = SelectionReader(statement, [windows[id(one)] for one in statement.clause.sources])
+        reader = SelectionReader(statement, [windows[id(source)] for source in statement.clause.sources])
         return reader.build(reader.columns(), is_distinct=written.distinct is not None)
 
     def _check(self, select: Select, *, is_first: bool) -> None:
@@ -165,23 +165,23 @@ class _Reading:
             hint = "give every stream a window: DISTINCT is about the rows of one window"
             raise self.source.error("DISTINCT needs windows, and WITHIN alone makes none", first.distinct, hint)
         clause = self._of(first).clause
-        for one in clause.named[1:]:
-            self._check_kind(one)
+        for source in clause.named[1:]:
+            self._check_kind(source)
         for exists in clause.exists:
             hint = "give every stream a window: whether a row has a match depends on one"
             raise self.source.error("EXISTS needs windows, and WITHIN alone makes none", exists.word, hint)
 
-    def _check_kind(self, one: FromSource) -> None:
-        assert one.joined is not None
-        if one.joined.kind is not JoinKind.INNER:
-            raise self._no_window(one)
+    def _check_kind(self, source: FromSource) -> None:
+        assert source.joined is not None
+        if source.joined.kind is not JoinKind.INNER:
+            raise self._no_window(source)
 
-    def _no_window(self, one: FromSource) -> QueryError:
-        assert one.joined is not None
+    def _no_window(self, source: FromSource) -> QueryError:
+        assert source.joined is not None
         hint = "give every stream a window: whether a row has no match depends on one"
-        shown = f"a {one.joined.kind.upper()} JOIN"
+        shown = f"a {source.joined.kind.upper()} JOIN"
         return self.source.error(
-            f"{shown} needs windows, and WITHIN alone makes none", Span.of([one.joined.word]), hint
+            f"{shown} needs windows, and WITHIN alone makes none", Span.of([source.joined.word]), hint
         )
 
 

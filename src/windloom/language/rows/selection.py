@@ -53,9 +53,9 @@ class SelectionReader:
         self._sources = _in_order(statement)
         self._builders = [
             _StrandBuilder(
-                WindowedStream(names.stream.name, windows[statement.clause.sources.index(one)], label), names
+                WindowedStream(names.stream.name, windows[statement.clause.sources.index(source)], label), names
             )
-            for one, (names, label) in zip(self._sources, self._named(), strict=True)
+            for source, (names, label) in zip(self._sources, self._named(), strict=True)
         ]
         self._made = [0]
         self._attached: list[Attached] = []
@@ -64,8 +64,8 @@ class SelectionReader:
         self.names = statement.names
         if isinstance(self.names, JoinNames):
             self.names = self.names.seeing([0])
-            for place, one in enumerate(self._sources[1 : len(statement.clause.named)], 1):
-                self._add(place, one)
+            for place, source in enumerate(self._sources[1 : len(statement.clause.named)], 1):
+                self._add(place, source)
         where = statement.tree.args.get("where")
         if where is not None:
             self._require(where.this)
@@ -81,12 +81,12 @@ class SelectionReader:
 
     # ---- FROM and WHERE -----------------------------------------------------------------------------------------
 
-    def _add(self, place: int, one: FromSource) -> None:
+    def _add(self, place: int, source: FromSource) -> None:
         names = self.names
         assert isinstance(names, JoinNames)
         before = names.visible
         # Of a RIGHT join the source that is named last comes first, and has what is said of the join.
-        joined = one.joined or self._sources[0].joined
+        joined = source.joined or self._sources[0].joined
         assert joined is not None
         self.names = names.seeing([*before, place])
         conjuncts = self._condition(place, joined)
@@ -115,14 +115,14 @@ class SelectionReader:
         """`[NOT] EXISTS (SELECT …)`, in which a name means a column of its own streams first."""
         names, statement = self.names, self._statement
         assert isinstance(names, JoinNames)
-        inner = [self._sources.index(one) for one in exists.sources]
+        inner = [self._sources.index(source) for source in exists.sources]
         conjuncts: list[Conjunct] = []
-        for count, one in enumerate(exists.sources, 1):
-            if distance(one):
+        for count, source in enumerate(exists.sources, 1):
+            if distance(source):
                 hint = "join it in FROM instead"
-                raise statement.source.error("WITHIN cannot stand in EXISTS", Span.of(distance(one)), hint)
+                raise statement.source.error("WITHIN cannot stand in EXISTS", Span.of(distance(source)), hint)
             self.names = names.seeing([*names.visible, *inner[:count]], inner[:count])
-            conjuncts += [] if one.joined is None else self._condition(inner[count - 1], one.joined)
+            conjuncts += [] if source.joined is None else self._condition(inner[count - 1], source.joined)
         if exists.where:
             node = parse_condition(fold_literals(exists.where, statement.source), statement.source)
             assert isinstance(self.names, JoinNames)
@@ -140,7 +140,9 @@ class SelectionReader:
     def _keep(self, conjuncts: Iterable[Conjunct]) -> None:
         """Conditions on rows: on one strand they are its own, unless it may be absent from a row."""
         optional = [
-            place for place, one in zip(self._made[1:], self._attached, strict=True) if one.kind is not JoinKind.INNER
+            place
+            for place, attached in zip(self._made[1:], self._attached, strict=True)
+            if attached.kind is not JoinKind.INNER
         ]
         for conjunct in conjuncts:
             if conjunct.is_true:
@@ -210,13 +212,13 @@ class SelectionReader:
         wanted = node.table if isinstance(node, exp.Column) else ""
         names = self.names
         if not isinstance(names, JoinNames):
-            if wanted and wanted.lower() not in (one.lower() for one in names.qualifiers):
+            if wanted and wanted.lower() not in (qualifier.lower() for qualifier in names.qualifiers):
                 raise self._no_such_source(wanted, node, list(names.qualifiers))
             return [(column, names.column_term(column, node), node) for column in names.stream.columns]
         sides = [
             side
             for side in names.visible
-            if not wanted or wanted.lower() in (one.lower() for one in names.sides[side].qualifiers)
+            if not wanted or wanted.lower() in (qualifier.lower() for qualifier in names.sides[side].qualifiers)
         ]
         if not sides:
             raise self._no_such_source(wanted, node, [names.labels[side] for side in names.visible])
@@ -249,15 +251,15 @@ class SelectionReader:
 
     def build(self, columns: tuple[RowColumn, ...] = (), *, is_distinct: bool = False) -> Selection:
         """The selection, when everything that uses columns has been read; strands that are looked at come last."""
-        looked = [place for one in self._looked for place in one.strands]
+        looked = [place for looked in self._looked for place in looked.strands]
         order = [*self._made, *looked]
         place = {old: new for new, old in enumerate(order)}
         return Selection(
             tuple(self._builders[old].build() for old in order),
-            tuple(replace(one, on=_placed(one.on, place)) for one in self._attached),
+            tuple(replace(attached, on=_placed(attached.on, place)) for attached in self._attached),
             tuple(
-                Looked(one.kind, tuple(place[old] for old in one.strands), _placed(one.on, place))
-                for one in self._looked
+                Looked(looked.kind, tuple(place[old] for old in looked.strands), _placed(looked.on, place))
+                for looked in self._looked
             ),
             _placed(self._conditions, place),
             columns,
@@ -266,7 +268,9 @@ class SelectionReader:
 
 
 def _placed(conditions: Iterable[Condition], place: dict[int, int]) -> tuple[Condition, ...]:
-    return tuple(replace(one, strands=tuple(sorted(place[old] for old in one.strands))) for one in conditions)
+    return tuple(
+        replace(condition, strands=tuple(sorted(place[old] for old in condition.strands))) for condition in conditions
+    )
 
 
 def _is_star(node: exp.Expr) -> bool:
@@ -276,7 +280,7 @@ def _is_star(node: exp.Expr) -> bool:
 def _in_order(statement: Statement) -> tuple[FromSource, ...]:
     """The sources in the order of their names: that of FROM, but for a RIGHT join, which is a LEFT one turned round."""
     sources = statement.clause.sides if statement.is_join else statement.clause.sources
-    rights = [one for one in sources if one.joined is not None and one.joined.is_right]
+    rights = [source for source in sources if source.joined is not None and source.joined.is_right]
     if rights and len(statement.clause.named) > 2:
         assert rights[0].joined is not None
         hint = "begin with the stream whose rows are all kept, and write LEFT JOIN"

@@ -35,12 +35,12 @@ def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
 
 def is_interval_join(sources: Sequence[FromSource]) -> bool:
     """Whether pairs are sought by WITHIN alone, without windows."""
-    return all(one.bracket is None for one in sources) and any(distance(one) for one in sources)
+    return all(source.bracket is None for source in sources) and any(distance(source) for source in sources)
 
 
-def distance(one: FromSource) -> tuple[Token, ...]:
+def distance(source: FromSource) -> tuple[Token, ...]:
     """The tokens of WITHIN; none if a source has none."""
-    return () if one.joined is None else one.joined.within
+    return () if source.joined is None else source.joined.within
 
 
 def distance_ticks(joined: Joined | None, source: Source) -> int | None:
@@ -86,4 +86,4 @@ def _check(one: FromSource, source: Source) -> None:
 
 def has_distances(statement: Statement) -> bool:
     """Whether WITHIN stands anywhere."""
-    return any(distance(one) for one in statement.clause.sources)
+    return any(distance(source) for source in statement.clause.sources)

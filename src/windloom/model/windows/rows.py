@@ -46,7 +46,7 @@ class RowsWindow(Window):
 
     @property
     def set_identity(self) -> tuple[str, ...]:
-        return ("rows", *(one.sql for one in self.partition_by))
+        return ("rows", *(expression.sql for expression in self.partition_by))
 
     @property
     def set_text(self) -> str:
@@ -86,7 +86,7 @@ class RowsWindow(Window):
         return str(tick)
 
     def _written(self) -> str:
-        keys = ", ".join(str(one) for one in self.partition_by)
+        keys = ", ".join(str(expression) for expression in self.partition_by)
         counted = f"PARTITION BY {keys} " if keys else ""
         return f"{counted}ROWS {self.range_ticks} SLIDE {self.slide_ticks}"
 

@@ -138,8 +138,8 @@ class Adapter:
         self._judge(seen)
         self._rounds += 1
         wanted, moved = Choices(), False
-        for one in self.followed:
-            choices, has_moved = self._look_up(one)
+        for followed in self.followed:
+            choices, has_moved = self._look_up(followed)
             wanted, moved = wanted | choices, moved or has_moved
         self.stays = self.stays.after(moved=moved)
         self.moves, self.predicted = self.moves + moved, self._expect()
@@ -168,50 +168,50 @@ class Adapter:
 
     # ---- looking up -------------------------------------------------------------------------------------------------
 
-    def _look_up(self, one: Followed) -> tuple[Choices, bool]:
+    def _look_up(self, followed: Followed) -> tuple[Choices, bool]:
         """The choices for a basin, and whether it has moved."""
-        present, chart = one.basin.own(self._choices), one.chart
+        present, chart = followed.basin.own(self._choices), followed.chart
         if chart is None:
-            self._worker.submit(("draw", one.basin.name), partial(self._draw, one), Urgency.NEEDED)
+            self._worker.submit(("draw", followed.basin.name), partial(self._draw, followed), Urgency.NEEDED)
             return present, False
-        values = self.values(one, chart)
+        values = self.values(followed, chart)
         region = chart.region(values)
-        moved = one.region is not None and region != one.region
-        one.region = region
+        moved = followed.region is not None and region != followed.region
+        followed.region = region
         if not self._has(chart, region, present):
             task = partial(self._fill, chart, region, present)
-            self._worker.submit(("fill", one.basin.name, region), task, Urgency.NEEDED)
+            self._worker.submit(("fill", followed.basin.name, region), task, Urgency.NEEDED)
             if not self._has(chart, region, present):
                 return present, moved
         return self._preferred(chart, region, present), moved
 
-    def values(self, one: Followed, chart: Chart) -> list[float]:
+    def values(self, followed: Followed, chart: Chart) -> list[float]:
         """The point at which the next round is expected."""
         found = []
         for figure in chart.figures:
-            value = remembered(figure, one.basin, self.memory)
-            found.append(value_of(figure, one.basin, chart.base) if value is None else value)
+            value = remembered(figure, followed.basin, self.memory)
+            found.append(value_of(figure, followed.basin, chart.base) if value is None else value)
         return found
 
     @staticmethod
     def _has(chart: Chart, region: Region, present: Choices) -> bool:
-        return any(one.choices == present for one in chart.regions.get(region, ()))
+        return any(candidate.choices == present for candidate in chart.regions.get(region, ()))
 
     def _preferred(self, chart: Chart, region: Region, present: Choices) -> Choices:
         """The best plan of the region, or the present one while a switch does not pay."""
         best = chart.best(region, self.correction)
         if best[0].choices == present:
             return present
-        own = next(one for one in best if one.choices == present)
-        now, then = (self.correction(one.cost, one.choices) for one in (own, best[0]))
+        own = next(candidate for candidate in best if candidate.choices == present)
+        now, then = (self.correction(candidate.cost, candidate.choices) for candidate in (own, best[0]))
         recompiles = recompiling(present, best[0].choices)
         is_worth = pays(now, then, self.objective, self.stays.expected, self.prices, recompiles=recompiles)
         return best[0].choices if is_worth else present
 
     # ---- tasks of the worker ----------------------------------------------------------------------------------------
 
-    def _draw(self, one: Followed) -> None:
-        one.chart = draw_chart(one.basin, self._estimates(), self.objective, self.options, self._worker.pause)
+    def _draw(self, followed: Followed) -> None:
+        followed.chart = draw_chart(followed.basin, self._estimates(), self.objective, self.options, self._worker.pause)
 
     def _fill(self, chart: Chart, region: Region, present: Choices) -> None:
         chart.fill(region, self.correction, self._worker.pause)
@@ -233,10 +233,10 @@ class Adapter:
     def _point(self, value: Callable[[Figure, Basin], float | None]) -> dict[Figure, float]:
         """The figures that forecasts depend on: those of charts, and what comes of every stream."""
         found: dict[Figure, float] = {}
-        for one in self.followed:
-            figures = [] if one.chart is None else one.chart.figures
-            for figure in dict.fromkeys([*figures, *stream_figures(one.basin)]):
-                number = value(figure, one.basin)
+        for followed in self.followed:
+            figures = [] if followed.chart is None else followed.chart.figures
+            for figure in dict.fromkeys([*figures, *stream_figures(followed.basin)]):
+                number = value(figure, followed.basin)
                 if number is not None:
                     found[figure] = number
         return found
@@ -258,11 +258,11 @@ class Adapter:
     def _make_forecast(self, plan: Plan, rounds: int) -> None:
         estimates = self._estimates()
         exponents: dict[str, dict[Figure, float]] = {}
-        for one in self.followed:
-            for stage, powers in () if one.chart is None else one.chart.exponents.items():
+        for followed in self.followed:
+            for stage, powers in () if followed.chart is None else followed.chart.exponents.items():
                 exponents.setdefault(stage, {}).update(powers)
-            if one.chart is not None and _is_stale(one.chart, estimates):
-                one.chart, one.region = None, ()  # nowhere: to be somewhere again is a move
+            if followed.chart is not None and _is_stale(followed.chart, estimates):
+                followed.chart, followed.region = None, ()  # nowhere: to be somewhere again is a move
         point = self._point(self._expected)
         self.forecast = Forecast(plan, self._cost(plan, estimates), point, exponents, rounds)
 
@@ -310,19 +310,21 @@ class Adapter:
 
     def _judge(self, seen: RoundObserved) -> None:
         """Was the plan of the round the best one for what the round really was?"""
-        streams = [name for one in self.followed for name in one.basin.streams]
-        if not all(seen.streams[name].tuples for name in streams) or any(one.chart is None for one in self.followed):
+        streams = [name for followed in self.followed for name in followed.basin.streams]
+        if not all(seen.streams[name].tuples for name in streams) or any(
+            followed.chart is None for followed in self.followed
+        ):
             return
         task = partial(self._judged, self._choices, seen)
         self._worker.submit(("judge", self._rounds), task, Urgency.AFTERWARDS)
 
     def _judged(self, choices: Choices, seen: RoundObserved) -> None:
         is_hit, is_same, regret = True, True, 0.0
-        for one in self.followed:
-            if one.chart is None:
+        for followed in self.followed:
+            if followed.chart is None:
                 return
-            own = one.basin.own(choices)
-            best = self._best_for(one.chart, own, seen)
+            own = followed.basin.own(choices)
+            best = self._best_for(followed.chart, own, seen)
             now = next(each for each in best if each.choices == own)
             mine, least = (self.correction(each.cost, each.choices) for each in (now, best[0]))
             bounds = Least.of([mine, least])
@@ -343,15 +345,15 @@ class Adapter:
         if key not in self._bests:
             estimates = estimates_of(seen).before(self._estimates())
             found = candidates_at(basin, estimates, self.objective, self.correction, self._worker.pause)
-            if all(one.choices != own for one in found):
+            if all(candidate.choices != own for candidate in found):
                 found = (*found, Candidate(own, basin.cost(basin.plan(estimates, own))))
             self._bests[key] = found
         return self._bests[key]
 
     def _taken_over(self, basins: list[Basin]) -> list[Followed]:
         """Charts of basins whose queries are the same as before are kept."""
-        known = {(tuple(one.basin.streams), one.basin.queries): one for one in self.followed}
-        return [known.get((tuple(one.streams), one.queries)) or Followed(one) for one in basins]
+        known = {(tuple(followed.basin.streams), followed.basin.queries): followed for followed in self.followed}
+        return [known.get((tuple(basin.streams), basin.queries)) or Followed(basin) for basin in basins]
 
 
 def _asked(plan: Plan) -> dict[str, object]:

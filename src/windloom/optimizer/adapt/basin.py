@@ -49,7 +49,7 @@ class Basin:
     @cached_property
     def enriched(self) -> Mapping[str, EnrichedStream]:
         """Streams that its queries read as joined with relations."""
-        return {one.name: one for query in self.queries for one in query.enriched}
+        return {enriched_stream.name: enriched_stream for query in self.queries for enriched_stream in query.enriched}
 
     def plan(self, estimates: Estimates, given: Choices | None = None) -> Plan:
         """The best plan for what is estimated, or the plan of some choices."""
@@ -67,7 +67,7 @@ class Basin:
         about = {*self.streams, *self.enriched, *several}
         return Choices(
             tuple(tree for tree in choices.trees if tree.queries[0] in names),
-            tuple(one for one in choices.options if one[1] in about),
+            tuple(option for option in choices.options if option[1] in about),
         )
 
 
@@ -89,7 +89,7 @@ def basins_of(
             types,
             options,
             known,
-            {name: one for name, one in streams.items() if one.is_relation},
+            {name: stream for name, stream in streams.items() if stream.is_relation},
         )
         for part in sorted(parts, key=lambda part: min(places[name] for name in part))
     ]

@@ -75,13 +75,13 @@ def ranked(
     candidates: Sequence[Candidate], objective: Objective, corrected: Corrected, preferred: Choices | None = None
 ) -> list[Candidate]:
     """By utility; `preferred` is put first unless another one is clearly better."""
-    costs = {one.choices: corrected(one.cost, one.choices) for one in candidates}
+    costs = {candidate.choices: corrected(candidate.cost, candidate.choices) for candidate in candidates}
     least = Least.of(list(costs.values()))
 
-    def key(one: Candidate) -> tuple[float, float, int]:
-        cost = costs[one.choices]
-        bonus = 1 - _CLEARLY if one.choices == preferred else 1.0
-        return bonus * objective.utility(cost, least), cost.seconds, len(one.choices.trees)
+    def key(candidate: Candidate) -> tuple[float, float, int]:
+        cost = costs[candidate.choices]
+        bonus = 1 - _CLEARLY if candidate.choices == preferred else 1.0
+        return bonus * objective.utility(cost, least), cost.seconds, len(candidate.choices.trees)
 
     return sorted(candidates, key=key)
 
@@ -93,8 +93,8 @@ def _variants(plan: Plan, choices: Choices) -> Iterator[Choices]:
                 for option in switch.options(plan, about):
                     if option != present:
                         yield choices.with_option(switch.name, about, option)
-    if plan.strategy == "auto" and any(len(one.trees) > 1 for one in plan.sets):
-        together = (tuple(sorted(planned.name for planned in one.queries)) for one in plan.sets)
+    if plan.strategy == "auto" and any(len(partial_set.trees) > 1 for partial_set in plan.sets):
+        together = (tuple(sorted(planned.name for planned in partial_set.queries)) for partial_set in plan.sets)
         yield replace(choices, trees=tuple(sorted(TreeChoice(names) for names in together)))
     if plan.technique == "auto" and any(tree.techniques for tree in choices.trees):
         yield replace(choices, trees=tuple(TreeChoice(tree.queries) for tree in choices.trees))

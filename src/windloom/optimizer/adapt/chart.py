@@ -155,14 +155,17 @@ class Chart:
 
     @property
     def figures(self) -> list[Figure]:
-        return [one.figure for one in self.dimensions]
+        return [dimension.figure for dimension in self.dimensions]
 
     def region(self, values: Sequence[float]) -> Region:
         """The region that bounds a point: O(1)."""
-        return tuple(one.axis.part(value) for one, value in zip(self.dimensions, values, strict=True))
+        return tuple(dimension.axis.part(value) for dimension, value in zip(self.dimensions, values, strict=True))
 
     def centroid(self, region: Region) -> dict[Figure, float]:
-        return {one.figure: one.axis.centre(part) for one, part in zip(self.dimensions, region, strict=True)}
+        return {
+            dimension.figure: dimension.axis.centre(part)
+            for dimension, part in zip(self.dimensions, region, strict=True)
+        }
 
     def estimates_at(self, values: Mapping[Figure, float]) -> Estimates:
         return with_figures(self.base, self.basin, values)
@@ -179,7 +182,7 @@ class Chart:
 
     def add(self, region: Region, choices: Choices) -> Candidate:
         """A plan as another candidate of a region that has been filled: what it would cost there."""
-        found = next((one for one in self.regions[region] if one.choices == choices), None)
+        found = next((candidate for candidate in self.regions[region] if candidate.choices == choices), None)
         if found is None:
             plan = self.basin.plan(self.estimates_at(self.centroid(region)), choices)
             found = Candidate(choices, self.basin.cost(plan))
@@ -200,7 +203,7 @@ class Chart:
     def between_ends(self, region: Region, dimensions: Sequence[int] = (0, 1)) -> Iterable[Region]:
         """All regions between the ends of some dimensions, where the others are as in `region`."""
         parts = [
-            range(one.axis.parts) if place in dimensions else (region[place],)
-            for place, one in enumerate(self.dimensions)
+            range(dimension.axis.parts) if place in dimensions else (region[place],)
+            for place, dimension in enumerate(self.dimensions)
         ]
         yield from product(*parts)

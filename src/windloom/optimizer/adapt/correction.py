@@ -83,13 +83,15 @@ class Correction:
         weights = [exp(-DECAY * age) for age in range(len(held))]
         self.lines = {name: _fitted(name, held, weights) for name in MEASURED}
         self.intakes: dict[tuple[tuple[str, str], ...], Line] = {}
-        for intake in {one.intake for one in held}:
-            own = [(one, weight) for one, weight in zip(held, weights, strict=True) if one.intake == intake]
-            self.intakes[intake] = _fitted("intake", [one for one, _ in own], [weight for _, weight in own])
+        for intake in {measured.intake for measured in held}:
+            own = [
+                (measured, weight) for measured, weight in zip(held, weights, strict=True) if measured.intake == intake
+            ]
+            self.intakes[intake] = _fitted("intake", [measured for measured, _ in own], [weight for _, weight in own])
         pairs = list(zip(held, weights, strict=True))
-        self.rest = sum(one.rest * weight for one, weight in pairs) / sum(weights) if held else 0.0
-        kept = sum(one.state_bytes * weight for one, weight in pairs)
-        expected = sum(one.predicted.held * weight for one, weight in pairs)
+        self.rest = sum(measured.rest * weight for measured, weight in pairs) / sum(weights) if held else 0.0
+        kept = sum(measured.state_bytes * weight for measured, weight in pairs)
+        expected = sum(measured.predicted.held * weight for measured, weight in pairs)
         self.held = kept / expected if kept > 0 and expected > 0 else 1.0
         self.fullness = held[0].fullness if held else 1.0
 
@@ -126,11 +128,11 @@ def _fitted(stage: str, rounds: Iterable[MeasuredRound], weights: Iterable[float
     # Normal equations of: Σ w·((c + f·p − m) / m)² + prior·((c / constant)² + ((f − 1) / factor)²)
     a, b, d = _PRIOR / _CONSTANT**2, 0.0, _PRIOR / _FACTOR**2
     x, y = 0.0, _PRIOR / _FACTOR**2
-    for one, weight in zip(rounds, weights, strict=True):
-        measured = one.stage(stage)
+    for round_, weight in zip(rounds, weights, strict=True):
+        measured = round_.stage(stage)
         if measured <= 1e-6:
             continue
-        predicted = one.modelled(stage)
+        predicted = round_.modelled(stage)
         share = weight / measured**2
         a, b, d = a + share, b + share * predicted, d + share * predicted**2
         x, y = x + share * measured, y + share * predicted * measured

@@ -76,7 +76,7 @@ def figures_of(basin: Basin) -> list[Figure]:
             groupings[Figure(Kind.GROUPS, identity.stream, identity.grouping)] += 1
         if identity.predicate:
             predicates[Figure(Kind.SHARE, identity.stream, (identity.predicate,))] += 1
-    common = (one for found in (groupings, predicates) for one, _ in found.most_common(MOST_ALIKE))
+    common = (figure for found in (groupings, predicates) for figure, _ in found.most_common(MOST_ALIKE))
     return [*stream_figures(basin), *common]
 
 
@@ -97,11 +97,11 @@ def value_of(figure: Figure, basin: Basin, estimates: Estimates) -> float:
             assumed = DEFAULT_ROUND_SECONDS if ongoing is None else ongoing.round_seconds
             return max(LEAST, assumed if seen is None or seen.round is None else seen.round.value)
         case Kind.GROUPS:
-            found = (estimates.groups(one) for one in _sets_of(figure, basin))
-            return max((one.value for one in found if one is not None and one.value >= 1), default=DEFAULT_GROUPS)
+            found = (estimates.groups(set_identity) for set_identity in _sets_of(figure, basin))
+            return max((mean.value for mean in found if mean is not None and mean.value >= 1), default=DEFAULT_GROUPS)
         case Kind.SHARE:
-            shares = (estimates.selectivity(one) for one in _sets_of(figure, basin))
-            return max(LEAST, next((one.value for one in shares if one is not None), DEFAULT_SELECTIVITY))
+            shares = (estimates.selectivity(set_identity) for set_identity in _sets_of(figure, basin))
+            return max(LEAST, next((mean.value for mean in shares if mean is not None), DEFAULT_SELECTIVITY))
 
 
 def values_of(figures: Iterable[Figure], basin: Basin, estimates: Estimates) -> dict[Figure, float]:
@@ -116,7 +116,7 @@ def remembered(figure: Figure, basin: Basin, memory: Memory) -> float | None:
         case Kind.ROUND:
             found = memory.round_of(figure.stream)
         case Kind.GROUPS:
-            counted = (memory.groups_of(one) for one in _sets_of(figure, basin))
+            counted = (memory.groups_of(set_identity) for set_identity in _sets_of(figure, basin))
             found = max((one for one in counted if one is not None and one >= 1), default=None)
         case Kind.SHARE:
             found = memory.share_of(figure.stream, figure.about[0])
@@ -135,7 +135,12 @@ def shown(figure: Figure, basin: Basin, seen: RoundObserved) -> float | None:
             found = stream.seconds
         case Kind.GROUPS:
             found = max(
-                (float(seen.sets[one].groups) for one in _sets_of(figure, basin) if one in seen.sets), default=0.0
+                (
+                    float(seen.sets[set_identity].groups)
+                    for set_identity in _sets_of(figure, basin)
+                    if set_identity in seen.sets
+                ),
+                default=0.0,
             )
         case Kind.SHARE:
             found = stream.conditions.get(figure.about[0], 0) / stream.tuples
@@ -163,7 +168,11 @@ def _enriched_alike(figure: Figure, basin: Basin, streams: Mapping[str, StreamEs
     """The streams that move with a figure because they are joined of the tuples that it is about."""
     if figure.kind not in (Kind.RATE, Kind.ROUND):
         return []
-    return [name for name, one in basin.enriched.items() if one.base == figure.stream and name in streams]
+    return [
+        name
+        for name, enriched_stream in basin.enriched.items()
+        if enriched_stream.base == figure.stream and name in streams
+    ]
 
 
 def _rate(seen: StreamEstimate | None, given: float | None) -> float:

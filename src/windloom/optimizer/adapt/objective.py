@@ -38,7 +38,10 @@ class Least:
 
     @classmethod
     def of(cls, costs: Sequence[RoundCost]) -> Least:
-        return cls(max(min(one.seconds for one in costs), 1e-12), max(min(one.nbytes for one in costs), 1e-12))
+        return cls(
+            max(min(round_cost.seconds for round_cost in costs), 1e-12),
+            max(min(round_cost.nbytes for round_cost in costs), 1e-12),
+        )
 
 
 @dataclass(frozen=True, slots=True)

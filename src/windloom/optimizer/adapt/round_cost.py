@@ -60,35 +60,39 @@ class RoundCost:
 def round_cost(plan: Plan, constants: Constants) -> RoundCost:
     """As the calibrated model predicts it, with the statistics that the plan carries."""
     found = estimate_plan(plan, constants)
-    step = sum(_keeping(one, constants) for one in plan.sets)
-    shared = sum(one.shared * _length(plan.sets[i]) for i, one in enumerate(found.sets))
-    answers = sum(tree.total * _length(plan.sets[i]) for i, one in enumerate(found.sets) for tree in one.trees)
+    step = sum(_keeping(partial_set, constants) for partial_set in plan.sets)
+    shared = sum(set_seconds.shared * _length(plan.sets[i]) for i, set_seconds in enumerate(found.sets))
+    answers = sum(
+        tree.total * _length(plan.sets[i]) for i, set_seconds in enumerate(found.sets) for tree in set_seconds.trees
+    )
     answers += sum(found.folds[join.name] * _length(plan.sets[join.sides[0].set]) for join in plan.joins)
-    answers += sum(row_round_seconds(one, constants) for one in plan.rows)
+    answers += sum(row_round_seconds(planned_rows, constants) for planned_rows in plan.rows)
     rest = constants.seconds("job") * (bool(plan.sets) + bool(plan.rows))
     taken = sum(_taken(plan, number) for number in range(len(plan.scans)))
-    held = sum(_held(one) for one in plan.sets)
+    held = sum(_held(partial_set) for partial_set in plan.sets)
     return RoundCost(shared - step, step, answers, rest, held, taken)
 
 
-def _length(one: PartialSet) -> float:
+def _length(partial_set: PartialSet) -> float:
     """Of a round, in seconds of event time."""
-    return one.statistics.round_length
+    return partial_set.statistics.round_length
 
 
-def _keeping(one: PartialSet, constants: Constants) -> float:
-    scaled, statistics = constants.scaled(one.statistics.pace), one.statistics
-    return keeping_cost(scaled, statistics, one.edges.edges_per_second, one.components) * _length(one)
+def _keeping(partial_set: PartialSet, constants: Constants) -> float:
+    scaled, statistics = constants.scaled(partial_set.statistics.pace), partial_set.statistics
+    return keeping_cost(scaled, statistics, partial_set.edges.edges_per_second, partial_set.components) * _length(
+        partial_set
+    )
 
 
-def _held(one: PartialSet) -> float:
+def _held(partial_set: PartialSet) -> float:
     """Bytes of the cells that windows were answered from; of a list, each tuple is taken to add a value."""
-    statistics = one.statistics
+    statistics = partial_set.statistics
     seconds = statistics.kept_seconds + statistics.round_seconds
-    cells = float(statistics.cells_per_second(np.array([one.edges.edges_per_second]))[0]) * seconds
-    lists = sum(part.family.is_list for part in one.components)
+    cells = float(statistics.cells_per_second(np.array([partial_set.edges.edges_per_second]))[0]) * seconds
+    lists = sum(part.family.is_list for part in partial_set.components)
     listed = lists * statistics.events_per_second * seconds * 1.5 * _BYTES
-    return cells * _BYTES * (1 + columns_of(one.components)) + listed
+    return cells * _BYTES * (1 + columns_of(partial_set.components)) + listed
 
 
 def _taken(plan: Plan, number: int) -> float:

@@ -58,21 +58,21 @@ def sensitivities(
 ) -> list[Sensitivity]:
     """Of all figures of a basin, the most important first."""
     found = candidates_at(basin, estimates, objective, pause=pause)
-    best, *others = (basin.plan(estimates, one.choices) for one in found[:2])
+    best, *others = (basin.plan(estimates, candidate.choices) for candidate in found[:2])
     values, each = values_of(figures_of(basin), basin, estimates), []
     for figure, value in values.items():
         pause()
         each.append(_sensitivity(basin, estimates, best, None, figure, value))
     each.sort(key=_order)
     for other in others:  # compared where it may matter
-        for place, one in enumerate(each[:COMPARED]):
+        for place, sensitivity in enumerate(each[:COMPARED]):
             pause()
-            each[place] = _sensitivity(basin, estimates, best, other, one.figure, one.value)
+            each[place] = _sensitivity(basin, estimates, best, other, sensitivity.figure, sensitivity.value)
     return sorted(each, key=_order)
 
 
-def _order(one: Sensitivity) -> tuple[float, Figure]:
-    return -round(one.total, 6), one.figure
+def _order(sensitivity: Sensitivity) -> tuple[float, Figure]:
+    return -round(sensitivity.total, 6), sensitivity.figure
 
 
 def _sensitivity(
@@ -107,9 +107,19 @@ def draw_chart(
 ) -> Chart:
     """An empty chart around some estimates; its dimensions are the figures that costs are most sensitive to."""
     found = sensitivities(basin, estimates, objective, pause)
-    kept = [one for one in found[: options.dimensions] if one.total >= LEAST_SENSITIVITY] or found[:1]
+    kept = [
+        sensitivity for sensitivity in found[: options.dimensions] if sensitivity.total >= LEAST_SENSITIVITY
+    ] or found[:1]
     dimensions = tuple(
-        Dimension(one.figure, axis_around(one.figure, one.value, options), one.total, one.reason) for one in kept
+        Dimension(
+            sensitivity.figure,
+            axis_around(sensitivity.figure, sensitivity.value, options),
+            sensitivity.total,
+            sensitivity.reason,
+        )
+        for sensitivity in kept
     )
-    exponents = {stage: {one.figure: one.stages[stage] for one in found} for stage in found[0].stages}
+    exponents = {
+        stage: {sensitivity.figure: sensitivity.stages[stage] for sensitivity in found} for stage in found[0].stages
+    }
     return Chart(basin, dimensions, estimates, objective, exponents)

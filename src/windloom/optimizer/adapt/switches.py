@@ -94,7 +94,7 @@ class FoldSwitch:
         return {join.name: join.fold for join in plan.joins}
 
     def options(self, plan: Plan, about: str) -> Sequence[str]:
-        join = next(one for one in plan.joins if one.name == about)
+        join = next(planned_join for planned_join in plan.joins if planned_join.name == about)
         return (join.fold,) if plan.fold != "auto" else possible_folds(join, plan.sets)
 
 
@@ -107,7 +107,7 @@ class OrderSwitch:
         return {join.name: " ".join(map(str, join.order)) for join in plan.joins}
 
     def options(self, plan: Plan, about: str) -> Sequence[str]:
-        join = next(one for one in plan.joins if one.name == about).join
+        join = next(planned_join for planned_join in plan.joins if planned_join.name == about).join
         return [" ".join(map(str, order)) for order in islice(_orders(join), MOST_ORDERS)]
 
 
@@ -117,21 +117,21 @@ class RowOrderSwitch:
     name, recompiles, is_varied = ROW_ORDER, True, False
 
     def in_force(self, plan: Plan) -> Mapping[str, str]:
-        return {one.name: write_orders(one.orders) for one in plan.rows}
+        return {planned_rows.name: write_orders(planned_rows.orders) for planned_rows in plan.rows}
 
     def options(self, plan: Plan, about: str) -> Sequence[str]:
-        rows = next(one for one in plan.rows if one.name == about).rows
+        rows = next(planned_rows for planned_rows in plan.rows if planned_rows.name == about).rows
         each = (islice(possible_orders(selection), MOST_ORDERS) for selection in rows.selections)
         return [write_orders(orders) for orders in islice(product(*each), MOST_ORDERS)]
 
 
 _EVERY: tuple[Switch, ...] = (IntakeSwitch(), LogSwitch(), FoldSwitch(), OrderSwitch(), RowOrderSwitch())
-SWITCHES: dict[str, Switch] = {one.name: one for one in _EVERY}
+SWITCHES: dict[str, Switch] = {switch.name: switch for switch in _EVERY}
 
 
 def choices_of(plan: Plan) -> Choices:
     """All that a plan has chosen; `make_plan` with these makes the same plan again."""
-    trees = [_tree_choice(plan, one, tree) for one in plan.sets for tree in one.trees]
+    trees = [_tree_choice(plan, partial_set, tree) for partial_set in plan.sets for tree in partial_set.trees]
     return Choices.of(trees, {switch.name: switch.in_force(plan) for switch in SWITCHES.values()})
 
 
@@ -141,10 +141,10 @@ def recompiling(before: Choices, after: Choices) -> bool:
     return any(SWITCHES[name].recompiles for name in changed)
 
 
-def _tree_choice(plan: Plan, one: PartialSet, tree: Tree) -> TreeChoice:
-    asked = {part for planned in one.queries for part in planned.query.components}
+def _tree_choice(plan: Plan, partial_set: PartialSet, tree: Tree) -> TreeChoice:
+    asked = {part for planned in partial_set.queries for part in planned.query.components}
     techniques = []
-    for part, technique in zip(one.components, tree.techniques, strict=True):
+    for part, technique in zip(partial_set.components, tree.techniques, strict=True):
         forced = plan.technique if part.component in asked else "auto"
         if technique != choose_technique(part.family, forced):
             techniques.append((str(part.component), technique))

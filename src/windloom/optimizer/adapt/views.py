@@ -102,20 +102,22 @@ def _in_sight(chart: Chart, path: Sequence[tuple[float, ...]]) -> list[int]:
     return [*first, *(place for place in every if place not in first)]
 
 
-def _axis(one: Dimension, value: float) -> AxisView:
-    edges = tuple(one.axis.edge(part) for part in range(one.axis.parts + 1))
-    part = one.axis.part(value)
-    return AxisView(one.figure.text, one.figure.unit, edges, one.axis.is_geometric, value, part, one.reason)
+def _axis(dimension: Dimension, value: float) -> AxisView:
+    edges = tuple(dimension.axis.edge(part) for part in range(dimension.axis.parts + 1))
+    part = dimension.axis.part(value)
+    return AxisView(
+        dimension.figure.text, dimension.figure.unit, edges, dimension.axis.is_geometric, value, part, dimension.reason
+    )
 
 
 def _candidates(
     chart: Chart, ranking: list[Candidate], letters: _Letters, corrected: Corrected
 ) -> Iterator[CandidateView]:
-    costs = [corrected(one.cost, one.choices) for one in ranking]
+    costs = [corrected(candidate.cost, candidate.choices) for candidate in ranking]
     least = Least.of(costs)
-    for one, cost in list(zip(ranking, costs, strict=True))[:_SHOWN]:
+    for candidate, cost in list(zip(ranking, costs, strict=True))[:_SHOWN]:
         latency, memory = chart.objective.terms(cost, least)
-        yield CandidateView(letters.of(one.choices), cost.seconds, cost.nbytes, latency, memory)
+        yield CandidateView(letters.of(candidate.choices), cost.seconds, cost.nbytes, latency, memory)
 
 
 def _reduced(
@@ -168,7 +170,7 @@ def path_of(chart: Chart, rounds: Sequence[RoundObserved]) -> list[tuple[float, 
 def adapt_view(adapter: Adapter, recent: Sequence[RoundView] = (), *, drawn: bool = False) -> AdaptView:
     """How a running loom adapts; `drawn` fills charts, which takes a plan for every region."""
     verdicts, correction = adapter.verdicts, adapter.correction
-    charts = tuple(_followed(adapter, one, drawn) for one in adapter.followed if one.chart is not None)
+    charts = tuple(_followed(adapter, followed, drawn) for followed in adapter.followed if followed.chart is not None)
     lines = {name: (line.constant, line.factor) for name, line in correction.lines.items()}
     failure = adapter.failure
     return AdaptView(
@@ -188,14 +190,14 @@ def adapt_view(adapter: Adapter, recent: Sequence[RoundView] = (), *, drawn: boo
     )
 
 
-def _followed(adapter: Adapter, one: Followed, drawn: bool) -> ChartView:
-    chart = one.chart
+def _followed(adapter: Adapter, followed: Followed, drawn: bool) -> ChartView:
+    chart = followed.chart
     assert chart is not None
     return chart_view(
         chart,
-        adapter.values(one, chart),
+        adapter.values(followed, chart),
         path=path_of(chart, list(adapter.seen)),
-        present=one.basin.own(adapter.choices),
+        present=followed.basin.own(adapter.choices),
         corrected=adapter.correction,
         drawn=drawn,
     )

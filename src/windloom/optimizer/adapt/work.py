@@ -71,7 +71,7 @@ class Beside:
     def __init__(self, share: float = OPTIONAL_SHARE) -> None:
         self._share = share
         self._lock = threading.Lock()
-        self._waiting: dict[Urgency, OrderedDict[Hashable, Task]] = {one: OrderedDict() for one in Urgency}
+        self._waiting: dict[Urgency, OrderedDict[Hashable, Task]] = {urgency: OrderedDict() for urgency in Urgency}
         self._allowed = 0.0  # seconds that optional tasks may still take
         self._is_running = self._is_closed = False
         self._began = 0.0  # by the clock of the thread, when its present step began
@@ -110,7 +110,11 @@ class Beside:
     def _first(self) -> Urgency | None:
         """How urgent the next task is that may be done now."""
         return next(
-            (one for one, tasks in self._waiting.items() if tasks and (one is Urgency.NEEDED or self._allowed > 0)),
+            (
+                urgency
+                for urgency, tasks in self._waiting.items()
+                if tasks and (urgency is Urgency.NEEDED or self._allowed > 0)
+            ),
             None,
         )
 

@@ -51,10 +51,10 @@ class CalibratedCost:
     def tree_cost(self, load: Load, edges_per_second: Floats) -> Floats:
         work = Work.of(Demand.of_load(load, self.statistics, self.answered), edges_per_second, self.statistics)
         cost = self.own_cost(edges_per_second) + self.answer_cost(work, self.values)
-        for one in self.asked:
-            part = work.share(one.share)
-            each = [technique_cost(self.constants, name, one.family, part) for name in one.techniques]
-            cost = cost + one.parts * (np.minimum.reduce(each) if len(each) > 1 else each[0])
+        for asked in self.asked:
+            part = work.share(asked.share)
+            each = [technique_cost(self.constants, name, asked.family, part) for name in asked.techniques]
+            cost = cost + asked.parts * (np.minimum.reduce(each) if len(each) > 1 else each[0])
         return cost
 
     def own_cost(self, edges_per_second: Floats) -> Floats:
@@ -140,7 +140,7 @@ def scanning_cost(
     groupings: int,
     components: tuple[PlannedComponent, ...],
 ) -> Scanning:
-    fields = sum(len(one.fields) for one in components)
+    fields = sum(len(planned_component.fields) for planned_component in components)
     rate = edges_per_second if not isinstance(slice_id, PaneSlice) else 1e6 / slice_id.edges.period
     partials = float(statistics.taken_per_second(np.array([rate]))[0])
     a_tuple = constants.seconds("tuple") + fields * constants.seconds("tuple_field")
@@ -170,7 +170,11 @@ def keeping_cost(
     Of a list, each tuple is taken to have added a value and a count, which are moved with their cell.
     """
     kept = float(statistics.cells_per_second(np.array([edges_per_second]))[0]) * (statistics.readings - 1)
-    listed = sum(one.family.is_list for one in components) * statistics.events_per_second * (statistics.readings - 1)
+    listed = (
+        sum(planned_component.family.is_list for planned_component in components)
+        * statistics.events_per_second
+        * (statistics.readings - 1)
+    )
     a_cell = constants.seconds("read") + columns_of(components) * constants.seconds("read_column")
     return kept * a_cell + 2 * listed * constants.seconds("read_column")
 
@@ -187,4 +191,7 @@ def compared_classes(slice_id: SliceId) -> int:
 
 def columns_of(components: tuple[PlannedComponent, ...]) -> int:
     """The number of columns of the cells of a set."""
-    return sum(one.card.parts(one) * len(one.family.kinds) for one in components)
+    return sum(
+        planned_component.card.parts(planned_component) * len(planned_component.family.kinds)
+        for planned_component in components
+    )

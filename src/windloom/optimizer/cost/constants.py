@@ -186,6 +186,6 @@ def read_constants(text: str, source: str) -> Constants:
 
 def _are_costs(values: Any) -> bool:
     return isinstance(values, dict) and all(
-        isinstance(one, int | float) and not isinstance(one, bool) and 0 <= one < float("inf")
-        for one in values.values()
+        isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+        for value in values.values()
     )

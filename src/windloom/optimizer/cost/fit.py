@@ -35,12 +35,12 @@ def fit(terms: Sequence[Mapping[str, float]], seconds: Sequence[float]) -> Fit:
     """
     from scipy.optimize import nnls  # takes 0.4 s to import, and only calibration needs it
 
-    names = sorted({name for one in terms for name in one})
+    names = sorted({name for term in terms for name in term})
     measured = np.array(seconds, np.float64)
-    matrix = np.array([[one.get(name, 0.0) for name in names] for one in terms]) / measured[:, None]
+    matrix = np.array([[term.get(name, 0.0) for name in names] for term in terms]) / measured[:, None]
     scale = np.maximum(np.abs(matrix).max(axis=0), 1e-300)  # columns of one size, whatever their terms count
     solution, _ = nnls(matrix / scale, np.ones(len(measured)))
     found = solution / scale
     deviations = matrix @ found - 1
     rounded = {name: float(f"{1e9 * value:.4g}") for name, value in zip(names, found, strict=True)}
-    return Fit(rounded, tuple(float(one) for one in deviations))
+    return Fit(rounded, tuple(float(deviation) for deviation in deviations))

@@ -56,7 +56,7 @@ class Load:
     def of(cls, trees: Iterable[Iterable[Window]]) -> Load:
         members = [list(tree) for tree in trees]
         ticks = sorted({window.range_ticks for tree in members for window in tree})
-        place = {one: i for i, one in enumerate(ticks)}
+        place = {tick: i for i, tick in enumerate(ticks)}
         exact = len(members) * len(ticks) <= EXACT_PAIRS
         having = np.zeros((len(members), len(ticks) if exact else 0))
         present = np.zeros((len(members), -(-len(ticks) // 64) * 64), np.bool_)

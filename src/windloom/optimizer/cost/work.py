@@ -60,7 +60,7 @@ class Demand:
         """A tree without windows asks for nothing."""
         totals = []
         for tree in trees:
-            ticks = np.array([(one.range_ticks, one.slide_ticks) for one in tree], np.float64).reshape(-1, 2)
+            ticks = np.array([(window.range_ticks, window.slide_ticks) for window in tree], np.float64).reshape(-1, 2)
             ranges, slides = ticks[:, 0] / TICKS_PER_SECOND, ticks[:, 1] / TICKS_PER_SECOND
             more = statistics.windows_past_ends(ranges)
             # Empty windows have no answer.

@@ -52,14 +52,14 @@ def choose_scans(
     """
     found: list[Scan] = []
     for stream in streams:
-        own = [one for one in sets if one.stream == stream.name and is_fed(one)]
-        timed = [one for one in own if one.counted_by is None]
+        own = [partial_set for partial_set in sets if partial_set.stream == stream.name and is_fed(partial_set)]
+        timed = [partial_set for partial_set in own if partial_set.counted_by is None]
         counted: dict[tuple[Expression, ...], list[PartialSet]] = {}
-        for one in own:
-            if one.counted_by is not None:
-                counted.setdefault(one.counted_by, []).append(one)
-        watched = [one for members in counted.values() for one in members]
-        store = next((one for one in stores if one.stream == stream.name), None)
+        for partial_set in own:
+            if partial_set.counted_by is not None:
+                counted.setdefault(partial_set.counted_by, []).append(partial_set)
+        watched = [partial_set for members in counted.values() for partial_set in members]
+        store = next((store for store in stores if store.stream == stream.name), None)
         if store is not None or timed or watched:
             recorded = None if given is None else given.option("intake", stream.name, "woven")
             if store is not None:
@@ -68,14 +68,22 @@ def choose_scans(
                     woven_scan(len(found), timed, watched, "its tuples are kept", keeping_of(store, rows))
                 ]
             else:
-                fixed = {one.number: early[one.number] for one in timed if early and one.number in early}
+                fixed = {
+                    partial_set.number: early[partial_set.number]
+                    for partial_set in timed
+                    if early and partial_set.number in early
+                }
                 if given is not None:
                     told = given.options_of("intake")
-                    fixed = {one.number: told[one.text] == "native" for one in timed if one.text in told}
+                    fixed = {
+                        partial_set.number: told[partial_set.text] == "native"
+                        for partial_set in timed
+                        if partial_set.text in told
+                    }
                 scans = _timed(len(found), stream, timed, watched, way, fixed, constants, recorded)
             if given is not None:
                 log = given.options_of("log").get(stream.name)
-                scans = [replace(one, log=log or one.log) if isinstance(one, WovenScan) else one for one in scans]
+                scans = [replace(scan, log=log or scan.log) if isinstance(scan, WovenScan) else scan for scan in scans]
             found += scans
         for members in counted.values():
             found.append(
@@ -110,9 +118,9 @@ def intake_obstacle(plan: Plan, stream: str) -> str | None:
     """Why the tuples of a stream cannot be taken in natively; None if they can."""
     if plan.store(stream) is not None:
         return "its tuples are kept"
-    own = [one for one in plan.sets if one.stream == stream and is_fed(one)]
-    timed = [one for one in own if one.counted_by is None]
-    return _obstacle(timed, [one for one in own if one.counted_by is not None])
+    own = [partial_set for partial_set in plan.sets if partial_set.stream == stream and is_fed(partial_set)]
+    timed = [partial_set for partial_set in own if partial_set.counted_by is None]
+    return _obstacle(timed, [partial_set for partial_set in own if partial_set.counted_by is not None])
 
 
 def _timed(
@@ -126,15 +134,15 @@ def _timed(
     recorded: str | None,
 ) -> list[Scan]:
     """One scan for all sets or, if some are early and some are late, one for each sort."""
-    native = [one for one in sets if early.get(one.number) is True]
+    native = [partial_set for partial_set in sets if early.get(partial_set.number) is True]
     if (obstacle := _obstacle(native, ())) is not None:
         raise WindloomError(
             f"a side of a join over stream '{stream.name}' cannot be aggregated early",
             obstacle,
             "leave joins='EAP…' out, or give it a 0 for this side",
         )
-    free = [one for one in sets if one.number not in early]
-    late = [one for one in sets if early.get(one.number) is False]
+    free = [partial_set for partial_set in sets if partial_set.number not in early]
+    late = [partial_set for partial_set in sets if early.get(partial_set.number) is False]
     if not native and not late:
         return [_alike(number, stream, sets, watched, way, constants, recorded)]
     way = recorded or way
@@ -143,7 +151,7 @@ def _timed(
     is_native = way == "native" or (way == "auto" and not late and _obstacle(free, watched) is None)
     native, late = (native + free, late) if is_native else (native, late + free)
     if not native or (not late and not watched):
-        every = [one for one in sets if one in native or one in late]
+        every = [partial_set for partial_set in sets if partial_set in native or partial_set in late]
         asked = "asked for, by joins"
         return [native_scan(number, every, asked) if native else woven_scan(number, every, watched, asked)]
     why = "some of its sets are asked for early, others late, by joins"
@@ -199,10 +207,10 @@ def _obstacle(sets: Sequence[PartialSet], watched: Sequence[PartialSet]) -> str 
     """Why Spark's own aggregation cannot make the partials of these sets."""
     if watched:
         return f"query '{next(watched[0].queries).name}' {watched[0].window.native_obstacle}"
-    for one in sets:
-        if one.window.native_obstacle is not None:
-            return f"query '{next(one.queries).name}' {one.window.native_obstacle}"
-        for part in one.components:
+    for partial_set in sets:
+        if partial_set.window.native_obstacle is not None:
+            return f"query '{next(partial_set.queries).name}' {partial_set.window.native_obstacle}"
+        for part in partial_set.components:
             if not part.card.is_native:
                 return f"'{part.component}' has no partials that Spark can aggregate"
     return None

@@ -43,19 +43,26 @@ def scan_costs(plan: Plan, scan: Scan, constants: Constants) -> Iterator[tuple[F
         whole = woven_cost(constants, scan, sets, rate)
     alone = [
         scanning_cost(
-            constants, one.statistics, one.edges.edges_per_second, one.slice_id, len(one.group_by), one.components
+            constants,
+            partial_set.statistics,
+            partial_set.edges.edges_per_second,
+            partial_set.slice_id,
+            len(partial_set.group_by),
+            partial_set.components,
         )
-        for one in sets
+        for partial_set in sets
     ]
     feeds: Sequence[Fed | WovenSet] = scan.feeds
     for position, fed in enumerate(feeds):
-        parts = (_part(getattr(whole, name), [getattr(one, name) for one in alone], position) for name in _PARTS)
+        parts = (
+            _part(getattr(whole, name), [getattr(scanning, name) for scanning in alone], position) for name in _PARTS
+        )
         yield fed, Scanning(*parts)
 
 
 def scanned_rate(sets: Sequence[PartialSet]) -> float:
     """Tuples of their stream per second, of event time or of positions, as the sets count."""
-    return max(one.statistics.events_per_second / one.statistics.selectivity for one in sets)
+    return max(partial_set.statistics.events_per_second / partial_set.statistics.selectivity for partial_set in sets)
 
 
 def _part(whole: float, alone: Sequence[float], position: int) -> float:
@@ -80,7 +87,10 @@ def native_cost(
     return Scanning(
         _predicates(scan, sets, events_per_second) + read + shuffle,
         partials * a_partial,
-        partials * a_cell + sum(_feeding(constants, scan, one, partials) + _keeping(constants, one) for one in sets),
+        partials * a_cell
+        + sum(
+            _feeding(constants, scan, partial_set, partials) + _keeping(constants, partial_set) for partial_set in sets
+        ),
     )
 
 
@@ -90,14 +100,14 @@ def woven_cost(constants: Constants, scan: WovenScan, sets: Sequence[PartialSet]
     kept = _kept(scan, sets, events_per_second)
     columns = 1 + scan.signature.words + len(scan.columns)
     updates = 0.0
-    for one in sets:
-        picked = one.statistics.events_per_second
-        lists = sum(part.family.is_list for part in one.components)
-        plain = columns_of(tuple(part for part in one.components if not part.family.is_list))
+    for partial_set in sets:
+        picked = partial_set.statistics.events_per_second
+        lists = sum(part.family.is_list for part in partial_set.components)
+        plain = columns_of(tuple(part for part in partial_set.components if not part.family.is_list))
         updates += picked * (plain * seconds("woven_update") + lists * seconds("woven_list"))
-        cells = one.statistics.taken_per_second(np.array([one.edges.edges_per_second]))[0]
-        updates += float(min(cells, picked)) * columns_of(one.components) * seconds("woven_cell")
-        updates += _keeping(constants, one)
+        cells = partial_set.statistics.taken_per_second(np.array([partial_set.edges.edges_per_second]))[0]
+        updates += float(min(cells, picked)) * columns_of(partial_set.components) * seconds("woven_cell")
+        updates += _keeping(constants, partial_set)
     return Scanning(
         _predicates(scan, sets, events_per_second) + events_per_second * seconds("woven_tuple"),
         kept * columns * seconds("woven_column"),
@@ -122,19 +132,19 @@ def _signatures(scan: NativeScan, sets: Sequence[PartialSet]) -> float:
     if not scan.signature.predicates:
         return 1.0
     filters = len({bit for fed in scan.feeds for bit in fed.filters} - {fed.bit for fed in scan.feeds} - {None})
-    most = most_signatures([one.predicate for one in sets if one.predicate]) * 2.0**filters
-    return min(most, max(one.statistics.signatures for one in sets))
+    most = most_signatures([partial_set.predicate for partial_set in sets if partial_set.predicate]) * 2.0**filters
+    return min(most, max(partial_set.statistics.signatures for partial_set in sets))
 
 
-def _keeping(constants: Constants, one: PartialSet) -> float:
-    return keeping_cost(constants, one.statistics, one.edges.edges_per_second, one.components)
+def _keeping(constants: Constants, partial_set: PartialSet) -> float:
+    return keeping_cost(constants, partial_set.statistics, partial_set.edges.edges_per_second, partial_set.components)
 
 
 def _kept(scan: Scan, sets: Sequence[PartialSet], events_per_second: float) -> float:
     """The tuples that some set wants, if predicates are independent of each other."""
     if scan.signature.sees_all:
         return events_per_second
-    shares = {one.predicate: one.statistics.selectivity for one in sets}
+    shares = {partial_set.predicate: partial_set.statistics.selectivity for partial_set in sets}
     return events_per_second * (1 - prod(1 - share for share in shares.values()))
 
 
@@ -144,18 +154,18 @@ def _predicates(scan: Scan, sets: Sequence[PartialSet], events_per_second: float
     return events_per_second * evaluated * PREDICATE_SECONDS
 
 
-def _feeding(constants: Constants, scan: NativeScan, one: PartialSet, partials: float) -> float:
+def _feeding(constants: Constants, scan: NativeScan, partial_set: PartialSet, partials: float) -> float:
     if scan.is_plain:
         return 0.0
-    picked = partials * (one.statistics.selectivity if scan.signature.predicates else 1.0)
-    return picked * (constants.seconds("read") + columns_of(one.components) * constants.seconds("read_column"))
+    picked = partials * (partial_set.statistics.selectivity if scan.signature.predicates else 1.0)
+    return picked * (constants.seconds("read") + columns_of(partial_set.components) * constants.seconds("read_column"))
 
 
 def _partials(scan: NativeScan, sets: Sequence[PartialSet], events_per_second: float, groups: float) -> float:
     rate = scan.edges.edges_per_second
     if isinstance(scan.slice_id, PaneSlice):
         rate = 1e6 / scan.slice_id.edges.period
-    finest = max((one.statistics for one in sets), key=lambda statistics: statistics.groups)
+    finest = max((partial_set.statistics for partial_set in sets), key=lambda statistics: statistics.groups)
     found = replace(finest, events_per_second=events_per_second, groups=groups)
     if len(sets) > 1:
         found = replace(found, regularity=0.0)
@@ -165,8 +175,10 @@ def _partials(scan: NativeScan, sets: Sequence[PartialSet], events_per_second: f
 def groups_of(scan: NativeScan, sets: Sequence[PartialSet]) -> float:
     """The number of distinct groups of a scan, assuming that the groupings of its sets are independent."""
     left, groups = set(scan.group_by), 1.0
-    for one in sorted(sets, key=lambda one: (-len(one.group_by), one.statistics.groups)):
-        if left & set(one.group_by):
-            left -= set(one.group_by)
-            groups *= one.statistics.groups
+    for partial_set in sorted(
+        sets, key=lambda partial_set: (-len(partial_set.group_by), partial_set.statistics.groups)
+    ):
+        if left & set(partial_set.group_by):
+            left -= set(partial_set.group_by)
+            groups *= partial_set.statistics.groups
     return groups

@@ -23,20 +23,28 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
     filters = _filter_bits(sets, signed.bits)
     bits = {**signed.bits, **{sql: len(signed.bits) + i for i, sql in enumerate(sorted(filters))}}
     conditions = tuple(filters[sql] for sql in sorted(filters))
-    types = {part: kind for one in sets for part, kind in zip(one.group_by, one.group_types, strict=True)}
+    types = {
+        part: kind
+        for partial_set in sets
+        for part, kind in zip(partial_set.group_by, partial_set.group_types, strict=True)
+    }
     group_by = tuple(sorted(types))
-    kept = {part: _kept(part, bits) for one in sets for part in one.components}
+    kept = {part: _kept(part, bits) for partial_set in sets for part in partial_set.components}
     components = tuple(dict.fromkeys(part for part, _ in kept.values()))
-    edges = sets[0].edges if len(sets) == 1 else EdgeSet.of(each for one in sets for each in one.edges.classes)
+    edges = (
+        sets[0].edges
+        if len(sets) == 1
+        else EdgeSet.of(each for partial_set in sets for each in partial_set.edges.classes)
+    )
     feeds = tuple(
         Fed(
-            one.number,
-            signed.bit(one),
-            tuple(group_by.index(part) for part in one.group_by),
-            tuple(components.index(kept[part][0]) for part in one.components),
-            tuple(kept[part][1] for part in one.components),
+            partial_set.number,
+            signed.bit(partial_set),
+            tuple(group_by.index(part) for part in partial_set.group_by),
+            tuple(components.index(kept[part][0]) for part in partial_set.components),
+            tuple(kept[part][1] for part in partial_set.components),
         )
-        for one in sets
+        for partial_set in sets
     )
     return NativeScan(
         number,
@@ -55,19 +63,24 @@ def native_scan(number: int, sets: Sequence[PartialSet], why: str = "", *, tells
 
 def _filter_bits(sets: Iterable[PartialSet], signed: Collection[str]) -> dict[str, Expression]:
     """The conditions of filters that become bits, by SQL; none if there are too many."""
-    found = {part.component.where for one in sets for part in one.components if _may_be_bit(one, part)}
+    found = {
+        part.component.where
+        for partial_set in sets
+        for part in partial_set.components
+        if _may_be_bit(partial_set, part)
+    }
     new = {where.sql: where for where in found if where is not None and where.sql not in signed}
     return new if len(new) <= MOST_FILTER_BITS else {}
 
 
-def _may_be_bit(one: PartialSet, part: PlannedComponent) -> bool:
+def _may_be_bit(partial_set: PartialSet, part: PlannedComponent) -> bool:
     """Computing an expression may fail for tuples that no query wants; reading a column cannot.
 
     So the filter must only read columns, unless the set wants every tuple.
     """
     component = part.component
     read = [each for each in (component.argument, component.by) if each is not None]
-    is_safe = one.predicate is None or (component.where is not None and component.where.column is not None)
+    is_safe = partial_set.predicate is None or (component.where is not None and component.where.column is not None)
     return component.where is not None and is_safe and all(each.column is not None for each in read)
 
 

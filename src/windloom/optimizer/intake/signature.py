@@ -19,31 +19,34 @@ class Signed:
     predicates: tuple[Expression, ...]
     only_signed: bool
 
-    def bit(self, one: PartialSet) -> int | None:
+    def bit(self, partial_set: PartialSet) -> int | None:
         """The bit of a set; None if the set wants every tuple that the pushed condition lets through."""
-        return self.bit_of(one.predicate)
+        return self.bit_of(partial_set.predicate)
 
     def bit_of(self, predicate: Predicate | None) -> int | None:
         """The same for a predicate that was signed."""
         return None if predicate is None else self.bits.get(predicate.sql)
 
 
-def is_fed(one: PartialSet) -> bool:
+def is_fed(partial_set: PartialSet) -> bool:
     """Can any tuple be part of the set?"""
-    return one.predicate is None or not one.predicate.is_never
+    return partial_set.predicate is None or not partial_set.predicate.is_never
 
 
 def sign(sets: Sequence[PartialSet], also: Sequence[Predicate | None] = (), *, pushes: bool = True) -> Signed:
     """The signature of a scan for the sets, and for further predicates; without `pushes`, no tuple is left out."""
-    wheres: list[Predicate | None] = list(dict.fromkeys([*(one.predicate for one in sets), *also]))
+    wheres: list[Predicate | None] = list(dict.fromkeys([*(partial_set.predicate for partial_set in sets), *also]))
     given = [where for where in wheres if where is not None]
     pushed = None
     if pushes and given and None not in wheres:
         pushed = given[0] if len(given) == 1 else common(given)
-    told = sorted((one for one in given if pushed is None or not implies(pushed, one)), key=lambda one: one.sql)
+    told = sorted(
+        (predicate for predicate in given if pushed is None or not implies(pushed, predicate)),
+        key=lambda predicate: predicate.sql,
+    )
     return Signed(
         None if pushed is None else pushed.expression,
-        {one.sql: bit for bit, one in enumerate(told)},
-        tuple(Expression(one.guarded_sql, one.expression.columns) for one in told),
+        {predicate.sql: bit for bit, predicate in enumerate(told)},
+        tuple(Expression(predicate.guarded_sql, predicate.expression.columns) for predicate in told),
         pushes and None not in wheres and len(told) == len(given) > 0,
     )

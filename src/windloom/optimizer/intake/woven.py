@@ -32,7 +32,9 @@ class Keeping:
 
 
 def keeping_of(store: Store, rows: Sequence[PlannedRows]) -> Keeping:
-    strands = ((one.name, strand) for one in rows for strand in strands_over(one.rows, store.stream))
+    strands = (
+        (planned_rows.name, strand) for planned_rows in rows for strand in strands_over(planned_rows.rows, store.stream)
+    )
     return Keeping(store, tuple((name, strand.window, strand.condition) for name, strand in strands))
 
 
@@ -55,16 +57,16 @@ def woven_scan(
     columns = _Columns()
     for key in counted_by or ():
         columns.place(key, ())
-    feeds = tuple(_set(one, signed, filters, columns) for one in sets)
+    feeds = tuple(_set(partial_set, signed, filters, columns) for partial_set in sets)
     kept = None if keeping is None else _kept(keeping, signed, columns)
     return WovenScan(
         number,
         keeping.store.stream if keeping is not None else (*sets, *watched)[0].stream,
         Signature(signed.pushed, tuple(predicates), len(signed.predicates), signed.only_signed),
         columns.projected(),
-        _with_finer(feeds, {one.number: one for one in sets}),
+        _with_finer(feeds, {partial_set.number: partial_set for partial_set in sets}),
         counted_by,
-        tuple((one.number, signed.bit(one)) for one in watched),
+        tuple((partial_set.number, signed.bit(partial_set)) for partial_set in watched),
         why,
         kept=kept,
     )
@@ -73,10 +75,12 @@ def woven_scan(
 def _kept(keeping: Keeping, signed: Signed, columns: _Columns) -> Kept:
     store = keeping.store
     places = tuple(columns.place(Expression.of_column(name), ()) for name in store.columns)
-    bits = None if store.predicates is None else [signed.bit_of(one) for one in store.predicates]
+    bits = None if store.predicates is None else [signed.bit_of(predicate) for predicate in store.predicates]
     told = None if bits is None or None in bits else tuple(sorted(bit for bit in bits if bit is not None))
     strands = ((name, window, signed.bit_of(predicate)) for name, window, predicate in keeping.strands)
-    conditions = {one.sql: signed.bit_of(one) for _, _, one in keeping.strands if one is not None}
+    conditions = {
+        predicate.sql: signed.bit_of(predicate) for _, _, predicate in keeping.strands if predicate is not None
+    }
     return Kept(store.columns, places, told, tuple(strands), tuple(conditions.items()))
 
 
@@ -87,11 +91,11 @@ def _filter_bits(sets: Sequence[PartialSet], signed: Signed, predicates: list[Ex
     """
     found = dict(signed.bits)
     users: dict[str, tuple[Expression, set[int | None]]] = {}
-    for one in sets:
-        for part in one.components:
+    for partial_set in sets:
+        for part in partial_set.components:
             where = part.component.where
             if where is not None:
-                users.setdefault(where.sql, (where, set()))[1].add(signed.bit(one))
+                users.setdefault(where.sql, (where, set()))[1].add(signed.bit(partial_set))
     for sql in sorted(users):
         if sql in found:
             continue
@@ -132,10 +136,12 @@ def _guards(readers: set[Bits], is_plain: bool) -> tuple[Bits, ...] | None:
     return None if is_plain or () in readers else tuple(sorted(readers))
 
 
-def _set(one: PartialSet, signed: Signed, filters: Mapping[str, int], columns: _Columns) -> WovenSet:
-    bit = signed.bit(one)
-    groups = tuple(columns.place(part, (bit,)) for part in one.group_by)
-    return WovenSet(one.number, bit, groups, tuple(_read(part, bit, filters, columns) for part in one.components))
+def _set(partial_set: PartialSet, signed: Signed, filters: Mapping[str, int], columns: _Columns) -> WovenSet:
+    bit = signed.bit(partial_set)
+    groups = tuple(columns.place(part, (bit,)) for part in partial_set.group_by)
+    return WovenSet(
+        partial_set.number, bit, groups, tuple(_read(part, bit, filters, columns) for part in partial_set.components)
+    )
 
 
 def _with_finer(feeds: Sequence[WovenSet], sets: Mapping[int, PartialSet]) -> tuple[WovenSet, ...]:

@@ -37,7 +37,7 @@ class FoldedJoin:
     @classmethod
     def of(cls, join: PlannedJoin, sets: Sequence[PartialSet]) -> FoldedJoin:
         own = tuple(sets[place.set] for place in join.sides)
-        sizes = side_sizes(join.join, [one.statistics for one in own], join.observed)
+        sizes = side_sizes(join.join, [partial_set.statistics for partial_set in own], join.observed)
         return cls(join.join, own, sizes, elimination_of(join.join, sizes, join.order).matches)
 
     @property
@@ -49,13 +49,13 @@ def seconds_of(constants: Constants, amounts: Amounts) -> float:
     return sum(amount * constants.seconds(name) for name, amount in amounts.items())
 
 
-def row_amounts(one: FoldedJoin) -> Amounts:
+def row_amounts(folded_join: FoldedJoin) -> Amounts:
     """What it takes to match what the sides of a join answer, and to add it up."""
-    matches = one.matches * one.ends_per_second
-    rows = max(1.0, sum(size.rows for size in one.sizes))
-    stretch = min(one.sets[0].statistics.round_length, SIDE_ROWS / rows / one.ends_per_second)
-    groups = sum(each.statistics.groups for each in one.sets) / stretch
-    return {"fold_group": groups, "fold_row": matches, "fold_value": matches * row_values(one.join)}
+    matches = folded_join.matches * folded_join.ends_per_second
+    rows = max(1.0, sum(size.rows for size in folded_join.sizes))
+    stretch = min(folded_join.sets[0].statistics.round_length, SIDE_ROWS / rows / folded_join.ends_per_second)
+    groups = sum(each.statistics.groups for each in folded_join.sets) / stretch
+    return {"fold_group": groups, "fold_row": matches, "fold_value": matches * row_values(folded_join.join)}
 
 
 def row_values(join: Join) -> int:
@@ -65,16 +65,16 @@ def row_values(join: Join) -> int:
 
 def matrix_amounts(joins: Sequence[FoldedJoin]) -> Amounts | None:
     """What it takes to fold joins of one pairing by one matrix; None if that would be too large."""
-    one = joins[0]
+    folded_join = joins[0]
     lengths = [max(each.join.sides[side].window.range_ticks for each in joins) / TICKS_PER_SECOND for side in (0, 1)]
-    statistics = [each.statistics for each in one.sets]
-    edges = [each.edges.edges_per_second for each in one.sets]
+    statistics = [each.statistics for each in folded_join.sets]
+    edges = [each.edges.edges_per_second for each in folded_join.sets]
     cells = [float(own.cells_per_second(np.array([rate]))[0]) for own, rate in zip(statistics, edges, strict=True)]
     slices = [max(1.0, length * rate) for length, rate in zip(lengths, edges, strict=True)]
-    groups = max(1.0, one.sizes[0].groups * one.sizes[1].groups)
+    groups = max(1.0, folded_join.sizes[0].groups * folded_join.sizes[1].groups)
     if groups * slices[0] * slices[1] > MOST_ENTRIES:
         return None
-    keys = max(1.0, *(size.keys.get(0, 1.0) for size in one.sizes))
+    keys = max(1.0, *(size.keys.get(0, 1.0) for size in folded_join.sizes))
     # Two cells meet if a window holds both: those of new slices with a band of the others, and where a matrix begins,
     # all that its first window holds.
     stretch = _stretch(statistics[0], groups, slices, edges)
@@ -121,18 +121,18 @@ def _distinct(join: Join) -> list[object]:
     for folded in join.folded:
         if isinstance(folded, Summed):
             every = [*folded.products, *([] if folded.counted is None else [folded.counted])]
-            found += [tuple(names[side][factor] for side, factor in enumerate(one.factors)) for one in every]
+            found += [tuple(names[side][factor] for side, factor in enumerate(product.factors)) for product in every]
         elif isinstance(folded, Carried):
             found += [(folded.side, names[folded.side][folded.component], part) for part in range(2)]
     return found
 
 
-def _combined(one: FoldedJoin) -> list[object]:
+def _combined(folded_join: FoldedJoin) -> list[object]:
     """The values that are not sums of integers."""
-    planned = [{part.component: part for part in each.components} for each in one.sets]
-    names = [side.components for side in one.join.sides]
+    planned = [{part.component: part for part in each.components} for each in folded_join.sets]
+    names = [side.components for side in folded_join.join.sides]
     found: list[object] = []
-    for folded in one.join.folded:
+    for folded in folded_join.join.folded:
         used: list[tuple[tuple[int, int], ...]] = []
         if isinstance(folded, Carried):
             used = [((folded.side, folded.component),)]

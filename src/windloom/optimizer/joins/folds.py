@@ -86,9 +86,9 @@ def matrix_obstacle(join: PlannedJoin, sets: Sequence[PartialSet]) -> str | None
     return None
 
 
-def _is_list(join: Join, folded: Carried, one: PartialSet) -> bool:
+def _is_list(join: Join, folded: Carried, partial_set: PartialSet) -> bool:
     component = join.sides[folded.side].components[folded.component]
-    return any(part.component == component and part.family.is_list for part in one.components)
+    return any(part.component == component and part.family.is_list for part in partial_set.components)
 
 
 def _fastest(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants: Constants) -> str:
@@ -103,10 +103,10 @@ def _fastest(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants
 
 def side_seconds(place: SidePlace, sets: Sequence[PartialSet], constants: Constants) -> float:
     """What it takes to answer a side at every end."""
-    one = sets[place.set]
-    tree = one.trees[place.tree]
+    partial_set = sets[place.set]
+    tree = partial_set.trees[place.tree]
     member = next(planned for planned in tree.queries if planned.name == place.name)
-    return float(estimate_answering(one, [[member.query]], [tree.edges], [tree.techniques], constants).total[0])
+    return float(estimate_answering(partial_set, [[member.query]], [tree.edges], [tree.techniques], constants).total[0])
 
 
 def fold_seconds(joins: Sequence[PlannedJoin], sets: Sequence[PartialSet], constants: Constants) -> dict[str, float]:

@@ -93,14 +93,16 @@ def probe_cost(windows: Sequence[JoinedWindow], order: Order) -> float:
 
 def probe_order(windows: Sequence[JoinedWindow]) -> Order:
     """The global order of least cost; of many inputs, the heuristic's: by selectivity, with fast streams moved up."""
-    mean = sum(one.rate for one in windows) / len(windows)
-    fast = sorted((i for i, one in enumerate(windows) if one.rate > mean), key=lambda i: -windows[i].rate)
+    mean = sum(joined_window.rate for joined_window in windows) / len(windows)
+    fast = sorted(
+        (i for i, joined_window in enumerate(windows) if joined_window.rate > mean), key=lambda i: -windows[i].rate
+    )
     return cheapest_order(len(windows), lambda order: probe_cost(windows, order), by_selectivity(windows), fast)
 
 
 def by_selectivity(windows: Sequence[JoinedWindow]) -> Order:
     """Always the input next that gives the fewest pairs with those before it (source E, initial heuristic)."""
-    sizes = [one.size for one in windows]
+    sizes = [joined_window.size for joined_window in windows]
     if len(sizes) < 2:
         return tuple(range(len(sizes)))
     pairs = [(a, b) for a in range(len(sizes)) for b in range(a + 1, len(sizes))]
@@ -185,7 +187,7 @@ def _below(join: Join, sizes: Sequence[SideSize], side: int) -> _Folded:
         return _Folded(sizes[side])
     alone = [fold((place,)) for place in range(len(children))]
     first = tuple(sorted(range(len(children)), key=lambda place: (alone[place].size.rows, place)))
-    mean = sum(one.size.rows for one in children) / len(children)
+    mean = sum(folded.size.rows for folded in children) / len(children)
     fast = [place for place in first if children[place].size.rows > mean]
     return fold(cheapest_order(len(children), lambda order: fold(order).touched, first, fast))
 

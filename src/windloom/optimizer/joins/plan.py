@@ -30,7 +30,9 @@ def plan_join(
     """`given` replaces the choice of the order; `observed` is known of its links. `with_folds` chooses techniques."""
     assert query.join is not None
     places = tuple(_place(side, sets) for side in sides_of(query))
-    statistics = [next(one.statistics for one in sets if one.number == place.set) for place in places]
+    statistics = [
+        next(partial_set.statistics for partial_set in sets if partial_set.number == place.set) for place in places
+    ]
     named = None if given is None else given.option("order", query.name, "")
     order = tuple(map(int, named.split())) if named else None
     shape = replace(shape_of(query, types), time=streams[query.streams[0]].window_type)
@@ -39,8 +41,8 @@ def plan_join(
         shapes.setdefault(shape, len(shapes)),
         places,
         tuple(
-            PlannedComponent(one, None if one.argument is None else types[query.key_of(one.argument)])
-            for one in query.components
+            PlannedComponent(component, None if component.argument is None else types[query.key_of(component.argument)])
+            for component in query.components
         ),
         Pairwise.name,
         elimination_order(query.join, side_sizes(query.join, statistics, observed)).order if order is None else order,
@@ -50,6 +52,6 @@ def plan_join(
 
 def _place(side: Query, sets: Sequence[PartialSet]) -> SidePlace:
     identity = SetIdentity.of_query(side)
-    one = next(one for one in sets if one.identity == identity)
-    tree = next(tree for tree in one.trees if any(planned.name == side.name for planned in tree.queries))
-    return SidePlace(one.number, tree.number, side.name)
+    partial_set = next(partial_set for partial_set in sets if partial_set.identity == identity)
+    tree = next(tree for tree in partial_set.trees if any(planned.name == side.name for planned in tree.queries))
+    return SidePlace(partial_set.number, tree.number, side.name)

@@ -18,7 +18,7 @@ def side_sizes(join: Join, statistics: Sequence[Statistics], observed: Sequence[
     Statistics tell how many groups a side has, not how many values each of its columns: where no round has shown it,
     all columns are taken to have the same number.
     """
-    return [_size(join, side, one, observed) for side, one in enumerate(statistics)]
+    return [_size(join, side, statistic, observed) for side, statistic in enumerate(statistics)]
 
 
 def _size(join: Join, side: int, known: Statistics, observed: Sequence[LinkEstimate]) -> SideSize:

@@ -43,7 +43,7 @@ def read_orders(text: str) -> list[Order]:
 def possible_orders(selection: Selection) -> Iterator[Order]:
     """All orders that give the rows of a selection: one, where a LEFT join is among the strands."""
     every = range(selection.joined)
-    is_free = all(one.kind is JoinKind.INNER for one in selection.attached)
+    is_free = all(attached.kind is JoinKind.INNER for attached in selection.attached)
     yield from permutations(every) if is_free else [tuple(every)]
 
 
@@ -59,7 +59,7 @@ def strand_sizes(selection: Selection, rates: Sequence[StrandRate]) -> list[Size
 def join_order(selection: Selection, rates: Sequence[StrandRate]) -> Order:
     """The cheapest global order; where a LEFT join is among the strands, that in which they are written."""
     every = tuple(range(selection.joined))
-    if selection.joined < 3 or any(one.kind is not JoinKind.INNER for one in selection.attached):
+    if selection.joined < 3 or any(attached.kind is not JoinKind.INNER for attached in selection.attached):
         return every
     sizes = strand_sizes(selection, rates)
     cost = order_cost(selection, rates)
@@ -107,11 +107,11 @@ def links(selection: Selection, done: set[int], other: int) -> tuple[int, int]:
     """How many keys, and how many other conditions, are decided when a strand is joined to those before it."""
     own = selection.attached[other - 1].on if other else ()  # of a LEFT join
     decided = [
-        one
-        for one in (*selection.conditions, *own)
-        if other in one.strands and set(one.strands) <= done | {other} and len(one.strands) > 1
+        condition
+        for condition in (*selection.conditions, *own)
+        if other in condition.strands and set(condition.strands) <= done | {other} and len(condition.strands) > 1
     ]
-    keys = sum(one.is_key for one in decided)
+    keys = sum(condition.is_key for condition in decided)
     return keys, len(decided) - keys
 
 

@@ -57,8 +57,8 @@ def plan_rows(
         shapes.setdefault(shape, len(shapes)),
         tuple(orders),
         tuple(
-            PlannedComponent(one, None if one.argument is None else types[query.key_of(one.argument)])
-            for one in dict.fromkeys([COUNT_STAR, *query.components] if not rows.columns else [])
+            PlannedComponent(component, None if component.argument is None else types[query.key_of(component.argument)])
+            for component in dict.fromkeys([COUNT_STAR, *query.components] if not rows.columns else [])
         ),
         rates,
         pairs,
@@ -70,7 +70,7 @@ def _shape(query: Query, types: Types, time: DataType) -> Shape:
     assert rows is not None
     if not rows.columns:
         return replace(shape_of(query, types), time=time)
-    columns = tuple((one.name, types[query.key_of(one.expression)]) for one in rows.columns)
+    columns = tuple((row_column.name, types[query.key_of(row_column.expression)]) for row_column in rows.columns)
     if rows.tells_end:
         columns = (*columns, (VALID_UNTIL, time))
     elif query.emission.kind is Emits.CHANGES and not rows.within:

@@ -23,7 +23,7 @@ SHORTEST_RUN = 16
 
 def class_rows(classes: Collection[EdgeClass]) -> Ints:
     """Period and residue of each class."""
-    return np.array([(one.period, one.residue) for one in classes], np.int64).reshape(-1, 2)
+    return np.array([(edge_class.period, edge_class.residue) for edge_class in classes], np.int64).reshape(-1, 2)
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class EdgeSample:
     def of(cls, classes: Collection[EdgeClass]) -> EdgeSample:
         """A sample of a union of classes; an edge that an earlier class has too weighs nothing."""
         ordered = sorted(classes)
-        periods = np.array([one.period for one in ordered], np.int64)
-        residues = np.array([one.residue for one in ordered], np.int64)
-        begins = run_begins([(one.period, one.residue) for one in ordered])
+        periods = np.array([edge_class.period for edge_class in ordered], np.int64)
+        residues = np.array([edge_class.residue for edge_class in ordered], np.int64)
+        begins = run_begins([(edge_class.period, edge_class.residue) for edge_class in ordered])
         lengths = np.full(len(ordered), max(SHORTEST_RUN, SAMPLED // len(ordered)), np.int64)
         weights = np.repeat(TICKS_PER_SECOND / periods / lengths, lengths)
         _drop_repeated(periods, residues, begins, lengths, weights)

@@ -56,7 +56,7 @@ class Merging:
 
     @property
     def groups(self) -> Groups:
-        return [sorted(one) for one, lives in zip(self._members, self.alive, strict=True) if lives]
+        return [sorted(member) for member, lives in zip(self._members, self.alive, strict=True) if lives]
 
 
 class Gains:

@@ -196,7 +196,9 @@ class IncrementalPlan:
         self._numbers = keep_numbers(self.trees, trees, self._next_tree)
         self._next_tree = max([self._next_tree, *(number + 1 for number in self._numbers)])
         self._members = [set(tree) for tree in trees]
-        self._classes = [Counter(one for q in tree for one in self._slicing.edges(self._windows[q])) for tree in trees]
+        self._classes = [
+            Counter(edge_class for q in tree for edge_class in self._slicing.edges(self._windows[q])) for tree in trees
+        ]
         self._rows = [class_rows(classes) for classes in self._classes]
         self._forget_costs()
         forest = problem.counter.forest(problem.bundles_of(plan.trees))

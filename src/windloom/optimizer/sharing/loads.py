@@ -29,8 +29,8 @@ class WindowColumns:
 
     @classmethod
     def of(cls, windows: Sequence[Window], counts: Sequence[int] | Ints) -> WindowColumns:
-        ticks = np.array([one.range_ticks for one in windows], np.int64)
-        slides = np.array([one.slide_ticks for one in windows], np.int64)
+        ticks = np.array([window.range_ticks for window in windows], np.int64)
+        slides = np.array([window.slide_ticks for window in windows], np.int64)
         distinct, place = np.unique(ticks, return_inverse=True)
         return cls(
             ticks / slides,
@@ -48,7 +48,7 @@ class WindowColumns:
         agree in it.
         """
         members = np.concatenate([np.asarray(tree, np.int64) for tree in trees])
-        tree = np.repeat(np.arange(len(trees)), [len(one) for one in trees])
+        tree = np.repeat(np.arange(len(trees)), [len(tree) for tree in trees])
         if exact is None:
             exact = self.counts_ranges(len(trees))
 

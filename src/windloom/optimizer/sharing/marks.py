@@ -74,18 +74,18 @@ class MarkedForest:
         self._marks = marks
         self._bits = np.zeros(len(marks.weights) // 64 + 1, np.uint64)
         lists = [self._united([_list_of(marks, one) for one in tree]) for tree in trees]
-        self._lengths = np.array([len(one) for one in lists], np.int64)
+        self._lengths = np.array([len(values) for values in lists], np.int64)
         self._begins = np.cumsum(self._lengths) - self._lengths
         self._used = int(self._lengths.sum())
         self._pool = np.zeros(2 * self._used + 1, np.int32)
         self._pool[: self._used] = np.concatenate(lists)
-        self._weights = np.array([marks.weights[one].sum() for one in lists])
+        self._weights = np.array([marks.weights[values].sum() for values in lists])
         self._rest = np.array([marks.rest[list(tree)].sum() for tree in trees])
 
     def _united(self, lists: list[Places]) -> Places:
         united = lists[0]
-        for one in lists[1:]:
-            united = _unite(united, one, self._bits)
+        for values in lists[1:]:
+            united = _unite(united, values, self._bits)
         return united
 
     @property
@@ -130,22 +130,22 @@ class MarkedForest:
 
 def whole_marks(sets: Sequence[EdgeSet]) -> Marks | None:
     """Every edge of one composite slide, or None if that is too long."""
-    whole = EdgeSet(tuple(sorted({one for edges in sets for one in edges.classes})))
+    whole = EdgeSet(tuple(sorted({edge_class for edges in sets for edge_class in edges.classes})))
     pane = whole.pane
     every = whole.composite_slide // pane.period
     if every > WHOLE_PANES:
         return None
-    if sum(every * pane.period // one.period for edges in sets for one in edges.classes) > MOST_MARKS:
+    if sum(every * pane.period // edge_class.period for edges in sets for edge_class in edges.classes) > MOST_MARKS:
         return None
     lists = []
     for edges in sets:
         runs = [
-            np.arange((one.residue - pane.residue) // pane.period % (one.period // pane.period), every,
-                      one.period // pane.period, dtype=np.int32)
-            for one in edges.classes
+            np.arange((edge_class.residue - pane.residue) // pane.period % (edge_class.period // pane.period), every,
+                      edge_class.period // pane.period, dtype=np.int32)
+            for edge_class in edges.classes
         ]  # fmt: skip
         lists.append(np.concatenate(runs))  # classes of one bundle never meet
-    bounds = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
+    bounds = np.concatenate([[0], np.cumsum([len(values) for values in lists])]).astype(np.int64)
     scale = TICKS_PER_SECOND / pane.period / every
     return Marks(np.ones(every), np.concatenate(lists), bounds, scale, np.zeros(len(sets)), True)
 
@@ -153,7 +153,7 @@ def whole_marks(sets: Sequence[EdgeSet]) -> Marks | None:
 def drawn_marks(sets: Sequence[EdgeSet]) -> Marks:
     """Edges drawn from every bundle, with the balance heuristic's weights: 1 / (expected draws of this very edge)."""
     each = int(np.clip(DRAWN_MARKS // len(sets), FEWEST_DRAWN, MOST_DRAWN))
-    classes = [(one.period, one.residue) for edges in sets for one in edges.classes]
+    classes = [(edge_class.period, edge_class.residue) for edges in sets for edge_class in edges.classes]
     owner = np.repeat(np.arange(len(sets)), [len(edges.classes) for edges in sets])
     periods, residues = (np.array(column, np.int64) for column in zip(*classes, strict=True))
     known = np.bincount(owner, 1.0 / periods, len(sets))

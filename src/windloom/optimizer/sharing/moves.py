@@ -78,7 +78,7 @@ class Moving:
     def kept(self) -> tuple[Any, ...]:
         """What `restore` needs to come back here."""
         arrays = (self.home, self._costs, self._with, self._without)
-        return ([set(tree) for tree in self._members], *(one.copy() for one in arrays))
+        return ([set(tree) for tree in self._members], *(array.copy() for array in arrays))
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         self._members, self.home, self._costs, self._with, self._without = kept

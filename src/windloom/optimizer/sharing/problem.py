@@ -49,7 +49,7 @@ class SharingProblem:
         """The distinct windows in order, and which of them every query has."""
         found = sorted(set(self.windows))
         place = {window: i for i, window in enumerate(found)}
-        return tuple(found), np.fromiter((place[one] for one in self.windows), np.int64, len(self.windows))
+        return tuple(found), np.fromiter((place[window] for window in self.windows), np.int64, len(self.windows))
 
     @cached_property
     def columns(self) -> WindowColumns:
@@ -162,7 +162,7 @@ class SharingProblem:
 
     @staticmethod
     def union(sets: Iterable[EdgeSet]) -> EdgeSet:
-        return EdgeSet.of({one for edges in sets for one in edges.classes})
+        return EdgeSet.of({edge_class for edges in sets for edge_class in edges.classes})
 
     @cached_property
     def every_edge(self) -> EdgeSet:

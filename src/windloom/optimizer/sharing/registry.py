@@ -39,7 +39,7 @@ _ALL: tuple[Strategy, ...] = (
     Reweave(),
     Exhaustive(),
 )
-STRATEGIES: dict[str, Strategy] = {one.name: one for one in _ALL}
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _ALL}
 
 
 def find_strategy(name: str) -> Strategy:

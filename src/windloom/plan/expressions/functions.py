@@ -29,8 +29,8 @@ def _coalesce(name: str, operands: Sequence[Node]) -> Node:
         takes(f"{name}()", operands, 2)
     if not operands:
         raise NotKnownError("coalesce() of nothing")
-    kind = common([one.kind for one in operands])
-    return Node("coalesce", kind, tuple(converted(one, kind) for one in operands))
+    kind = common([node.kind for node in operands])
+    return Node("coalesce", kind, tuple(converted(node, kind) for node in operands))
 
 
 def _null_if(name: str, operands: Sequence[Node]) -> Node:
@@ -50,8 +50,8 @@ def _if(name: str, operands: Sequence[Node]) -> Node:
 def _extreme(name: str, operands: Sequence[Node]) -> Node:
     if len(operands) < 2:
         raise NotKnownError(f"{name}() of {len(operands)} values")
-    kind = comparable([one.kind for one in operands])
-    return Node(name, kind, tuple(converted(one, kind) for one in operands))
+    kind = comparable([node.kind for node in operands])
+    return Node(name, kind, tuple(converted(node, kind) for node in operands))
 
 
 def _whole(name: str, operands: Sequence[Node]) -> Node:

@@ -14,9 +14,9 @@ _LISTED = 10
 
 
 def numeric(op: str, operands: Sequence[Node]) -> None:
-    for one in operands:
-        if not one.kind.is_numeric:
-            raise NotKnownError(f"{op} of {one.kind}")
+    for node in operands:
+        if not node.kind.is_numeric:
+            raise NotKnownError(f"{op} of {node.kind}")
 
 
 def takes(op: str, operands: Sequence[Node], *counts: int) -> None:
@@ -27,7 +27,7 @@ def takes(op: str, operands: Sequence[Node], *counts: int) -> None:
 def arithmetic(op: str, operands: Sequence[Node]) -> Node:
     takes(op, operands, 2)
     numeric(op, operands)
-    kinds = [one.kind.kind for one in operands]
+    kinds = [node.kind.kind for node in operands]
     if TypeKind.DECIMAL in kinds and TypeKind.FLOAT not in kinds:
         return _of_decimals(op, operands)
     if op == "div":
@@ -35,25 +35,25 @@ def arithmetic(op: str, operands: Sequence[Node]) -> Node:
             raise NotKnownError("DIV of floating-point numbers")
         kind = BIGINT
     else:
-        kind = DOUBLE if op in ("/", "try_divide") else common([one.kind for one in operands])
-    return Node(op, kind, tuple(converted(one, kind) for one in operands))
+        kind = DOUBLE if op in ("/", "try_divide") else common([node.kind for node in operands])
+    return Node(op, kind, tuple(converted(node, kind) for node in operands))
 
 
 def _of_decimals(op: str, operands: Sequence[Node]) -> Node:
     if op not in ("+", "-", "*", "/"):
         raise NotKnownError(f"{op} of decimals")
-    left, right = (converted(one, as_decimal(one)) for one in operands)
+    left, right = (converted(node, as_decimal(node)) for node in operands)
     return Node(op, arithmetic_decimal(op, left.kind, right.kind), (left, right))
 
 
 def comparison(op: str, operands: Sequence[Node]) -> Node:
     takes(op, operands, 2)
-    kind = comparable([one.kind for one in operands])
-    return Node(op, BOOLEAN, tuple(converted(one, kind) for one in operands))
+    kind = comparable([node.kind for node in operands])
+    return Node(op, BOOLEAN, tuple(converted(node, kind) for node in operands))
 
 
 def logic(op: str, operands: Sequence[Node]) -> Node:
-    return Node(op, BOOLEAN, tuple(truth(op, one) for one in operands))
+    return Node(op, BOOLEAN, tuple(truth(op, node) for node in operands))
 
 
 def truth(op: str, node: Node) -> Node:
@@ -66,13 +66,13 @@ def truth(op: str, node: Node) -> Node:
 
 
 def in_list(op: str, operands: Sequence[Node]) -> Node:
-    kind = comparable([one.kind for one in operands])
-    value, *listed = (converted(one, kind) for one in operands)
-    if kind.kind is TypeKind.FLOAT and not all(one.is_constant and one.value for one in listed):
+    kind = comparable([node.kind for node in operands])
+    value, *listed = (converted(node, kind) for node in operands)
+    if kind.kind is TypeKind.FLOAT and not all(node.is_constant and node.value for node in listed):
         # Spark's hash table distinguishes 0.0 from -0.0, its comparison does not, and the list determines which it
         # uses.
         raise NotKnownError("IN of floating-point numbers that may be zero or NaN")
-    if len(listed) > _LISTED and not all(one.is_constant for one in listed):
+    if len(listed) > _LISTED and not all(node.is_constant for node in listed):
         raise NotKnownError(f"IN a list of more than {_LISTED} expressions")
     return Node("in", BOOLEAN, (value, *listed))
 
@@ -86,7 +86,7 @@ def is_null(op: str, operands: Sequence[Node]) -> Node:
 def case(op: str, operands: Sequence[Node]) -> Node:
     """Conditions and values in turn, and the value if no condition holds."""
     conditions, values = operands[:-1:2], [*operands[1::2], operands[-1]]
-    kind = common([one.kind for one in values])
+    kind = common([node.kind for node in values])
     parts: list[Node] = []
     for condition, value in zip(conditions, values, strict=False):
         if condition.kind != BOOLEAN:  # in Spark, not even NULL is allowed

@@ -40,7 +40,7 @@ def resolve(tree: Scalar | None, columns: Mapping[str, DataType]) -> Node:
             rule = OPERATORS.get(name) or FUNCTIONS.get(name)
             if rule is None:
                 raise NotKnownError(f"{name}()" if name.isidentifier() else name.upper())
-            return rule(name, [resolve(one, columns) for one in operands])
+            return rule(name, [resolve(operand, columns) for operand in operands])
     raise NotKnownError("an expression without a tree" if tree is None else tree.what)
 
 
@@ -73,9 +73,9 @@ def resolve_shape(shape: Shape) -> ResolvedShape | str:
     selected = shape.select or tuple((name, Expression.of_placeholder(name)) for name in columns)
     select, place = [], ""
     try:
-        for name, one in selected:
+        for name, expression in selected:
             place = f"'{name}'"
-            select.append((name, resolve(one.tree, columns)))
+            select.append((name, resolve(expression.tree, columns)))
         place = "HAVING"
         having = None if shape.having is None else truth("HAVING", resolve(shape.having.tree, columns))
     except NotKnownError as unknown:

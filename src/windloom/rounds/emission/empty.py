@@ -27,7 +27,7 @@ def group_rows(block: Block, shape: Shape) -> pa.Table:
     counts = np.diff(block.bounds)
     queries = pa.array(block.queries, pa.string()).take(pa.array(np.repeat(np.arange(len(counts)), counts)))
     arrays = [queries, *(as_array(block.table.column(place)) for place in range(2 + len(shape.groups)))]
-    arrays = [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in arrays]
+    arrays = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
     return pa.Table.from_arrays(arrays, schema=group_schema(shape))
 
 
@@ -62,7 +62,7 @@ def _moved(every: pa.Table, rows: np.ndarray, ticks: np.ndarray, held: Series) -
 
 def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: pa.Table) -> Block:
     """Windows without tuples as a block of answers."""
-    codes = pc.index_in(as_array(missing["query"]), value_set=pa.array([one.name for one in queries], pa.string()))
+    codes = pc.index_in(as_array(missing["query"]), value_set=pa.array([query.name for query in queries], pa.string()))
     places = codes.to_numpy(zero_copy_only=False)
     missing = missing.take(pa.array(np.argsort(places, kind="stable")))
     counts = np.bincount(places, minlength=len(queries))
@@ -70,12 +70,12 @@ def empty_block(number: int, shape: Shape, queries: Sequence[Planned], missing: 
     names = [missing.schema.field(place).name for place in range(1, missing.num_columns)]
     for column, (name, kind) in enumerate(shape.columns):
         pieces = [
-            _nothing(one, column, arrow_type(kind), int(count)) for one, count in zip(queries, counts, strict=True)
+            _nothing(query, column, arrow_type(kind), int(count)) for query, count in zip(queries, counts, strict=True)
         ]
         arrays.append(pa.concat_arrays(pieces))
         names.append(name)
     bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Block(number, tuple(one.name for one in queries), bounds, pa.Table.from_arrays(arrays, names=names))
+    return Block(number, tuple(query.name for query in queries), bounds, pa.Table.from_arrays(arrays, names=names))
 
 
 def _nothing(planned: Planned, column: int, kind: pa.DataType, count: int) -> pa.Array:

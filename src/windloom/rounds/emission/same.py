@@ -27,7 +27,7 @@ def same_rows(column: pa.Array, left: Rows, right: Rows) -> NDArray[np.bool_]:
     values = [column.take(pa.array(rows)) for rows in (left, right)]
     equal = pc.fill_null(pc.equal(*values), False)
     if pa.types.is_floating(kind):
-        equal = pc.or_(equal, pc.fill_null(pc.and_(*(pc.is_nan(one) for one in values)), False))
+        equal = pc.or_(equal, pc.fill_null(pc.and_(*(pc.is_nan(value) for value in values)), False))
     return both | (found & np.asarray(equal, np.bool_))
 
 

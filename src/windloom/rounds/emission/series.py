@@ -37,7 +37,7 @@ def paces_of(asked: Iterable[Planned], state: State) -> dict[str, Pace]:
     for planned in asked:
         window, inputs = planned.query.window, planned.query.inputs
         # When a stream has ended every window is closed, also those that begin after its last tuple.
-        latest = max((state.seen[one] for one in inputs if one in state.seen), default=TICK_MIN)
+        latest = max((state.seen[input_] for input_ in inputs if input_ in state.seen), default=TICK_MIN)
         until = min(state.answered_by(planned.query), window.last_start(latest) + window.range_ticks)
         found[planned.name] = Pace(window.slide_ticks, until, window.extent_ticks is None)
     return found
@@ -74,7 +74,7 @@ class Series:
         encoded = queries.dictionary_encode()
         own = [paces[name] for name in encoded.dictionary.to_pylist()]
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        slide = np.array([one.slide_ticks for one in own], np.int64)[codes]
+        slide = np.array([pace.slide_ticks for pace in own], np.int64)[codes]
         follows = np.zeros(len(order), np.bool_)
         if len(order):
             one, other = order[1:], order[:-1]
@@ -85,8 +85,8 @@ class Series:
             starts,
             ends,
             slide,
-            np.array([one.until for one in own], np.int64)[codes],
-            np.array([one.grows for one in own], np.bool_)[codes],
+            np.array([pace.until for pace in own], np.int64)[codes],
+            np.array([pace.grows for pace in own], np.bool_)[codes],
             follows,
         )
 

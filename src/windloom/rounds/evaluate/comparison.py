@@ -25,7 +25,7 @@ def compared(op: str, left: Value, right: Value) -> Value:
     if not pa.types.is_floating(left.type):
         return _PLAIN[op](left, right)
     nans = [pc.is_nan(one) for one in (left, right)]
-    if not any(any_of(one) for one in nans):
+    if not any(any_of(nan) for nan in nans):
         return _PLAIN[op](left, right)
     if op in _NEGATED:
         return pc.invert(compared(_NEGATED[op], left, right))
@@ -56,10 +56,10 @@ def extreme(node: Node, operands: list[Value], active: Active) -> Value:
     """greatest and least: NULLs are skipped, and the first of equals wins."""
     op = ">" if node.op == "greatest" else "<"
     best, *others = operands
-    for one in others:
-        wins = pc.fill_null(compared(op, one, best), False)
-        wins = pc.or_(wins, pc.and_(pc.is_null(best), pc.is_valid(one)))
-        best = pc.if_else(wins, one, best)
+    for other in others:
+        wins = pc.fill_null(compared(op, other, best), False)
+        wins = pc.or_(wins, pc.and_(pc.is_null(best), pc.is_valid(other)))
+        best = pc.if_else(wins, other, best)
     return best
 
 

@@ -42,7 +42,7 @@ def evaluate(node: Node, rows: Rows, active: Active = None) -> Value:
         return pa.scalar(node.value, arrow_type(node.kind))
     if node.op in _IN_TURN:
         return _IN_TURN[node.op](node, rows, active)
-    return _AT_ONCE[node.op](node, [evaluate(one, rows, active) for one in node.operands], active)
+    return _AT_ONCE[node.op](node, [evaluate(operand, rows, active) for operand in node.operands], active)
 
 
 def _and(node: Node, rows: Rows, active: Active) -> Value:
@@ -79,9 +79,9 @@ def _case(node: Node, rows: Rows, active: Active) -> Value:
 def _coalesce(node: Node, rows: Rows, active: Active) -> Value:
     """Evaluates every value only where those before it are NULL."""
     result = evaluate(node.operands[0], rows, active)
-    for one in node.operands[1:]:
-        missing = _narrowed(active, pc.is_null(result), rows) if may_refuse(one) else active
-        result = pc.coalesce(result, evaluate(one, rows, missing))
+    for operand in node.operands[1:]:
+        missing = _narrowed(active, pc.is_null(result), rows) if may_refuse(operand) else active
+        result = pc.coalesce(result, evaluate(operand, rows, missing))
     return result
 
 

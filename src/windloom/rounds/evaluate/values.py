@@ -29,9 +29,13 @@ def masked(operands: list[Value], active: Active) -> list[Value]:
     """
     if active is None:
         return operands
-    for index, one in enumerate(operands):
-        if not is_scalar(one):
-            return [*operands[:index], pc.if_else(active, one, pa.scalar(None, one.type)), *operands[index + 1 :]]
+    for index, operand in enumerate(operands):
+        if not is_scalar(operand):
+            return [
+                *operands[:index],
+                pc.if_else(active, operand, pa.scalar(None, operand.type)),
+                *operands[index + 1 :],
+            ]
     return operands
 
 
@@ -47,14 +51,16 @@ def refuse(flags: Value, reason: str) -> None:
 
 def with_numpy(function: Any, *operands: Value) -> Value:
     """Apply a NumPy function to plain numbers; a row with a NULL gives NULL."""
-    lengths = [len(one) for one in operands if not is_scalar(one)]
-    arrays = [pa.repeat(one, lengths[0] if lengths else 1) if is_scalar(one) else one for one in operands]
+    lengths = [len(operand) for operand in operands if not is_scalar(operand)]
+    arrays = [
+        pa.repeat(operand, lengths[0] if lengths else 1) if is_scalar(operand) else operand for operand in operands
+    ]
     valid = np.ones(len(arrays[0]), np.bool_)
-    for one in arrays:
-        if one.null_count:
-            valid &= one.is_valid().to_numpy(zero_copy_only=False)
+    for array in arrays:
+        if array.null_count:
+            valid &= array.is_valid().to_numpy(zero_copy_only=False)
     with np.errstate(all="ignore"):
-        result = function(*(numbers(one) for one in arrays))
+        result = function(*(numbers(array) for array in arrays))
     found = pa.array(result, mask=None if valid.all() else ~valid)
     return found if lengths else found[0]
 

@@ -173,7 +173,14 @@ class _Family:
         slide, landmark = first.slide_ticks, self.landmarks.get(self.joins[0].sides[0].name)
         # With a landmark window on any side, nothing is reported behind the last tuple of all streams.
         until = min(
-            [until, *(self.landmarks[one.name].until for one in self.joins[0].sides if one.name in self.landmarks)]
+            [
+                until,
+                *(
+                    self.landmarks[side_place.name].until
+                    for side_place in self.joins[0].sides
+                    if side_place.name in self.landmarks
+                ),
+            ]
         )
         if landmark is None:
             until = min(until, int(starts[-1]) + first.range_ticks)

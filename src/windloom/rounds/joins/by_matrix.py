@@ -63,15 +63,19 @@ class MatrixFamily:
         first = joins[0]
         sets = [plan.sets[place.set] for place in first.sides]
         kept = [_together(joins, side) for side in (0, 1)]
-        planned = [{one.component: one for one in each.components} for each in sets]
+        planned = [
+            {planned_component.component: planned_component for planned_component in each.components} for each in sets
+        ]
         types = FoldTypes(
-            tuple(tuple(planned[side][one] for one in kept[side]) for side in (0, 1)),
+            tuple(tuple(planned[side][component] for component in kept[side]) for side in (0, 1)),
             (),
             tuple(_group_types(plan, first, side) for side in (0, 1)),
         )
-        held = [cells.get(one.number) for one in sets]
-        self._cells = tuple(no_cells(one) if own is None else own for one, own in zip(sets, held, strict=True))
-        self._periods = tuple(one.edges.pane.period for one in sets)
+        held = [cells.get(partial_set.number) for partial_set in sets]
+        self._cells = tuple(
+            no_cells(partial_set) if own is None else own for partial_set, own in zip(sets, held, strict=True)
+        )
+        self._periods = tuple(partial_set.edges.pane.period for partial_set in sets)
         self._intervals = intervals
         self._members = [_member(join, kept, types) for join in joins]
         self._relations = tuple(_relation(plan, first, side, self._cells[side], kept[side], types) for side in (0, 1))
@@ -82,14 +86,14 @@ class MatrixFamily:
 
         Raises `TooManyGroupsError` before the first.
         """
-        windows = [[one.join.join.sides[side].window for one in self._members] for side in (0, 1)]
+        windows = [[member.join.join.sides[side].window for member in self._members] for side in (0, 1)]
         ranges = tuple(max(window.range_ticks for window in each) for each in windows)
         join = self._members[0].join.join
         matrix = Matrix(join, self._types, self._cells, self._relations, ranges, self._periods)  # type: ignore[arg-type]
         asked, owner = self._asked(matrix)
         if not len(asked.ends) or not matrix.groups:
             return
-        wanted = tuple(dict.fromkeys([_PAIRS, *(term for one in self._members for term in one.wanted)]))
+        wanted = tuple(dict.fromkeys([_PAIRS, *(term for member in self._members for term in member.wanted)]))
         known = self._members[0].terms
         parts: list[tuple[Ints, dict[Term, Held]]] = []
         held = 0
@@ -108,17 +112,17 @@ class MatrixFamily:
     def _asked(self, matrix: Matrix) -> tuple[Asked, Ints]:
         """All windows of all joins that hold slices of both sides, in order of end and then of start, latest first."""
         found: list[Asked] = []
-        for one, interval in zip(self._members, self._intervals, strict=True):
-            sides = one.join.join.sides
+        for member, interval in zip(self._members, self._intervals, strict=True):
+            sides = member.join.join.sides
             ends = ends_of(matrix.ticks[0], sides[0].window, interval)
             lo = tuple(np.searchsorted(matrix.ticks[i], ends - sides[i].window.range_ticks) for i in (0, 1))
             hi = tuple(np.searchsorted(matrix.ticks[i], ends) for i in (0, 1))
             some = (hi[0] > lo[0]) & (hi[1] > lo[1])
             found.append(Asked(ends[some], (lo[0][some], lo[1][some]), (hi[0][some], hi[1][some])))
-        owner = np.repeat(np.arange(len(found)), [len(one.ends) for one in found])
-        ends = np.concatenate([one.ends for one in found])
+        owner = np.repeat(np.arange(len(found)), [len(asked.ends) for asked in found])
+        ends = np.concatenate([asked.ends for asked in found])
         lo, hi = (
-            tuple(np.concatenate([getattr(one, name)[side] for one in found]) for side in (0, 1))
+            tuple(np.concatenate([getattr(asked, name)[side] for asked in found]) for side in (0, 1))
             for name in ("lo", "hi")
         )
         order = np.lexsort((-lo[matrix.fixed], ends))
@@ -137,16 +141,16 @@ class MatrixFamily:
         )
         owners = owner[places]
         ends = asked.ends[places]
-        for number, one in enumerate(self._members):
+        for number, member in enumerate(self._members):
             own = np.flatnonzero(owners == number)
             group, column = np.nonzero(there[:, own])
             if not len(group):
                 continue
-            yield self._rows_of(one, matrix, held, len(places), ends[own], own, group, column)
+            yield self._rows_of(member, matrix, held, len(places), ends[own], own, group, column)
 
     def _rows_of(
         self,
-        one: _Member,
+        member: _Member,
         matrix: Matrix,
         held: Mapping[Term, Held],
         windows: int,
@@ -165,10 +169,10 @@ class MatrixFamily:
             np.zeros(len(rows), np.int32),
             lambda term: rows_of_held(held[term], rows),
         )
-        combined, refused = finished(relation, one.terms, one.folded)
-        groups = tuple(relation.columns[place] for place in one.join.join.groups)
+        combined, refused = finished(relation, member.terms, member.folded)
+        groups = tuple(relation.columns[place] for place in member.join.join.groups)
         made = FoldedRows(groups, relation.bounds, relation.ends, tuple(combined), tuple(refused))
-        return one.join, made, ends[column]
+        return member.join, made, ends[column]
 
 
 @contextmanager
@@ -231,17 +235,17 @@ def _portions(asked: Asked, groups: int, matches: int) -> Iterator[tuple[Ints, t
 
 
 def _group_types(plan: Plan, join: PlannedJoin, side: int) -> tuple[DataType, ...]:
-    one, _, member = plan.side(join.sides[side])
-    return tuple(one.group_types[position] for position in member.group_positions)
+    partial_set, _, member = plan.side(join.sides[side])
+    return tuple(partial_set.group_types[position] for position in member.group_positions)
 
 
 def _together(joins: Sequence[PlannedJoin], side: int) -> tuple[Component, ...]:
     """The components that the joins need of a side, each once."""
-    return tuple(dict.fromkeys(one for join in joins for one in join.join.sides[side].components))
+    return tuple(dict.fromkeys(component for join in joins for component in join.join.sides[side].components))
 
 
 def _member(join: PlannedJoin, kept: Sequence[tuple[Component, ...]], types: FoldTypes) -> _Member:
-    moved = [[kept[side].index(one) for one in join.join.sides[side].components] for side in (0, 1)]
+    moved = [[kept[side].index(component) for component in join.join.sides[side].components] for side in (0, 1)]
     folded = tuple(_moved(one, moved) for one in join.join.folded)
     terms = Terms(replace(types, folded=join.components), _BOTH)
     return _Member(join, folded, terms, terms.all_of(folded))
@@ -251,10 +255,10 @@ def _moved(folded: Folded, places: Sequence[Sequence[int]]) -> Folded:
     """The same with other numbers for the components of both sides."""
 
     def every(components: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(places[side][one] for side, one in enumerate(components))
+        return tuple(places[side][component] for side, component in enumerate(components))
 
-    def product(one: Product) -> Product:
-        return Product(one.sign, every(one.factors))
+    def product(product: Product) -> Product:
+        return Product(product.sign, every(product.factors))
 
     match folded:
         case Carried(side=side, component=component, weights=weights):
@@ -268,8 +272,8 @@ def _relation(
     plan: Plan, join: PlannedJoin, side: int, cells: Cells, kept: Sequence[Component], types: FoldTypes
 ) -> Relation:
     """The cells of a set as rows of a side, whose ends are not used."""
-    one, _, member = plan.side(join.sides[side])
-    place = {planned.component: i for i, planned in enumerate(one.components)}
+    partial_set, _, member = plan.side(join.sides[side])
+    place = {planned.component: i for i, planned in enumerate(partial_set.components)}
 
     def combined(component: Component) -> Combined:
         lifted = cells.lifted[place[component]]

@@ -88,7 +88,7 @@ def _keys_at(
     terms: Terms, partner: Partner, end: End, weights: Parts
 ) -> tuple[list[HeldValue], list[PlannedComponent], Flags]:
     low, high, known = corner_terms(end, restricted(weights, partner.sides))
-    held = [partner.held(one) for one in (low, high)]
+    held = [partner.held(value) for value in (low, high)]
     assert all(isinstance(one, HeldValue) for one in held)
     planned = [terms.types.sides[end[0]][component] for component in end[1:]]
     return held, planned, _known_rows(partner.held(known))  # type: ignore[return-value]
@@ -104,10 +104,10 @@ def _exact_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple
     """The lowest and highest integers, at the scale of the result, and where there are any."""
     held, planned, known = _keys_at(terms, partner, end, term.weights)
     found = []
-    for one, component, lowest in zip(held, planned, (True, False), strict=True):
+    for held_value, component, lowest in zip(held, planned, (True, False), strict=True):
         assert component.argument_type is not None
-        keys, scale = _plain_keys(one, known, lowest=lowest), component.argument_type.scale
-        numbers = widened(AddInt(keys)) if one.dictionary is None else wide_of(one.dictionary, keys)
+        keys, scale = _plain_keys(held_value, known, lowest=lowest), component.argument_type.scale
+        numbers = widened(AddInt(keys)) if held_value.dictionary is None else wide_of(held_value.dictionary, keys)
         found.append(numbers if term.operator == "*" else scaled(numbers, term.kind.scale - scale))
     return tuple(found), known
 
@@ -116,8 +116,8 @@ def _float_end(term: Extreme, terms: Terms, partner: Partner, end: End) -> tuple
     """The lowest and highest doubles, whether some or all are NaN, and where there are any."""
     held, planned, known = _keys_at(terms, partner, end, term.weights)
     low, high = (
-        _doubles(one, component, _plain_keys(one, known, lowest=lowest))
-        for one, component, lowest in zip(held, planned, (True, False), strict=True)
+        _doubles(held_value, component, _plain_keys(held_value, known, lowest=lowest))
+        for held_value, component, lowest in zip(held, planned, (True, False), strict=True)
     )
     return (low, high, np.isnan(high).astype(np.uint8) + np.isnan(low)), known
 

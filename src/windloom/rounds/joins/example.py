@@ -43,8 +43,10 @@ def fold_examples() -> None:
     )
     folded, planned = _folded(components)
     keys, bounds = [pa.array([1, None])], np.array([0, 1, 2])
-    rows = SideRows(keys, bounds, np.zeros(2, np.int32), tuple(_two_rows(one) for one in components))
-    kept = tuple(one.component for one in components)
+    rows = SideRows(
+        keys, bounds, np.zeros(2, np.int32), tuple(_two_rows(planned_component) for planned_component in components)
+    )
+    kept = tuple(planned_component.component for planned_component in components)
     side = Side(WindowedStream("s", TimeWindow(1, 1)), None, None, (Expression.of_column("k"),), kept)
     types = FoldTypes((components, components), planned)
     for kind, technique in product((JoinKind.INNER, JoinKind.LEFT), ROW_FOLDS):

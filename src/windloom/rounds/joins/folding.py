@@ -69,7 +69,8 @@ class _WholeProducts:
         self.safe = 0  # so many matches cannot exceed 64 bits
         if isinstance(left, AddInt) and isinstance(right, AddInt):
             sizes = [
-                partner.once(("size", parts), partial(_size, one)) for partner, one in ((parent, left), (child, right))
+                partner.once(("size", parts), partial(_size, add_int))
+                for partner, add_int in ((parent, left), (child, right))
             ]
             self.safe = (1 << 62) // max(1, sizes[0] * sizes[1])
         else:

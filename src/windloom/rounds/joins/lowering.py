@@ -31,7 +31,7 @@ class Lowering:
         self._shape, self._join = plan.shapes[join.shape], join
         self._names = ["window_start", "window_end", *(name for name, _ in self._shape.groups + self._shape.columns)]
         own = (landmarks[place.name] for place in join.sides if place.name in landmarks)
-        self._landmark = min((one.start for one in own if one.is_known), default=None)
+        self._landmark = min((landmark.start for landmark in own if landmark.is_known), default=None)
 
     def block(self, folded: FoldedRows, end: NDArray[np.int64]) -> Block:
         """The rows as they are answered; `end` is where the window of each ends."""

@@ -78,7 +78,7 @@ class Matrix:
     ) -> None:
         self._types, self._ranges = types, ranges
         self._relations, self._bounds = relations, (cells[0].group_bounds, cells[1].group_bounds)
-        numbered = [number_slices(one.starts, period) for one, period in zip(cells, periods, strict=True)]
+        numbered = [number_slices(held.starts, period) for held, period in zip(cells, periods, strict=True)]
         self.ticks, self._slices = [ticks for ticks, _ in numbered], [slices for _, slices in numbered]
         self._outs, self._pairs = self._matched(join)
         self._numbers, self.columns, self.groups, self.matches = self._numbered()
@@ -146,8 +146,8 @@ class Matrix:
             cells_between(self._bounds[side], self._slices[side], first[side], last[side], *self._cursors[side])
         fixed, moving = self.fixed, 1 - self.fixed
         sides = [
-            CellSide(*self._cursors[side], self._slices[side], first[side], last[side] - first[side], one.numbers)
-            for side, one in enumerate(self._outs)
+            CellSide(*self._cursors[side], self._slices[side], first[side], last[side] - first[side], outs.numbers)
+            for side, outs in enumerate(self._outs)
         ]
         shape = (self.groups, sides[fixed].width, sides[moving].width)
         entries, (parent, child) = shape[0] * shape[1] * shape[2], self._partners
@@ -243,21 +243,21 @@ class Window:
 
 def joined_held(parts: Sequence[Held], counts: Sequence[int], groups: int) -> Held:
     """What several matrices hold of a term, group by group, for all their windows together; `counts` are theirs."""
-    if len(parts) == 1 or all(one is None for one in parts):
+    if len(parts) == 1 or all(piece is None for piece in parts):
         return parts[0]
-    if any(isinstance(one, Wide) for one in parts):
-        parts = [widened(one) if isinstance(one, AddInt) else one for one in parts]
-    if any(one is None or isinstance(one, np.ndarray) for one in parts):
+    if any(isinstance(piece, Wide) for piece in parts):
+        parts = [widened(piece) if isinstance(piece, AddInt) else piece for piece in parts]
+    if any(piece is None or isinstance(piece, np.ndarray) for piece in parts):
         flags = [
-            one if isinstance(one, np.ndarray) else np.ones(groups * count, np.bool_)
-            for one, count in zip(parts, counts, strict=True)
+            piece if isinstance(piece, np.ndarray) else np.ones(groups * count, np.bool_)
+            for piece, count in zip(parts, counts, strict=True)
         ]
         return _beside(flags, groups)
     if isinstance(parts[0], HeldValue):
-        columns = [one.columns for one in parts if isinstance(one, HeldValue)]
+        columns = [piece.columns for piece in parts if isinstance(piece, HeldValue)]
         made = type(columns[0])(*(_beside(each, groups) for each in zip(*columns, strict=True)))
         return HeldValue(made, parts[0].dictionary)
-    numbers = [one for one in parts if isinstance(one, AddInt | Wide | AddFloat)]
+    numbers = [piece for piece in parts if isinstance(piece, AddInt | Wide | AddFloat)]
     found: AddInt | Wide | AddFloat = type(numbers[0])(*(_beside(each, groups) for each in zip(*numbers, strict=True)))
     return found
 
@@ -278,4 +278,4 @@ def rows_of_held(held: Held, rows: Ints) -> Held:
 
 
 def _beside(columns: Sequence[NDArray[Any]], groups: int) -> NDArray[Any]:
-    return np.concatenate([one.reshape(groups, -1) for one in columns], axis=1).reshape(-1)
+    return np.concatenate([column.reshape(groups, -1) for column in columns], axis=1).reshape(-1)

@@ -32,9 +32,9 @@ def residual_places(link: Link) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return (), ()
     found = [_PLACE.fullmatch(name) for name in link.residual.columns]
     places: dict[str, list[int]] = {"p": [], "c": []}
-    for one in found:
-        assert one is not None, f"a residual condition reads {link.residual.columns}"
-        places[one[1]].append(int(one[2]))
+    for match in found:
+        assert match is not None, f"a residual condition reads {link.residual.columns}"
+        places[match[1]].append(int(match[2]))
     return tuple(sorted(places["p"])), tuple(sorted(places["c"]))
 
 

@@ -56,19 +56,21 @@ class HeldTrees:
         key = (place.set, place.tree)
         with self._lock:
             if key not in self._made:
-                one = self._plan.sets[place.set]
+                partial_set = self._plan.sets[place.set]
                 cells = self._cells.get(place.set)
-                self._made[key] = TreeCells(one, one.trees[place.tree], no_cells(one) if cells is None else cells)
+                self._made[key] = TreeCells(
+                    partial_set, partial_set.trees[place.tree], no_cells(partial_set) if cells is None else cells
+                )
             return self._made[key]
 
 
-def no_cells(one: PartialSet) -> Cells:
+def no_cells(partial_set: PartialSet) -> Cells:
     """The cells of a set that no tuple is part of."""
     return Cells(
-        [pa.array([], arrow_type(kind)) for kind in one.group_types],
+        [pa.array([], arrow_type(kind)) for kind in partial_set.group_types],
         np.zeros(1, np.int64),
         np.empty(0, np.int64),
-        tuple(neutral(component, 0) for component in one.components),
+        tuple(neutral(component, 0) for component in partial_set.components),
     )
 
 

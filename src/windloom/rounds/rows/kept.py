@@ -74,7 +74,7 @@ class KeptTuples:
     def since(self, columns: Iterable[str], where: str | None) -> int | None:
         """From which tick on all tuples that a condition wants are there; None if that is not known of any."""
         columns = tuple(columns)
-        found = [one.since for one in self.coverages if one.holds(columns, where)]
+        found = [coverage.since for coverage in self.coverages if coverage.holds(columns, where)]
         return min(found, default=None)
 
     def between(self, begin: int, end: int) -> tuple[TupleFile, ...]:
@@ -90,7 +90,7 @@ class KeptTuples:
         if not gone:
             return self
         least = max(gone) + 1
-        coverages = tuple(replace(one, since=max(one.since, least)) for one in self.coverages)
+        coverages = tuple(replace(coverage, since=max(coverage.since, least)) for coverage in self.coverages)
         return KeptTuples(files, coverages)
 
 
@@ -113,7 +113,7 @@ Kept = Mapping[str, KeptTuples]
 
 def files_of(kept: Kept) -> set[str]:
     """The names of all files."""
-    return {file.name for one in kept.values() for file in one.files}
+    return {file.name for kept_tuples in kept.values() for file in kept_tuples.files}
 
 
 def carried_stores(kept: Kept, new: Plan, seen: Mapping[str, int]) -> dict[str, KeptTuples]:
@@ -121,10 +121,13 @@ def carried_stores(kept: Kept, new: Plan, seen: Mapping[str, int]) -> dict[str, 
     found = {}
     for store in new.stores:
         before = kept.get(store.stream, KeptTuples())
-        coverages = [one for one in before.coverages if one.is_kept_by(store)]
+        coverages = [coverage for coverage in before.coverages if coverage.is_kept_by(store)]
         is_known = bool(coverages)
         wanted = Coverage.of(store, TICK_MIN)
-        if not any(one.holds(store.columns, None) or one == replace(wanted, since=one.since) for one in coverages):
+        if not any(
+            coverage.holds(store.columns, None) or coverage == replace(wanted, since=coverage.since)
+            for coverage in coverages
+        ):
             since = TICK_MIN if store.stream not in seen else seen[store.stream] + 1
             coverages.append(replace(wanted, since=since))
         # Files of which nothing goes on to be known are of no use.
@@ -159,7 +162,9 @@ def _without_lost(after: KeptTuples, before: KeptTuples, lost: Collection[str]) 
     if not lost:
         return after
     least = max(file.last for file in before.files if file.name in lost) + 1
-    return replace(after, coverages=tuple(replace(one, since=max(one.since, least)) for one in after.coverages))
+    return replace(
+        after, coverages=tuple(replace(coverage, since=max(coverage.since, least)) for coverage in after.coverages)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +174,7 @@ class Needs:
     ticks: Mapping[str, int] = field(default_factory=dict)
 
     def left_of(self, kept: Kept) -> dict[str, KeptTuples]:
-        return {name: one.without_before(self.ticks.get(name, TICK_MAX)) for name, one in kept.items()}
+        return {name: kept_tuples.without_before(self.ticks.get(name, TICK_MAX)) for name, kept_tuples in kept.items()}
 
 
 def needs_after(

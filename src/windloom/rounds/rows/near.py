@@ -44,7 +44,7 @@ class NearTuples:
 
 def fits(sides: Sequence[NearTuples], join: NearJoin) -> bool:
     """Whether all keys, each with all times, have a place among 64 bits; else Spark makes the pairs."""
-    ticks = np.concatenate([one.ticks for one in sides])
+    ticks = np.concatenate([near_tuples.ticks for near_tuples in sides])
     if not len(ticks):
         return True
     length = min(int(ticks.max()) - int(ticks.min()), len(ticks) * join.within_ticks) + 2 * join.within_ticks
@@ -56,24 +56,26 @@ def near_blocks(plan: Plan, asked: AskedRows, join: NearJoin, sides: Sequence[Ne
     planned, span = asked.planned, asked.span
     (selection,) = planned.rows.selections
     left, right = (
-        _needed(one, needed_from(planned.rows, strand.window, span), needed_until(span))
-        for one, strand in zip(sides, selection.strands, strict=True)
+        _needed(near_tuples, needed_from(planned.rows, strand.window, span), needed_until(span))
+        for near_tuples, strand in zip(sides, selection.strands, strict=True)
     )
     for rows, others in _pairs(left, right, join, span):
-        one, other = left.take(rows), right.take(others)
-        earlier, later = np.minimum(one.ticks, other.ticks), np.maximum(one.ticks, other.ticks)
+        near_tuples, other = left.take(rows), right.take(others)
+        earlier, later = np.minimum(near_tuples.ticks, other.ticks), np.maximum(near_tuples.ticks, other.ticks)
         enters = later + 1 if span.first is None else np.maximum(later + 1, span.first)
         stays = enters <= earlier + join.within_ticks
         if span.last is not None:
             stays &= enters <= span.last
         if stays.any():
             chosen = np.flatnonzero(stays)
-            yield _block(plan, planned, join, (one.take(chosen), other.take(chosen)), earlier[stays], later[stays])
+            yield _block(
+                plan, planned, join, (near_tuples.take(chosen), other.take(chosen)), earlier[stays], later[stays]
+            )
 
 
-def _needed(one: NearTuples, begin: int, end: int) -> NearTuples:
-    inside = (one.ticks >= begin) & (one.ticks < end)
-    return one if inside.all() else one.take(np.flatnonzero(inside))
+def _needed(near_tuples: NearTuples, begin: int, end: int) -> NearTuples:
+    inside = (near_tuples.ticks >= begin) & (near_tuples.ticks < end)
+    return near_tuples if inside.all() else near_tuples.take(np.flatnonzero(inside))
 
 
 def _pairs(left: NearTuples, right: NearTuples, join: NearJoin, span: RowSpan) -> Iterator[tuple[Ints, Ints]]:
@@ -89,12 +91,12 @@ def _pairs(left: NearTuples, right: NearTuples, join: NearJoin, span: RowSpan) -
         yield from _looked_up(*sides, join.within_ticks)
 
 
-def _new(one: NearTuples, span: RowSpan) -> NDArray[np.bool_]:
+def _new(near_tuples: NearTuples, span: RowSpan) -> NDArray[np.bool_]:
     """Tuples that no reported pair can have."""
     if not span.follows:
-        return np.ones(len(one.ticks), np.bool_)
+        return np.ones(len(near_tuples.ticks), np.bool_)
     assert span.first is not None
-    return (one.ticks >= span.first - 1) | (one.rounds > span.seen)
+    return (near_tuples.ticks >= span.first - 1) | (near_tuples.rounds > span.seen)
 
 
 def _placed(left: NearTuples, right: NearTuples, join: NearJoin) -> tuple[Ints, Ints, Ints, Ints]:
@@ -122,11 +124,11 @@ def _placed(left: NearTuples, right: NearTuples, join: NearJoin) -> tuple[Ints, 
     return rows[0], rows[1][order], places[: len(rows[0])], places[len(rows[0]) :][order]
 
 
-def _with_keys(one: NearTuples, names: Sequence[str]) -> Ints:
+def _with_keys(near_tuples: NearTuples, names: Sequence[str]) -> Ints:
     """NULL equals nothing."""
-    whole = np.ones(len(one.ticks), np.bool_)
+    whole = np.ones(len(near_tuples.ticks), np.bool_)
     for name in names:
-        whole &= np.asarray(pc.is_valid(one.columns[name]).to_numpy(zero_copy_only=False))
+        whole &= np.asarray(pc.is_valid(near_tuples.columns[name]).to_numpy(zero_copy_only=False))
     return np.flatnonzero(whole)
 
 

@@ -14,18 +14,23 @@ from windloom.rounds.state import History
 from windloom.rounds.windows.registry import life_of
 
 
-def columns_of(one: PartialSet) -> tuple[str, ...]:
+def columns_of(partial_set: PartialSet) -> tuple[str, ...]:
     """The columns of its stream that a set is made from."""
-    read = [*one.group_by, *(part for planned in one.components for part in planned.component.expressions)]
-    read += [] if one.predicate is None else [one.predicate.expression]
+    read = [
+        *partial_set.group_by,
+        *(part for planned in partial_set.components for part in planned.component.expressions),
+    ]
+    read += [] if partial_set.predicate is None else [partial_set.predicate.expression]
     return tuple(sorted({column for expression in read for column in expression.columns}))
 
 
-def set_since(one: PartialSet, kept: Kept) -> int | None:
+def set_since(partial_set: PartialSet, kept: Kept) -> int | None:
     """From which tick on kept tuples hold all that a set needs; None if they do not hold it."""
-    if one.stream not in kept or one.counted_by is not None:
+    if partial_set.stream not in kept or partial_set.counted_by is not None:
         return None
-    return kept[one.stream].since(columns_of(one), None if one.predicate is None else one.predicate.sql)
+    return kept[partial_set.stream].since(
+        columns_of(partial_set), None if partial_set.predicate is None else partial_set.predicate.sql
+    )
 
 
 def history_from(since: int) -> History:
@@ -35,11 +40,11 @@ def history_from(since: int) -> History:
 def sets_since(sets: Iterable[PartialSet], kept: Kept) -> Mapping[str, int] | None:
     """By stream, from which tick on kept tuples hold all that sets need; None if they do not hold it of some."""
     found: dict[str, int] = {}
-    for one in sets:
-        since = set_since(one, kept)
-        if since is None or not life_of(one.window).weaves_again:
+    for partial_set in sets:
+        since = set_since(partial_set, kept)
+        if since is None or not life_of(partial_set.window).weaves_again:
             return None
-        found[one.stream] = max(since, found.get(one.stream, since))
+        found[partial_set.stream] = max(since, found.get(partial_set.stream, since))
     return found
 
 

@@ -39,7 +39,10 @@ def summarised(planned: PlannedRows, plan: Plan, table: pa.Table) -> Cells:
     numbers, distinct = number_groups(keys, len(starts))
     arranged = arrange(numbers, len(distinct[0]), starts)
     fields = iter(table.columns[2 + len(kinds) :])
-    lifted = tuple(arranged.merge(lift(one, [next(fields) for _ in one.fields])) for one in planned.components)
+    lifted = tuple(
+        arranged.merge(lift(planned_component, [next(fields) for _ in planned_component.fields]))
+        for planned_component in planned.components
+    )
     return Cells(distinct, arranged.group_bounds, arranged.starts, lifted)
 
 
@@ -109,7 +112,7 @@ class _Lowering:
         arrays += [group_column(keys, cells.group_bounds) for keys in cells.keys]
         for index, (_, kind) in zip(self._planned.columns, shape.columns, strict=True):
             aggregate = query.aggregates[index]
-            components = [one.component for one in self._planned.components]
+            components = [planned_component.component for planned_component in self._planned.components]
             places = [components.index(component) for component in aggregate.components]
             argument = self._planned.components[places[0]].argument_type
             combined = [_combined(cells.lifted[place]) for place in places]

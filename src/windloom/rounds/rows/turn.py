@@ -41,8 +41,8 @@ def rows_turn(
     asked = asked_rows(plan, intervals, state)
     summaries = _summaries(state, round_input, plan)
     return RowsTurn(
-        tuple((one, summaries.get(one.planned.name)) for one in asked),
-        {**state.reported, **{one.planned.name: round_input.round for one in asked}},
+        tuple((asked_rows, summaries.get(asked_rows.planned.name)) for asked_rows in asked),
+        {**state.reported, **{asked_rows.planned.name: round_input.round for asked_rows in asked}},
         _left(state, round_input, plan, moved, until),
         _still_standing(summaries, plan, until),
     )
@@ -64,14 +64,14 @@ def asked_rows(plan: Plan, intervals: Mapping[str, tuple[int, int]], state: Stat
 
 def without_lost(state: State, round_input: RoundInput, plan: Plan) -> State:
     """The state when kept tuples are gone: row queries do not report the windows that would need them."""
-    if not any(one.lost for one in round_input.kept.values()):
+    if not any(brought_tuples.lost for brought_tuples in round_input.kept.values()):
         return state
     kept = kept_with(state.kept, round_input.kept, plan)
     since = dict(state.since)
     summaries = dict(state.summaries)
     for planned in plan.rows:
         streams = set(planned.rows.streams)
-        if any(one.lost and name in streams for name, one in round_input.kept.items()):
+        if any(brought_tuples.lost and name in streams for name, brought_tuples in round_input.kept.items()):
             for name, tick in rows_since(planned, kept).items():
                 since[name] = max(tick, since.get(name, tick))
             summaries.pop(planned.name, None)  # rows that enter are made again, from what is there

@@ -13,4 +13,4 @@ class Conservative(Edf):
     about = "the earliest deadline first, with tasks of its tree that are due in the same round"
 
     def together(self, task: Task, others: Sequence[Task], round_seconds: float) -> list[Task]:
-        return [one for one in others if one.due_round(round_seconds) == task.due_round(round_seconds)]
+        return [other for other in others if other.due_round(round_seconds) == task.due_round(round_seconds)]

@@ -61,7 +61,10 @@ class Due:
 def units_of(plan: Plan) -> list[Unit]:
     """Everything that may wait."""
     found = [
-        Unit(tree.answered, ((one.number, tree.number),)) for one in plan.sets for tree in one.trees if tree.answered
+        Unit(tree.answered, ((partial_set.number, tree.number),))
+        for partial_set in plan.sets
+        for tree in partial_set.trees
+        if tree.answered
     ]
     families: dict[object, list[PlannedJoin]] = {}
     for join in filter(can_wait, plan.joins):
@@ -122,16 +125,16 @@ def tasks_of(
         found.setdefault(key, []).append(one)
     tasks = {}
     for (number, slide, within, priority), every in found.items():
-        ends = (max(one.first_end, counting_from.get(one.planned.name, TICK_MIN)) - one.closed for one in every)
+        ends = (max(due.first_end, counting_from.get(due.planned.name, TICK_MIN)) - due.closed for due in every)
         task = Task(
             number,
-            tuple(one.planned.name for one in every),
+            tuple(due.planned.name for due in every),
             priority,
             (min(ends) + within) / TICKS_PER_SECOND - elapsed,
-            max(one.windows for one in every),
+            max(due.windows for due in every),
             slide / TICKS_PER_SECOND,
             within / TICKS_PER_SECOND,
-            max(passed.get(one.planned.name, 0) for one in every),
+            max(passed.get(due.planned.name, 0) for due in every),
         )
         tasks[task] = every
     return tasks
@@ -142,7 +145,7 @@ def postponed_by(tasks: Mapping[Task, list[Due]], chosen: Mapping[Task, int]) ->
     found = {}
     for task, every in tasks.items():
         windows = chosen.get(task, 0)
-        for one in every:
-            if windows < one.windows:
-                found[one.planned.name] = one.end_of(windows) if windows else TICK_MIN
+        for due in every:
+            if windows < due.windows:
+                found[due.planned.name] = due.end_of(windows) if windows else TICK_MIN
     return found

@@ -14,5 +14,5 @@ class Late(Hybrid):
 
     def together(self, task: Task, others: Sequence[Task], round_seconds: float) -> list[Task]:
         if task.is_late:
-            return [one for one in others if one.is_late]
+            return [task for task in others if task.is_late]
         return super().together(task, others, round_seconds)

@@ -39,7 +39,7 @@ class Schedule(Protocol):
 
 
 _ALL: tuple[Schedule, ...] = (Edf(), Aggressive(), Conservative(), Hybrid(), Late(), LatePending())
-SCHEDULES: dict[str, Schedule] = {one.name: one for one in _ALL}
+SCHEDULES: dict[str, Schedule] = {schedule.name: schedule for schedule in _ALL}
 #: The one that the thesis recommends under overload (source E, section 8.5.4).
 DEFAULT_SCHEDULE = "late_pending"
 

@@ -25,7 +25,7 @@ from windloom.rounds.windows.time import TimeLife, reported_until
 
 class LandmarkLife(TimeLife):
     def lost(
-        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
         # A tuple is in every window from its own stretch on; one before a settled landmark would have moved it.
         assert reported.landmark is not None
@@ -53,9 +53,9 @@ def landmarks_of(
     after the last tuple of all inputs.
     """
     found = {}
-    for one in plan.sets:
-        for planned in landmark_queries(one):
-            window, stream, closed = planned.query.window, one.base, until[planned.query.inputs]
+    for partial_set in plan.sets:
+        for planned in landmark_queries(partial_set):
+            window, stream, closed = planned.query.window, partial_set.base, until[planned.query.inputs]
             latest = max((seen[each] for each in planned.query.inputs if each in seen), default=None)
             if latest is None:
                 found[planned.name] = Landmark()
@@ -78,13 +78,13 @@ def first_ticks(
     return found
 
 
-def landmark_queries(one: PartialSet) -> Iterable[Member]:
-    return (planned for planned in one.queries if isinstance(planned.query.window, LandmarkWindow))
+def landmark_queries(partial_set: PartialSet) -> Iterable[Member]:
+    return (planned for planned in partial_set.queries if isinstance(planned.query.window, LandmarkWindow))
 
 
 def timed_streams(plan: Plan) -> list[Stream]:
     """The streams whose first and last tick a batch run must know."""
-    asking = [planned.query for one in plan.sets for planned in landmark_queries(one)]
+    asking = [planned.query for partial_set in plan.sets for planned in landmark_queries(partial_set)]
     asking += [planned.query for planned in plan.queries if planned.query.emission.kind is not Emits.FINAL]
     names = {stream for query in asking for stream in query.inputs}
     return [stream for stream in plan.streams if stream.name in names]

@@ -79,9 +79,9 @@ class Turn:
     history_ticks: int = 0
     behind: Mapping[str, int] = field(default_factory=dict)
 
-    def closed_of(self, one: PartialSet) -> int:
+    def closed_of(self, partial_set: PartialSet) -> int:
         """Up to where the windows of all queries of a set are closed."""
-        return min(self.closed[inputs] for inputs in inputs_of(one))
+        return min(self.closed[inputs] for inputs in inputs_of(partial_set))
 
     def reached(self, planned: Member) -> int:
         """The end behind which the windows of a member of a set still matter."""
@@ -123,27 +123,27 @@ class Life(ABC):
         """The tuples that may be part of cells, if the set was closed at a tick before they came."""
         return tuples
 
-    def grid(self, tuples: Tuples, fed: WovenSet, one: PartialSet) -> Grid:
+    def grid(self, tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> Grid:
         """The cells of a set, over tuples."""
-        return tuples.grid(fed.groups, one.edges)
+        return tuples.grid(fed.groups, partial_set.edges)
 
     def merged(self, cells: Cells, fresh: Cells) -> Cells:
         """The cells of a set after a round has brought fresh ones."""
         return merge_cells(cells, fresh)
 
-    def joined(self, one: PartialSet, cells: Cells, closed: int) -> Cells:
+    def joined(self, partial_set: PartialSet, cells: Cells, closed: int) -> Cells:
         """Cells that fresh ones are among, where the set was closed at a tick before they came."""
         return cells
 
     @abstractmethod
-    def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
+    def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
         """What is kept of the cells of a set after a round has reported its windows."""
 
     @abstractmethod
-    def needed(self, one: PartialSet, cells: Cells, turn: Turn) -> Mask:
+    def needed(self, partial_set: PartialSet, cells: Cells, turn: Turn) -> Mask:
         """The cells that windows may cover which matter after a round."""
 
-    def folds(self, one: PartialSet) -> bool:
+    def folds(self, partial_set: PartialSet) -> bool:
         """Whether cells that have served are folded together, and not dropped."""
         return False
 
@@ -151,7 +151,7 @@ class Life(ABC):
         """`(after, until]` for the ends of the windows that a round reports, if the set is closed at these ticks."""
         return after, until
 
-    def told_apart(self, one: PartialSet, state: State) -> tuple[int, ...]:
+    def told_apart(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
         """Ticks at which tuples of one slice differ in being late."""
         return ()
 
@@ -175,7 +175,7 @@ class Life(ABC):
 
     @abstractmethod
     def lost(
-        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
         """Which late entries have a closed window of a query, and which have one that is still open."""
 
@@ -195,7 +195,7 @@ class Life(ABC):
 
     @abstractmethod
     def first_exact(
-        self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
+        self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
         """Start of the first window from which on every window of a new query is exact; None if all of them are."""
 

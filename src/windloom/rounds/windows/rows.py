@@ -19,30 +19,30 @@ class RowsLife(Life):
     weaves_again = False  # positions alone determine what a later query can rely on
     can_wait = False  # which windows a round completes is told by positions before and after it
 
-    def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
-        closed, after = turn.closed_of(one), turn.positions
-        span = _passed(one, cells, turn.before.positions, after, closed)
-        return Left(_still_open(one, cells, after, closed), history, span)
+    def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
+        closed, after = turn.closed_of(partial_set), turn.positions
+        span = _passed(partial_set, cells, turn.before.positions, after, closed)
+        return Left(_still_open(partial_set, cells, after, closed), history, span)
 
-    def needed(self, one: PartialSet, cells: Cells, turn: Turn) -> Mask:
+    def needed(self, partial_set: PartialSet, cells: Cells, turn: Turn) -> Mask:
         return np.ones(len(cells), np.bool_)
 
     def interval(self, after: int, until: int) -> tuple[int, int]:
         return TICK_MIN, TICK_MAX  # ends are positions, which spans narrow group by group
 
-    def told_apart(self, one: PartialSet, state: State) -> tuple[int, ...]:
-        after = state.positions.counts_of(one).after
+    def told_apart(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
+        after = state.positions.counts_of(partial_set).after
         return (after + 1,) if after > TICK_MIN else ()
 
     def held_from(self, window: Window, seen: int | None) -> int | None:
         return None
 
     def lost(
-        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
         # A tuple that comes behind the frontier has no position; those from before anybody asked were not to have one.
         # Where nobody came later every such tuple was: also in a scan without slices of time, where none has a start.
-        after = state.positions.counts_of(one).after
+        after = state.positions.counts_of(partial_set).after
         missed = np.ones(len(held), np.bool_) if after == TICK_MIN else held.starts > after
         return missed, np.zeros(len(held), np.bool_)
 
@@ -55,10 +55,10 @@ class RowsLife(Life):
         return True
 
     def first_exact(
-        self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
+        self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
         """Start of the first window of which no tuple had a position yet; None if none has."""
-        most, window = positions.counts_of(one).most, planned.query.window
+        most, window = positions.counts_of(partial_set).most, planned.query.window
         if most == 0:
             return None
         return -((window.offset_ticks - most) // window.slide_ticks) * window.slide_ticks + window.offset_ticks
@@ -68,24 +68,24 @@ class RowsLife(Life):
         return fact, "add it as a query: it counts from the next round on"
 
 
-def _next_positions(one: PartialSet, counts: Counts, cells: Cells) -> NDArray[np.int64]:
+def _next_positions(partial_set: PartialSet, counts: Counts, cells: Cells) -> NDArray[np.int64]:
     """For every group of a set's cells: the position that the next tuple of its key will have."""
-    keys = [cells.keys[one.group_by.index(key)] for key in one.counted_by or ()]
+    keys = [cells.keys[partial_set.group_by.index(key)] for key in partial_set.counted_by or ()]
     return counts.of(keys, cells.groups)
 
 
-def _passed(one: PartialSet, cells: Cells, before: Positions, after: Positions, closed: int) -> Span:
+def _passed(partial_set: PartialSet, cells: Cells, before: Positions, after: Positions, closed: int) -> Span:
     """Of every group, the positions in which its windows that a round reports end; all of them when all is closed."""
-    first = _next_positions(one, before.counts_of(one), cells)
+    first = _next_positions(partial_set, before.counts_of(partial_set), cells)
     if closed >= TICK_MAX:
         return first, np.full(cells.groups, TICK_MAX)
-    return first, _next_positions(one, after.counts_of(one), cells)
+    return first, _next_positions(partial_set, after.counts_of(partial_set), cells)
 
 
-def _still_open(one: PartialSet, cells: Cells, after: Positions, closed: int) -> Cells:
+def _still_open(partial_set: PartialSet, cells: Cells, after: Positions, closed: int) -> Cells:
     """Cells that windows which are not complete may cover."""
     if closed >= TICK_MAX:
         return keep_from(cells, TICK_MAX)
-    longest = max(planned.query.window.range_ticks for planned in one.queries)
-    needed_from = _next_positions(one, after.counts_of(one), cells) - longest + 1
+    longest = max(planned.query.window.range_ticks for planned in partial_set.queries)
+    needed_from = _next_positions(partial_set, after.counts_of(partial_set), cells) - longest + 1
     return keep_from(cells, np.repeat(needed_from, np.diff(cells.group_bounds)))

@@ -41,29 +41,29 @@ class SessionLife(Life):
     def in_time(self, window: Window, tuples: Tuples, closed: int) -> Tuples:
         return tuples.since(closed - window.range_ticks)
 
-    def grid(self, tuples: Tuples, fed: WovenSet, one: PartialSet) -> Grid:
-        return tuples.sessions(fed.groups, one.window.range_ticks, () if fed.bit is None else (fed.bit,))
+    def grid(self, tuples: Tuples, fed: WovenSet, partial_set: PartialSet) -> Grid:
+        return tuples.sessions(fed.groups, partial_set.window.range_ticks, () if fed.bit is None else (fed.bit,))
 
-    def joined(self, one: PartialSet, cells: Cells, closed: int) -> Cells:
+    def joined(self, partial_set: PartialSet, cells: Cells, closed: int) -> Cells:
         starts = np.empty_like(cells.starts)
-        session_starts(cells.starts, _lasts(cells), cells.group_bounds, one.window.range_ticks, closed, starts)
+        session_starts(cells.starts, _lasts(cells), cells.group_bounds, partial_set.window.range_ticks, closed, starts)
         return cells if (starts == cells.starts).all() else move_cells(cells, starts)
 
-    def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
-        kept = self.needed(one, cells, turn)
+    def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
+        kept = self.needed(partial_set, cells, turn)
         if kept.all():
             return Left(cells, history)
-        return Left(keep_cells(cells, kept), history.forget(_needed_after(one, turn)))
+        return Left(keep_cells(cells, kept), history.forget(_needed_after(partial_set, turn)))
 
-    def needed(self, one: PartialSet, cells: Cells, turn: Turn) -> Mask:
-        return np.asarray(_lasts(cells) + one.window.range_ticks >= _needed_after(one, turn))
+    def needed(self, partial_set: PartialSet, cells: Cells, turn: Turn) -> Mask:
+        return np.asarray(_lasts(cells) + partial_set.window.range_ticks >= _needed_after(partial_set, turn))
 
     def interval(self, after: int, until: int) -> tuple[int, int]:
         return after - 1, until - 1  # ends that the frontier has passed, not those that it has reached
 
-    def told_apart(self, one: PartialSet, state: State) -> tuple[int, ...]:
-        closed = state.closed_of(one)
-        return (closed - one.window.range_ticks,) if closed > TICK_MIN else ()
+    def told_apart(self, partial_set: PartialSet, state: State) -> tuple[int, ...]:
+        closed = state.closed_of(partial_set)
+        return (closed - partial_set.window.range_ticks,) if closed > TICK_MIN else ()
 
     def held_from(self, window: Window, seen: int | None) -> int | None:
         # A session that begins earlier may have begun with tuples that nobody held.
@@ -86,7 +86,7 @@ class SessionLife(Life):
         return Located(lanes, ends[rows])
 
     def lost(
-        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
         is_late = held.starts < reported.closed - window.range_ticks
         is_asked = held.starts >= (TICK_MIN if reported.since is None else reported.since)
@@ -99,19 +99,19 @@ class SessionLife(Life):
         return True  # however long it is, a session that began earlier is not complete
 
     def first_exact(
-        self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
+        self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
         """Sessions that begin where everything is kept are complete; earlier ones may not be."""
-        seen, lowest = state.seen.get(one.base), kept_from(one, planned, history)
-        return None if seen is None or lowest == TICK_MIN else min(lowest, seen + one.window.range_ticks + 1)
+        seen, lowest = state.seen.get(partial_set.base), kept_from(partial_set, planned, history)
+        return None if seen is None or lowest == TICK_MIN else min(lowest, seen + partial_set.window.range_ticks + 1)
 
     def last_start(self, window: Window, closed: int) -> int:
         return closed - window.range_ticks - 1
 
 
-def _needed_after(one: PartialSet, turn: Turn) -> int:
+def _needed_after(partial_set: PartialSet, turn: Turn) -> int:
     """Sessions that end before this tick have been reported, and are not kept for later questions."""
-    return min(turn.reached(planned) for planned in one.queries) - turn.history_ticks
+    return min(turn.reached(planned) for planned in partial_set.queries) - turn.history_ticks
 
 
 def _lasts(cells: Cells) -> Ints:

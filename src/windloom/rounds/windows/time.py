@@ -18,24 +18,26 @@ from windloom.rounds.windows.life import Left, Life, Reported, Turn
 
 
 class TimeLife(Life):
-    def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
+    def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
         """Cells some window that ends later may cover, or that the configured history holds; landmarks fold theirs."""
-        closed, needed_from = turn.closed_of(one), _needed_from(one, turn)
+        closed, needed_from = turn.closed_of(partial_set), _needed_from(partial_set, turn)
         if not len(cells) or int(np.min(cells.starts)) >= needed_from:
             return Left(cells, history)
-        folded_at = [turn.landmarks[planned.name].start for planned in one.queries if planned.name in turn.landmarks]
+        folded_at = [
+            turn.landmarks[planned.name].start for planned in partial_set.queries if planned.name in turn.landmarks
+        ]
         if folded_at and closed < TICK_MAX:
             return Left(fold_behind(cells, needed_from, folded_at), history.forget(needed_from))
         return Left(keep_from(cells, needed_from), history.forget(needed_from))
 
-    def needed(self, one: PartialSet, cells: Cells, turn: Turn) -> Mask:
-        return np.asarray(cells.starts >= _needed_from(one, turn))
+    def needed(self, partial_set: PartialSet, cells: Cells, turn: Turn) -> Mask:
+        return np.asarray(cells.starts >= _needed_from(partial_set, turn))
 
-    def folds(self, one: PartialSet) -> bool:
-        return any(planned.query.window.extent_ticks is None for planned in one.queries)
+    def folds(self, partial_set: PartialSet) -> bool:
+        return any(planned.query.window.extent_ticks is None for planned in partial_set.queries)
 
     def lost(
-        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
         return time_lost(window, reported, held.starts)
 
@@ -43,16 +45,16 @@ class TimeLife(Life):
         return self.after_since(window, since) > closed
 
     def first_exact(
-        self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
+        self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
-        return first_exact(one, planned, history, state.seen.get(one.base))
+        return first_exact(partial_set, planned, history, state.seen.get(partial_set.base))
 
 
-def _needed_from(one: PartialSet, turn: Turn) -> int:
+def _needed_from(partial_set: PartialSet, turn: Turn) -> int:
     """The tick from which on some window that matters after the round may cover cells."""
     return min(
         turn.reached(planned) - max(turn.history_ticks, planned.query.window.extent_ticks or 0) + 1
-        for planned in one.queries
+        for planned in partial_set.queries
     )
 
 

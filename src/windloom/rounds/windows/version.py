@@ -21,17 +21,17 @@ class VersionLife(Life):
     def merged(self, cells: Cells, fresh: Cells) -> Cells:
         return fresh
 
-    def close(self, one: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
+    def close(self, partial_set: PartialSet, cells: Cells, history: History, turn: Turn) -> Left:
         return Left(cells, history)
 
-    def needed(self, one: PartialSet, cells: Cells, turn: Turn) -> Mask:
+    def needed(self, partial_set: PartialSet, cells: Cells, turn: Turn) -> Mask:
         return np.ones(len(cells), np.bool_)
 
     def held_from(self, window: Window, seen: int | None) -> int | None:
         return None
 
     def lost(
-        self, one: PartialSet, window: Window, reported: Reported, held: Behind, state: State
+        self, partial_set: PartialSet, window: Window, reported: Reported, held: Behind, state: State
     ) -> tuple[Mask, Mask]:
         nothing = np.zeros(len(held), np.bool_)
         return nothing, nothing
@@ -40,6 +40,6 @@ class VersionLife(Life):
         return False
 
     def first_exact(
-        self, one: PartialSet, planned: Member, history: History, state: State, positions: Positions
+        self, partial_set: PartialSet, planned: Member, history: History, state: State, positions: Positions
     ) -> int | None:
         return None

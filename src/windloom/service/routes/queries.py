@@ -45,9 +45,9 @@ def list_queries(service: Served) -> QueryList:
     # One that came meanwhile is in the next list.
     rows = [QueryRow(name=name, text=text, **known[name]) for name, text in loom.queries.items() if name in known]
     rejected = [
-        RejectedQuery(name=one.name, text=one.text, error=problem_of(one.error))
-        for one in loom.rejected
-        if one.name not in loom.queries
+        RejectedQuery(name=refused.name, text=refused.text, error=problem_of(refused.error))
+        for refused in loom.rejected
+        if refused.name not in loom.queries
     ]
     return QueryList(queries=rows, rejected=rejected)
 

@@ -30,7 +30,7 @@ def status(service: Served) -> Status:
         round=None if last is None else last.round,
         queries=len(loom.queries),
         trees=0 if last is None else last.trees,
-        rejected=sum(1 for one in loom.rejected if one.name not in loom.queries),
+        rejected=sum(1 for refused in loom.rejected if refused.name not in loom.queries),
         watermark=None if last is None else last.watermark,
         lag=None if last is None else last.lag,
         state_bytes=0 if last is None else last.state_bytes,
@@ -46,7 +46,7 @@ def status(service: Served) -> Status:
 @router.get("/rounds")
 def history(service: Served, limit: Annotated[int, Query(ge=1, le=100)] = 100) -> Rounds:
     """The latest rounds of this process, oldest first."""
-    return Rounds(rounds=[one.as_dict() for one in list(service.loom.rounds)[-limit:]])
+    return Rounds(rounds=[progress.as_dict() for progress in list(service.loom.rounds)[-limit:]])
 
 
 @router.get("/rounds/live", response_class=StreamingResponse)

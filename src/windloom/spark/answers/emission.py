@@ -46,7 +46,7 @@ def filled(rows: DataFrame, planned: Planned, shape: Shape, until: int) -> DataF
 def changed(rows: DataFrame, query: Query, until: int) -> DataFrame:
     """The changes from window to window of the finished rows of a query."""
     window, names = query.window, rows.columns[2:]
-    keys = [quoted(one.name) for one in query.group_by]
+    keys = [quoted(grouping.name) for grouping in query.group_by]
     values = [quoted(name) for name in names[len(keys) :]]
     ordered = Window.partitionBy(*keys).orderBy("window_end")
     slide, value = window.slide_ticks, F.struct(*values)

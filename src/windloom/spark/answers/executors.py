@@ -56,8 +56,8 @@ class WideAnswers:
 
     def unpersist(self) -> None:
         """Frees the memory and disk that hold the answers."""
-        for one in self.persisted:
-            one.unpersist()
+        for data_frame in self.persisted:
+            data_frame.unpersist()
 
     def shape_frame(self, plan: Plan, shape: int) -> DataFrame:
         """All rows of a shape: `query` (its number), `window_start`, `window_end`, then the shape's own columns."""

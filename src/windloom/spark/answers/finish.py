@@ -41,7 +41,7 @@ def finish_together(
     united, slots = unite(done, "part")
     rows = united.toArrow()
     found = []
-    for number, one in enumerate(done):
+    for number, data_frame in enumerate(done):
         mine = rows.filter(pc.equal(rows["part"], number)).select(list(slots[number]))
-        found.append(mine.rename_columns(one.columns))
+        found.append(mine.rename_columns(data_frame.columns))
     return found

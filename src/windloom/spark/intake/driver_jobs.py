@@ -89,12 +89,12 @@ class SparkDriverJobs:
     ) -> Iterator[Block]:
         """From what the stores hold, what the round has brought included."""
         others = []
-        for one in asked:
-            near = self.stored.near(kept, one)
+        for asked_rows in asked:
+            near = self.stored.near(kept, asked_rows)
             if near is None:
-                others.append(one)
+                others.append(asked_rows)
             else:
-                yield from near_blocks(plan, one, *near)
+                yield from near_blocks(plan, asked_rows, *near)
         yield from row_blocks(plan, others, self.stored.views(kept, others))
 
 

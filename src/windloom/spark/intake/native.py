@@ -111,7 +111,7 @@ def signature_sql(predicates: Sequence[Expression]) -> list[str]:
     words = []
     for first in range(0, len(predicates), SIGNATURE_BITS):
         part = predicates[first : first + SIGNATURE_BITS]
-        words.append(" | ".join(f"if({one.sql}, {1 << bit}L, 0L)" for bit, one in enumerate(part)))
+        words.append(" | ".join(f"if({expression.sql}, {1 << bit}L, 0L)" for bit, expression in enumerate(part)))
     return words
 
 

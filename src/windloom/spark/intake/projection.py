@@ -26,7 +26,7 @@ def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
         f"{tick} AS tick",
         *([] if scan.counted_by is None else [f"{POSITION} AS position"]),
         *(f"{word} AS s{i}" for i, word in enumerate(words)),
-        *(f"{_column_sql(one, signature.predicates)} AS x{i}" for i, one in enumerate(scan.columns)),
+        *(f"{_column_sql(column, signature.predicates)} AS x{i}" for i, column in enumerate(scan.columns)),
     )
     if signature.only_signed:
         wanted = [f"(s{i} & {bits}L) <> 0L" for i, bits in enumerate(signature.wanting_bits) if bits]
@@ -34,8 +34,8 @@ def projected(scan: WovenScan, stream: Stream, frame: DataFrame) -> DataFrame:
     return found
 
 
-def _column_sql(one: Projected, predicates: Sequence[Expression]) -> str:
-    if one.guards is None:
-        return one.sql
-    satisfied = " OR ".join(" AND ".join(f"({predicates[bit].sql})" for bit in bits) for bits in one.guards)
-    return f"CASE WHEN {satisfied} THEN {one.sql} END"
+def _column_sql(projected: Projected, predicates: Sequence[Expression]) -> str:
+    if projected.guards is None:
+        return projected.sql
+    satisfied = " OR ".join(" AND ".join(f"({predicates[bit].sql})" for bit in bits) for bits in projected.guards)
+    return f"CASE WHEN {satisfied} THEN {projected.sql} END"

@@ -150,14 +150,14 @@ def _positioned(plan: Plan, ripe: DataFrame, stream: Stream, scan: WovenScan, co
 
 
 def _key_types(plan: Plan, scan: WovenScan, keys: Sequence[Expression]) -> list[DataType]:
-    one = plan.sets[scan.feeds[0].number]
-    return [one.group_types[one.group_by.index(key)] for key in keys]
+    partial_set = plan.sets[scan.feeds[0].number]
+    return [partial_set.group_types[partial_set.group_by.index(key)] for key in keys]
 
 
 def _counted(plan: Plan, scan: WovenScan, tuples: pa.Table) -> pa.Table:
     """How many tuples each key has: `k0…`, `count`. A scan of positions leaves no tuple out."""
     keys = scan.counted_by or ()
-    places = [next(i for i, one in enumerate(scan.columns) if one.sql == key.sql) for key in keys]
+    places = [next(i for i, column in enumerate(scan.columns) if column.sql == key.sql) for key in keys]
     first = tuples.num_columns - len(scan.columns)
     values = [
         as_array(tuples.column(first + place)).cast(arrow_type(kind))

@@ -107,9 +107,9 @@ def told(plan: Plan, frame: DataFrame) -> Told:
         if late is not None:
             behind.setdefault(scan.number, []).append(late)
     return Told(
-        {name: one.last for name, one in ticks.items() if one.last is not None},
-        {name: one.first for name, one in ticks.items() if one.first is not None},
-        {name: one.untimed for name, one in ticks.items() if one.untimed},
+        {name: tick.last for name, tick in ticks.items() if tick.last is not None},
+        {name: tick.first for name, tick in ticks.items() if tick.first is not None},
+        {name: tick.untimed for name, tick in ticks.items() if tick.untimed},
         {number: join_behind(found) for number, found in behind.items()},
         scanned,
         counted_events(plan, scanned, {}),
@@ -143,28 +143,28 @@ def _parts(plan: Plan, scan: Scan) -> list[_Part]:
         return [_Part(scan, tells=not isinstance(scan, NativeScan) or scan.tells)]
     groupings: dict[tuple[str, ...], list[PartialSet]] = {}
     for fed in scan.feeds:
-        one = plan.sets[fed.number]
-        key = tuple(part.sql for part in one.group_by) if _cells_per_tuple(one) > MANY_CELLS else ()
-        groupings.setdefault(key, []).append(one)
+        partial_set = plan.sets[fed.number]
+        key = tuple(part.sql for part in partial_set.group_by) if _cells_per_tuple(partial_set) > MANY_CELLS else ()
+        groupings.setdefault(key, []).append(partial_set)
     if set(groupings) <= {()}:
         return [_Part(scan, tells=True)]
     every = {*(fed.number for fed in scan.feeds), *(number for number, _ in scan.watched)}
     parts: list[_Part] = []
     for key, sets in sorted(groupings.items()):
         # The first one reports on the whole stream: it reads what any set of the scan wants, at all edges.
-        others = () if parts else sorted(every - {one.number for one in sets})
+        others = () if parts else sorted(every - {partial_set.number for partial_set in sets})
         own = woven_scan(scan.number, sets, [plan.sets[number] for number in others])
-        columns = {one.sql: f"x{i}" for i, one in enumerate(own.columns)}
+        columns = {column.sql: f"x{i}" for i, column in enumerate(own.columns)}
         parts.append(_Part(own, tells=not parts, shuffled_by=tuple(columns[sql] for sql in key)))
     return parts
 
 
-def _cells_per_tuple(one: PartialSet) -> float:
+def _cells_per_tuple(partial_set: PartialSet) -> float:
     """Estimated from statistics; a set without groups has few cells."""
-    if not one.group_by:
+    if not partial_set.group_by:
         return 0.0
-    statistics = one.statistics
-    return 1.0 / max(1.0, float(statistics.tuples_per_cell(np.array([one.edges.edges_per_second]))[0]))
+    statistics = partial_set.statistics
+    return 1.0 / max(1.0, float(statistics.tuples_per_cell(np.array([partial_set.edges.edges_per_second]))[0]))
 
 
 def _taken_frame(part: _Part, stream: Stream, frame: DataFrame, shards: int) -> DataFrame:

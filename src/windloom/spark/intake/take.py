@@ -137,14 +137,14 @@ def take_in(
     for name in unseen:
         told = clock(known[name], frames[name])
         ticks[name] = ticks.get(name, Ticks()) + replace(told, untimed=0 if name in ticks else told.untimed)
-    for name, one in ticks.items():
-        _refuse_untimed(known[name], one, skip_untimed)
+    for name, tick in ticks.items():
+        _refuse_untimed(known[name], tick, skip_untimed)
     taken = take_together(parts) if parts else Taken()
     return TakenIn(
         taken,
-        {name: one.last for name, one in ticks.items() if one.last is not None},
-        {name: one.first for name, one in ticks.items() if one.first is not None},
-        {name: one.untimed for name, one in ticks.items() if one.untimed},
+        {name: tick.last for name, tick in ticks.items() if tick.last is not None},
+        {name: tick.first for name, tick in ticks.items() if tick.first is not None},
+        {name: tick.untimed for name, tick in ticks.items() if tick.untimed},
         tuples,
         counted_events(plan, taken.scanned, ticks),
     )
@@ -170,7 +170,7 @@ def _watched(frames: Mapping[str, DataFrame], name: str, clock: Clock | None) ->
 
 def counted_events(plan: Plan, scanned: Mapping[int, Scanned], ticks: Mapping[str, Ticks]) -> dict[str, int]:
     """The tuples of each stream: as a scan that sees all of them has counted them, or else Spark."""
-    found = {name: one.tuples for name, one in ticks.items() if one.tuples is not None}
+    found = {name: tick.tuples for name, tick in ticks.items() if tick.tuples is not None}
     for scan in plan.scans:
         if scan.signature.sees_all and not _is_counted(scan) and scan.number in scanned:
             found[scan.stream] = scanned[scan.number].tuples

@@ -24,12 +24,12 @@ _HOW = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_ant
 def enriched_frame(stream: EnrichedStream, base: DataFrame, versions: Mapping[str, DataFrame]) -> DataFrame:
     """The tuples of `base` with the columns of all relations, called as in the enriched stream."""
     frame = base
-    for one in stream.enrichments:
-        version = versions[one.relation]
+    for enrichment in stream.enrichments:
+        version = versions[enrichment.relation]
         renamed = version.select(
-            *(F.col(Expression.of_column(name).sql).alias(one.column(name)) for name in version.columns)
+            *(F.col(Expression.of_column(name).sql).alias(enrichment.column(name)) for name in version.columns)
         )
-        frame = frame.join(_sent(renamed), F.expr(one.on.sql), _HOW[one.kind])
+        frame = frame.join(_sent(renamed), F.expr(enrichment.on.sql), _HOW[enrichment.kind])
     return frame
 
 
@@ -57,7 +57,7 @@ class RoundFrames(Mapping[str, DataFrame]):
 
     def watched(self, name: str, watching: Callable[[DataFrame], DataFrame]) -> DataFrame:
         """The same with something done to the tuples of the stream before they are joined."""
-        stream = next((one for one in self.plan.enriched if one.name == name), None)
+        stream = next((enriched_stream for enriched_stream in self.plan.enriched if enriched_stream.name == name), None)
         if stream is None:
             return watching(self.frames[name])
         return enriched_frame(stream, watching(self.frames[stream.base]), self.versions)

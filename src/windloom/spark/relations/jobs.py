@@ -36,7 +36,12 @@ class SparkRelationJobs:
         return take_version(plan, planned, frame, driver_bytes())
 
     def enriched(self, plan: Plan, frames: Mapping[str, DataFrame], versions: Mapping[str, DataFrame]) -> RoundFrames:
-        readers = Counter(name for one in plan.enriched for name in one.relations for _ in _scans(plan, one.name))
+        readers = Counter(
+            name
+            for enriched_stream in plan.enriched
+            for name in enriched_stream.relations
+            for _ in _scans(plan, enriched_stream.name)
+        )
         held = {name: frame for name, frame in versions.items() if readers[name] > 1}
         self._held.extend(frame.persist() for frame in held.values())
         return RoundFrames(plan, frames, versions)

@@ -26,7 +26,7 @@ class TakenVersion:
 
     @property
     def nbytes(self) -> int:
-        return sum(one.nbytes for one in self.cells.values())
+        return sum(held.nbytes for held in self.cells.values())
 
 
 def take_version(plan: Plan, planned: PlannedRelation, frame: DataFrame, limit: int | None = None) -> TakenVersion:
@@ -40,7 +40,7 @@ def take_version(plan: Plan, planned: PlannedRelation, frame: DataFrame, limit: 
         for table in collected(projected(scan, relation, frame), f"relation '{relation.name}'"):
             parts.append(take_tuples(plan, scan, table))
             rows += table.num_rows
-            size += sum(one.nbytes for one in parts[-1].cells.values())
+            size += sum(held.nbytes for held in parts[-1].cells.values())
             if limit is not None and size > limit:
                 raise _too_large(relation.name, size, limit)
     return TakenVersion({**found, **(take_together(parts).cells if parts else {})}, rows)

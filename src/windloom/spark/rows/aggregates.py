@@ -21,17 +21,18 @@ def partials_sql(asking: Asking, planned: PlannedRows) -> str:
     """`__first`, `__last`, `g0…`, `f0…`: one line for every first end, last end and group of rows that enter."""
     (selection,), (order,) = asking.rows.selections, planned.orders
     asking = replace(asking, rows=replace(asking.rows, reports=Reports.ENTERING))
-    groups = [f"{one.expression.sql} AS g{i}" for i, one in enumerate(planned.query.group_by)]
+    groups = [f"{grouping.expression.sql} AS g{i}" for i, grouping in enumerate(planned.query.group_by)]
     read = [
-        input_sql(one, tick_sql_of(planned, selection, _read(one.component.argument))) for one in planned.components
+        input_sql(planned_component, tick_sql_of(planned, selection, _read(planned_component.component.argument)))
+        for planned_component in planned.components
     ]
     names = {sql: f"x{i}" for i, sql in enumerate(dict.fromkeys(sql for own in read for sql in own))}
     columns = [*groups, *(f"{sql} AS {name}" for sql, name in names.items())]
     made = entering_sql(asking, selection, order, columns)
     fields: list[str] = []
-    for one, own in zip(planned.components, read, strict=True):
-        assert isinstance(one.card, NativeCard)
-        fields += component_sql(one, [names[sql] for sql in own])
+    for planned_component, own in zip(planned.components, read, strict=True):
+        assert isinstance(planned_component.card, NativeCard)
+        fields += component_sql(planned_component, [names[sql] for sql in own])
     keys = ["__first", "__last", *(f"g{i}" for i in range(len(groups)))]
     selected = [*keys, *(f"{sql} AS f{i}" for i, sql in enumerate(fields))]
     return f"SELECT {', '.join(selected)} FROM ({made}) GROUP BY {', '.join(keys)}"
@@ -40,7 +41,7 @@ def partials_sql(asking: Asking, planned: PlannedRows) -> str:
 def answers_sql(asking: Asking, planned: PlannedRows) -> str:
     """`window_start`, `window_end`, `c0…`: groupings, then every aggregate, at every end of the span."""
     (selection,), (order,) = asking.rows.selections, planned.orders
-    groups = [f"{one.expression.sql} AS g{i}" for i, one in enumerate(planned.query.group_by)]
+    groups = [f"{grouping.expression.sql} AS g{i}" for i, grouping in enumerate(planned.query.group_by)]
     inputs, outputs = _truths(planned, selection)
     columns = ", ".join([f"__e{order[0]} AS __end", *groups, *(f"{sql} AS {name}" for name, sql in inputs.items())])
     made = f"SELECT {columns} FROM {joined_sql(asking, selection, order)}"
@@ -60,9 +61,9 @@ def _truths(planned: PlannedRows, selection: Selection) -> tuple[dict[str, str],
         return next((name for name, known in inputs.items() if known == sql), None) or _added(inputs, sql)
 
     outputs = []
-    for one in planned.query.aggregates:
-        tick = named(tick_sql_of(planned, selection, _read(one.argument)))
-        outputs.append(card_for(one, None).truth_sql(_renamed(one, named), tick))
+    for aggregate in planned.query.aggregates:
+        tick = named(tick_sql_of(planned, selection, _read(aggregate.argument)))
+        outputs.append(card_for(aggregate, None).truth_sql(_renamed(aggregate, named), tick))
     return inputs, outputs
 
 

@@ -29,8 +29,8 @@ def batch_views(
 ) -> TupleViews:
     """All tuples, of which none may be without a time."""
     wanted: dict[str, set[str]] = {}
-    for one in asked:
-        for strand in one.planned.rows.strands:
+    for asked_rows in asked:
+        for strand in asked_rows.planned.rows.strands:
             wanted.setdefault(strand.stream, set()).update(strand.columns)
     projected = {name: _projected(streams[name], frames[name], sorted(own)) for name, own in wanted.items()}
     fetched = _fetched(projected)

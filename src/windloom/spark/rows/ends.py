@@ -23,7 +23,7 @@ def ends_sql(asking: Asking, orders: Sequence[Sequence[int]]) -> str:
 def _body(asking: Asking, body: Body, orders: Iterator[Sequence[int]]) -> str:
     """`__end` and the columns."""
     if isinstance(body, Selection):
-        columns = [f"{one.expression.sql} AS c{place}" for place, one in enumerate(body.columns)]
+        columns = [f"{row_column.expression.sql} AS c{place}" for place, row_column in enumerate(body.columns)]
         order = next(orders)
         distinct = "DISTINCT " if body.is_distinct else ""
         selected = ", ".join([f"__e{order[0]} AS __end", *columns])
@@ -35,7 +35,7 @@ def _body(asking: Asking, body: Body, orders: Iterator[Sequence[int]]) -> str:
 def joined_sql(asking: Asking, selection: Selection, order: Sequence[int]) -> str:
     """What stands behind FROM: tuples that rows are made of, side by side, and conditions; `__e{i}` is the end."""
     text, done = _strand(asking, selection, order[0]), [order[0]]
-    has_left = any(one.kind is JoinKind.LEFT for one in selection.attached)
+    has_left = any(attached.kind is JoinKind.LEFT for attached in selection.attached)
     for number in order[1:]:
         attached = selection.attached[number - 1]
         conditions = [f"__e{order[0]} = __e{number}"]
@@ -43,14 +43,14 @@ def joined_sql(asking: Asking, selection: Selection, order: Sequence[int]) -> st
             conditions += _decided(selection, done, number)
         for other in done:
             conditions += within_sql(selection, other, number)
-        conditions += [f"({one.expression.sql})" for one in attached.on]
+        conditions += [f"({condition.expression.sql})" for condition in attached.on]
         how = "LEFT" if attached.kind is JoinKind.LEFT else "INNER"
         text = f"{text} {how} JOIN {_strand(asking, selection, number)} ON {' AND '.join(conditions)}"
         done.append(number)
     for looked in selection.looked:
         text = f"{text} {_looked(asking, selection, looked, order[0])}"
-    late = [one for one in selection.conditions if has_left or len(one.strands) < 2]
-    where = " AND ".join(f"CAST(({one.expression.sql}) AS BOOLEAN)" for one in late)
+    late = [condition for condition in selection.conditions if has_left or len(condition.strands) < 2]
+    where = " AND ".join(f"CAST(({condition.expression.sql}) AS BOOLEAN)" for condition in late)
     return f"{text} WHERE {where}" if where else text
 
 
@@ -60,7 +60,7 @@ def _looked(asking: Asking, selection: Selection, looked: Looked, first: int) ->
     for number in others:
         text = f"{text} INNER JOIN {_strand(asking, selection, number)} ON __e{own} = __e{number}"
     text = f"({text})" if others else text
-    conditions = [f"__e{first} = __e{own}", *(f"({one.expression.sql})" for one in looked.on)]
+    conditions = [f"__e{first} = __e{own}", *(f"({condition.expression.sql})" for condition in looked.on)]
     how = "LEFT SEMI" if looked.kind is JoinKind.SEMI else "LEFT ANTI"
     return f"{how} JOIN {text} ON {' AND '.join(conditions)}"
 
@@ -68,10 +68,10 @@ def _looked(asking: Asking, selection: Selection, looked: Looked, first: int) ->
 def _decided(selection: Selection, done: Sequence[int], number: int) -> list[str]:
     known = {*done, number}
 
-    def is_decided(one: Condition) -> bool:
-        return len(one.strands) > 1 and number in one.strands and set(one.strands) <= known
+    def is_decided(condition: Condition) -> bool:
+        return len(condition.strands) > 1 and number in condition.strands and set(condition.strands) <= known
 
-    return [f"({one.expression.sql})" for one in selection.conditions if is_decided(one)]
+    return [f"({condition.expression.sql})" for condition in selection.conditions if is_decided(condition)]
 
 
 def _strand(asking: Asking, selection: Selection, number: int) -> str:

@@ -47,14 +47,14 @@ class SparkHistory:
                 made = take_tuples(own, scan, self._read(scan, stream, files, tick)).cells
             else:
                 made = self._by_spark(own, stream, files, tick)
-            numbers = [one.number for one in plan.sets if one.stream == name]
+            numbers = [partial_set.number for partial_set in plan.sets if partial_set.stream == name]
             found |= {numbers[place]: cells for place, cells in made.items()}
         return found
 
     def _by_spark(self, plan: Plan, stream: Stream, files: Sequence[TupleFile], since: int) -> Mapping[int, Cells]:
         """Expressions that only Spark evaluates."""
         spark = self.stored.sessions.of(is_few=False)
-        columns = sorted({stream.time, *(column for one in plan.sets for column in columns_of(one))})
+        columns = sorted({stream.time, *(column for partial_set in plan.sets for column in columns_of(partial_set))})
         columns = [name for name in columns if name in stream.columns]
         frame = self.stored.frame(spark, stream, columns, files).where(f"{TICK} >= {since}L")
         timed = replace(stream, columns={**stream.columns, TICK: BIGINT}, time=TICK, time_unit="us")
@@ -62,7 +62,7 @@ class SparkHistory:
 
     def _read(self, scan: WovenScan, stream: Stream, files: Sequence[TupleFile], since: int) -> pa.Table:
         """Projected tuples, read here, for scans that project columns and nothing else."""
-        names = [column_name(stream, _column(one.sql, stream)) for one in scan.columns]
+        names = [column_name(stream, _column(column.sql, stream)) for column in scan.columns]
         tables = [self.stored.folder.read(file, list(dict.fromkeys([TICK, *names]))) for file in files]
         columns = ["tick", *(f"x{i}" for i in range(len(names)))]
         if not tables:
@@ -85,8 +85,8 @@ class SparkHistory:
 
 def _alone(plan: Plan, stream: Stream) -> Plan:
     """A plan of the sets of one stream."""
-    sets: list[PartialSet] = [one for one in plan.sets if one.stream == stream.name]
-    sets = [replace(one, number=number) for number, one in enumerate(sets)]
+    sets: list[PartialSet] = [partial_set for partial_set in plan.sets if partial_set.stream == stream.name]
+    sets = [replace(partial_set, number=number) for number, partial_set in enumerate(sets)]
     # Tuples that are read here need no job, so weaving them is cheaper wherever no expression is computed.
     scans = choose_scans([stream], sets, "woven", load_constants())
     scan = scans[0]
@@ -100,7 +100,7 @@ def _is_plain(scan: WovenScan, stream: Stream) -> bool:
     """Whether a scan reads all tuples, and of them columns as they are."""
     if scan.signature.predicates or scan.signature.where is not None:
         return False
-    return all(_column(one.sql, stream) in stream.columns for one in scan.columns)
+    return all(_column(column.sql, stream) in stream.columns for column in scan.columns)
 
 
 def _column(sql: str, stream: Stream) -> str:

@@ -83,15 +83,15 @@ def _asking(asked: AskedRows, views: TupleViews, instant: Callable[[str], str] =
 def row_summaries(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> dict[str, Cells]:
     """Partials of the rows that enter, by query that aggregates them; one job per query."""
     found = {}
-    for one in asked:
-        frame = views.analysed(partials_sql(_asking(one, views), one.planned))
+    for asked_rows in asked:
+        frame = views.analysed(partials_sql(_asking(asked_rows, views), asked_rows.planned))
         parts = [
-            summarised(one.planned, plan, table)
-            for table in collected(frame, f"the partials of '{one.planned.name}'")
+            summarised(asked_rows.planned, plan, table)
+            for table in collected(frame, f"the partials of '{asked_rows.planned.name}'")
             if table.num_rows
         ]
         if parts:
-            found[one.planned.name] = merge_all(parts)
+            found[asked_rows.planned.name] = merge_all(parts)
     return found
 
 
@@ -99,9 +99,9 @@ def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Ite
     """The rows of all queries that report windows, by one job."""
     if not asked:
         return
-    shapes = [plan.shapes[one.planned.shape] for one in asked]
+    shapes = [plan.shapes[asked_rows.planned.shape] for asked_rows in asked]
     columns = [_columns(shape) for shape in shapes]
-    texts = [rows_sql(one, views, shape.time) for one, shape in zip(asked, shapes, strict=True)]
+    texts = [rows_sql(asked_rows, views, shape.time) for asked_rows, shape in zip(asked, shapes, strict=True)]
     slots = [slot_names(kind for _, kind in own) for own in columns]
     kinds = {
         slot: kind
@@ -110,12 +110,12 @@ def row_blocks(plan: Plan, asked: Sequence[AskedRows], views: TupleViews) -> Ite
     }
     parts = [_united(number, *one, kinds) for number, one in enumerate(zip(texts, columns, slots, strict=True))]
     frame = views.analysed(" UNION ALL ".join(parts))
-    shown = ", ".join(f"'{one.planned.name}'" for one in asked[:3])
+    shown = ", ".join(f"'{asked_rows.planned.name}'" for asked_rows in asked[:3])
     for table in collected(frame, f"the rows of {shown}"):
-        for number, one in enumerate(asked):
+        for number, asked_rows in enumerate(asked):
             mine = table if len(asked) == 1 else table.filter(pc.equal(table[_TAG], number))
             if mine.num_rows:
-                yield _block(one.planned, shapes[number], mine.select(list(slots[number])))
+                yield _block(asked_rows.planned, shapes[number], mine.select(list(slots[number])))
 
 
 def _columns(shape: Shape) -> list[tuple[str, str]]:

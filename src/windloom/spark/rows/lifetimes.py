@@ -74,9 +74,10 @@ def _conditions(selection: Selection, done: Sequence[int], number: int) -> list[
     """All that is decided when a strand is joined to those before it."""
     known = {*done, number}
     found = [
-        f"({one.expression.sql})"
-        for one in selection.conditions
-        if set(one.strands) <= known and (number in one.strands or (not one.strands and len(done) == 1))
+        f"({condition.expression.sql})"
+        for condition in selection.conditions
+        if set(condition.strands) <= known
+        and (number in condition.strands or (not condition.strands and len(done) == 1))
     ]
     for other in done:
         found += [f"__f{other} <= __l{number}", f"__f{number} <= __l{other}", *within_sql(selection, other, number)]
@@ -92,7 +93,7 @@ def _lifetime(asking: Asking, done: Sequence[int]) -> list[str]:
 
 
 def _columns(asking: Asking, selection: Selection, done: Sequence[int]) -> list[str]:
-    found = [f"{one.expression.sql} AS c{place}" for place, one in enumerate(selection.columns)]
+    found = [f"{row_column.expression.sql} AS c{place}" for place, row_column in enumerate(selection.columns)]
     if asking.rows.within:
         ticks = [f"__t{i}" for i in done]
         found += [f"{extreme('least', ticks)} AS __from", f"{extreme('greatest', ticks)} AS __to"]

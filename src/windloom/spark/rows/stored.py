@@ -95,13 +95,13 @@ class StoredTuples:
                 table = table.append_column(name, pa.nulls(table.num_rows, kind))
         return table.select(names).combine_chunks()
 
-    def near(self, kept: Kept, one: AskedRows) -> tuple[NearJoin, tuple[NearTuples, ...]] | None:
+    def near(self, kept: Kept, asked_rows: AskedRows) -> tuple[NearJoin, tuple[NearTuples, ...]] | None:
         """An interval join that is made here, with its tuples; None for other queries, and for very many tuples."""
-        join = near_join(one.planned, self.streams)
-        if join is None or read_tuples(kept, [one]) > NEAR_TUPLES:
+        join = near_join(asked_rows.planned, self.streams)
+        if join is None or read_tuples(kept, [asked_rows]) > NEAR_TUPLES:
             return None
         sides = []
-        for strand, files in _read(kept, [one]):
+        for strand, files in _read(kept, [asked_rows]):
             stream = self.streams[strand.stream]
             names = {name: column_name(stream, name) for name in strand.columns}
             kinds = [(own, arrow_type(stream.columns[name])) for name, own in names.items()]
@@ -118,10 +118,10 @@ def read_tuples(kept: Kept, asked: Sequence[AskedRows]) -> int:
 def _read(kept: Kept, asked: Sequence[AskedRows]) -> list[tuple[Strand, tuple[TupleFile, ...]]]:
     """Every strand, with the files that it needs."""
     found = []
-    for one in asked:
-        rows, end = one.planned.rows, needed_until(one.span)
+    for asked_rows in asked:
+        rows, end = asked_rows.planned.rows, needed_until(asked_rows.span)
         for strand in rows.strands:
-            begin = needed_from(rows, strand.window, one.span)
+            begin = needed_from(rows, strand.window, asked_rows.span)
             found.append((strand, _files(kept, strand, begin, end)))
     return found
 

@@ -20,7 +20,7 @@ def with_rows(wide: WideAnswers, plan: Plan, frames: Mapping[str, DataFrame]) ->
         return wide
     asked = [AskedRows(planned, RowSpan()) for planned in plan.rows]
     views = batch_views({stream.name: stream for stream in plan.streams}, frames, asked)
-    made = views.analysed(" UNION ALL ".join(_wide_sql(wide, one, views) for one in asked)).persist()
+    made = views.analysed(" UNION ALL ".join(_wide_sql(wide, asked_rows, views) for asked_rows in asked)).persist()
     totals = replace(wide.totals, rows=wide.totals.rows + made.count())
     return replace(wide, frame=wide.frame.unionAll(made), persisted=(*wide.persisted, made), totals=totals)
 

@@ -89,7 +89,7 @@ def _wanted(stream: Stream, path: str, pattern: str | None) -> str:
 
 def _endings(files: Sequence[Path]) -> str:
     """A pattern for names like these; other files that appear in the directory are ignored."""
-    endings = sorted({"".join(_ending(one)) for one in files})
+    endings = sorted({"".join(_ending(file)) for file in files})
     return f"*{endings[0]}" if len(endings) == 1 else "*{" + ",".join(endings) + "}"
 
 

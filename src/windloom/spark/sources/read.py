@@ -152,7 +152,9 @@ def files_in(place: Path) -> list[Path]:
 
 def find_format(files: Sequence[Path], stream: Stream) -> tuple[str, str]:
     """The format of all files, and the ending that shows it."""
-    endings = [next((one.lower() for one in reversed(file.suffixes) if one.lower() in FORMATS), "") for file in files]
+    endings = [
+        next((suffix.lower() for suffix in reversed(file.suffixes) if suffix.lower() in FORMATS), "") for file in files
+    ]
     for file, ending in zip(files, endings, strict=True):
         if not ending:
             raise WindloomError(

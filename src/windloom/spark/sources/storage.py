@@ -125,7 +125,7 @@ class HadoopStorage:
         try:
             if not self._fs.exists(path):
                 return []
-            found = [one.getPath().getName() for one in self._fs.listStatus(path) if one.isFile()]
+            found = [listStatu.getPath().getName() for listStatu in self._fs.listStatus(path) if listStatu.isFile()]
         except Py4JJavaError as error:
             raise _failed("read", self.root, folder, error) from error
         return sorted(name for name in found if not name.startswith("."))
@@ -135,7 +135,11 @@ class HadoopStorage:
         try:
             if not self._fs.exists(path):
                 return {}
-            found = {one.getPath().getName(): int(one.getLen()) for one in self._fs.listStatus(path) if one.isFile()}
+            found = {
+                listStatu.getPath().getName(): int(listStatu.getLen())
+                for listStatu in self._fs.listStatus(path)
+                if listStatu.isFile()
+            }
         except Py4JJavaError as error:
             raise _failed("read", self.root, folder, error) from error
         return {name: size for name, size in found.items() if not name.startswith(".")}

@@ -57,7 +57,7 @@ def size_of(aggregate: Aggregate, query: Query) -> str | None:
     folded = join.folded[place] if place < len(join.folded) else None
     if not isinstance(folded, Summed):
         return None
-    size = " + ".join(_product(one, join) for one in folded.products)
+    size = " + ".join(_product(product, join) for product in folded.products)
     if aggregate.where is not None:
         size = f"CASE WHEN CAST({aggregate.where.sql} AS BOOLEAN) THEN {size} END"
     return f"{aggregate.function}({size})" if folded.products else EXACT
@@ -165,7 +165,7 @@ class _Frames:
 
 def _read(number: int, side: Side) -> dict[str, str]:
     """The grouping columns of a side, and the magnitudes of what it sums."""
-    found = {f"__k{number}_{i}": one.sql for i, one in enumerate(side.group_by)}
+    found = {f"__k{number}_{i}": expression.sql for i, expression in enumerate(side.group_by)}
     for i, component in enumerate(side.components):
         if component.kind == "sum" and component.argument is not None:
             found[f"__m{number}_{i}"] = f"abs(CAST({component.argument.sql} AS DOUBLE))"

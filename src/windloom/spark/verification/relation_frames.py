@@ -20,9 +20,9 @@ def with_enriched(
     every, found = dict(streams), dict(frames)
     for stream in query.enriched:
         frame = frames[stream.base]
-        for one in stream.enrichments:
-            other = frames[one.relation]
-            other = other.toDF(*(f"{one.label}.{name}" for name in other.columns))
-            frame = frame.join(other, on=F.expr(one.on.sql), how=_HOW[one.kind.value])
+        for enrichment in stream.enrichments:
+            other = frames[enrichment.relation]
+            other = other.toDF(*(f"{enrichment.label}.{name}" for name in other.columns))
+            frame = frame.join(other, on=F.expr(enrichment.on.sql), how=_HOW[enrichment.kind.value])
         every[stream.name], found[stream.name] = stream, frame
     return every, found

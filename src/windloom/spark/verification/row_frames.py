@@ -115,7 +115,7 @@ class _RowFrames:
     # ---- rows of every window -----------------------------------------------------------------------------------
 
     def selected(self, selection: Selection, more: list[str]) -> DataFrame:
-        columns = [F.expr(one.expression.sql).alias(f"c{i}") for i, one in enumerate(selection.columns)]
+        columns = [F.expr(row_column.expression.sql).alias(f"c{i}") for i, row_column in enumerate(selection.columns)]
         found = self.joined(selection).select(F.col("__e0").alias(_END), *columns, *more)
         return found.distinct() if selection.is_distinct else found
 
@@ -167,7 +167,7 @@ class _RowFrames:
         kind = self.streams[self.rows.streams[0]].window_type
         ticks = ", ".join(f"__t{number}" for number in range(selection.joined))
         edges = [F.expr(instant_sql(f"{which}({ticks})", kind)) for which in ("least", "greatest")]
-        columns = [F.expr(one.expression.sql) for one in selection.columns]
+        columns = [F.expr(row_column.expression.sql) for row_column in selection.columns]
         return found.select(*edges, *columns).toDF("window_start", "window_end", *self._names)
 
     def _passing(self, selection: Selection, number: int) -> DataFrame:
@@ -179,7 +179,7 @@ class _RowFrames:
 
 
 def _texts(conditions: tuple[Condition, ...]) -> list[str]:
-    return [f"({one.expression.sql})" for one in conditions]
+    return [f"({condition.expression.sql})" for condition in conditions]
 
 
 def _plain(strand: Strand) -> Query:

@@ -94,16 +94,16 @@ def spark_window_frame(
         source = joined(query, streams, frames)
     else:
         source = windowed(query, streams[query.stream], frames[query.stream])
-    groups = [F.expr(one.expression.sql).alias(f"__g{i}") for i, one in enumerate(query.group_by)]
-    truths = [_truth(query, one, streams) for one in query.aggregates]
-    aggregates = [one.alias(f"__a{i}") for i, one in enumerate(truths)]
+    groups = [F.expr(grouping.expression.sql).alias(f"__g{i}") for i, grouping in enumerate(query.group_by)]
+    truths = [_truth(query, aggregate, streams) for aggregate in query.aggregates]
+    aggregates = [truth.alias(f"__a{i}") for i, truth in enumerate(truths)]
     extra = [F.count("*").alias("__n")] if with_scales or not aggregates else []
     if with_scales:
-        extra += [F.expr(_scale(query, one)).alias(f"__s{i}") for i, one in enumerate(query.aggregates)]
+        extra += [F.expr(_scale(query, aggregate)).alias(f"__s{i}") for i, aggregate in enumerate(query.aggregates)]
     grouped = source.frame.groupBy(source.window, *groups).agg(*aggregates, *extra)
     if query.having is not None:
         grouped = grouped.where(query.having.sql)
-    names: list[Column] = [F.col(f"__g{i}").alias(one.name) for i, one in enumerate(query.group_by)]
+    names: list[Column] = [F.col(f"__g{i}").alias(grouping.name) for i, grouping in enumerate(query.group_by)]
     for output in query.outputs:
         sql = output.expression.sql if output.expression is not None else f"__a{output.aggregate}"
         names.append(F.expr(sql).alias(output.name))
@@ -196,7 +196,7 @@ def _refuse_unverifiable(query: Query) -> None:
             f"with {query.emission} it does not report exactly the rows that windows have",
             "verify the same query without EMIT",
         )
-    places = {f"__a{i}": one for i, one in enumerate(query.aggregates) if one.is_approximate}
+    places = {f"__a{i}": aggregate for i, aggregate in enumerate(query.aggregates) if aggregate.is_approximate}
     computed = [output.expression for output in query.outputs if output.expression is not None]
     computed += [] if query.having is None else [query.having]
     for expression in computed:
@@ -296,7 +296,7 @@ def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _place(query: Query, values: tuple[str, ...]) -> str:
-    names = ["window_start", "window_end", *(one.name for one in query.group_by)]
+    names = ["window_start", "window_end", *(grouping.name for grouping in query.group_by)]
     return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
 
 

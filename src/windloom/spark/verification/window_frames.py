@@ -97,9 +97,9 @@ def _by_session(query: Query, stream: Stream, frame: DataFrame) -> Windowed:
     """
     gap, source = f"{query.window.range_ticks} microseconds", _passing(query, frame)
     windows = F.session_window(F.expr(timestamp_sql(stream)), gap).alias("__w")
-    truths = [card_for(one, None).truth_sql(one, tick_sql(stream)) for one in query.aggregates]
+    truths = [card_for(aggregate, None).truth_sql(aggregate, tick_sql(stream)) for aggregate in query.aggregates]
     if any("DISTINCT" in sql for sql in truths):
-        groups = [F.expr(one.expression.sql).alias(f"__k{i}") for i, one in enumerate(query.group_by)]
+        groups = [F.expr(grouping.expression.sql).alias(f"__k{i}") for i, grouping in enumerate(query.group_by)]
         columns = [F.col("`" + name.replace("`", "``") + "`") for name in source.columns]
         held = source.groupBy(windows, *groups).agg(F.collect_list(F.struct(*columns)).alias("__t"))
         source = held.select("__w", F.explode("__t").alias("__t")).select("__w", "__t.*")
