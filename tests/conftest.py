@@ -23,7 +23,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 _MARKER_OF_FIXTURE = {"spark": "spark", "shared_data": "data"}
 #: Tests of `tests/spark` that run in the other process: what takes long, so that both end at about the same time.
-_ELSEWHERE = ("test_kill.py", "test_cluster.py", "test_store.py", "test_lateness.py")
+_ELSEWHERE = ("test_kill.py", "test_cluster.py", "test_store.py", "test_lateness.py", "test_user_aggregates.py")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest's own hook, which selects by marker

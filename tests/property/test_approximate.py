@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.approximate import check_promise
 from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, make_query
 from support.compare import rows_of
+from support.drawing import examples
 from support.native import taken_of_plan
 from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, Query
@@ -63,7 +64,7 @@ def answers_of(
 
 
 @pytest.mark.parametrize("slicing", SLICINGS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(queries=catalogs(), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4))
 def test_answers_do_not_depend_on_plan_rounds_and_technique(
     slicing: str, queries: list[Query], rows: list[Row], cuts: list[int]
@@ -73,7 +74,7 @@ def test_answers_do_not_depend_on_plan_rounds_and_technique(
     assert str(answers_of(queries, rows, PlanOptions("shared", slicing, "recalculate"))) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(queries=catalogs(), rows=ROWS)
 def test_answers_keep_what_is_promised_of_them(queries: list[Query], rows: list[Row]) -> None:
     found = answers_of(queries, rows, PlanOptions("shared"))

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from support.emission import bag
 from support.micro_batches import CrashError, crash_after
 from support.present import TEXTS, rows_in, run_present, shown, states, values
@@ -22,7 +23,7 @@ from support.present import TEXTS, rows_in, run_present, shown, states, values
 TESTS = Path(__file__).resolve().parents[1]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(seed=st.integers(0, 10_000), crashes=st.lists(st.integers(0, 250), max_size=3), count=st.integers(1, 8))
 def test_after_any_crashes_the_tables_are_the_present_results(seed: int, crashes: list[int], count: int) -> None:
     with tempfile.TemporaryDirectory() as name:

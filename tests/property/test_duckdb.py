@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from support.catalogs import COLUMNS, ROWS, STREAM, catalogs, make_query
+from support.drawing import examples
 from support.duck import assert_equals_duckdb
 from windloom.aggregates.arrow import arrow_type
 from windloom.model import Aggregate, Expression, Query, TimeWindow
@@ -19,7 +20,7 @@ from windloom.testing import answer
 SCHEMA = pa.schema([(name, arrow_type(kind)) for name, kind in COLUMNS.items()])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(queries=catalogs(), rows=ROWS)
 def test_duckdb_answers_what_the_oracle_answers(queries: list[Query], rows: list[dict[str, Any]]) -> None:
     # DuckDB refuses moments of what is not finite.

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from windloom.model import TimeWindow, Window
 from windloom.slicing import (
     SLICINGS,
@@ -106,7 +107,7 @@ def evaluate(way: object, tick: int) -> int:
     raise AssertionError(way)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(classes=CLASSES, few=st.sampled_from([1, 6]), entries=st.sampled_from([0, 2048]))
 def test_every_way_to_find_a_slice_finds_the_same(classes: list[EdgeClass], few: int, entries: int) -> None:
     edges = EdgeSet.of(classes)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from support.emission import STREAMS, asked, bag, draw_rounds, draw_text, rows_of, run
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, crash_after
 from windloom.durable.faults import EMITTED_FAULT_POINTS, watched
@@ -28,7 +29,7 @@ def ticks(rounds: list[list[dict[str, int]]]) -> list[int]:
     return [row["tick"] for rows in rounds for row in rows]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=SEEDS, placement=st.sampled_from(PLACEMENTS))
 def test_changes_are_those_of_the_final_rows_from_window_to_window(seed: int, placement: str) -> None:
     rng = random.Random(seed)
@@ -49,7 +50,7 @@ def test_changes_are_those_of_the_final_rows_from_window_to_window(seed: int, pl
         assert bag(applied(queries["q"], found, end)) == bag(shown), text
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=SEEDS, placement=st.sampled_from(PLACEMENTS))
 def test_groups_that_are_known_have_a_row_in_every_window(seed: int, placement: str) -> None:
     rng = random.Random(seed)
@@ -66,7 +67,7 @@ def test_groups_that_are_known_have_a_row_in_every_window(seed: int, placement: 
     assert bag(found) == bag([*final, *({**row, **values} for row in missing)]), text
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(seed=SEEDS, placement=st.sampled_from(PLACEMENTS), crashes=st.lists(st.integers(0, 60), min_size=1, max_size=5))
 def test_crashes_change_nothing_while_queries_come_go_and_are_replaced(
     seed: int, placement: str, crashes: list[int]
@@ -137,7 +138,7 @@ ROWS = (
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=SEEDS, text=st.sampled_from(ROWS), crash=st.integers(0, 200))
 def test_rows_that_come_and_go_leave_the_rows_of_every_window(seed: int, text: str, crash: int) -> None:
     rng = random.Random(seed)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, catalogs
 from support.compare import rows_of
+from support.drawing import examples
 from support.frames_on_disk import of_version
 from support.native import taken_of_plan
 from windloom.durable.encoding import decode, encode
@@ -24,7 +25,7 @@ Row = dict[str, Any]
 VERSION = VERSIONS["state"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(queries=catalogs(3), early=ROWS, late=ROWS, watermark=st.integers(-30, 60))
 def test_a_decoded_state_answers_what_the_state_answers(
     queries: list[Query], early: list[Row], late: list[Row], watermark: int
@@ -41,7 +42,7 @@ def test_a_decoded_state_answers_what_the_state_answers(
         assert list(map(repr, rows_of(found, query))) == list(map(repr, rows_of(expected, query)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_damaged_bytes_are_refused_with_what_would_work(data: st.DataObject) -> None:
     whole = encode(State({}, {"s": 7}))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from support.folds import Asking, JoinCase, ask_everything, is_equal, random_links, random_order, random_tuples
 from windloom.kernels.folds.registry import ROW_FOLDS
 from windloom.model.join import JoinKind
@@ -47,7 +48,7 @@ def check(case: JoinCase, rng: np.random.Generator, technique: str) -> None:
 
 
 @pytest.mark.parametrize("technique", ROW_FOLDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 100_000), groups=GROUPS)
 def test_an_inner_join_of_two_sides_is_folded(technique: str, seed: int, groups: list[tuple[int, int]]) -> None:
     case, rng = case_of(seed, 2, [JoinKind.INNER], groups, residual=False)
@@ -56,7 +57,7 @@ def test_an_inner_join_of_two_sides_is_folded(technique: str, seed: int, groups:
 
 
 @pytest.mark.parametrize("technique", ROW_FOLDS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(seed=st.integers(0, 100_000), sides=st.integers(2, 4), groups=GROUPS)
 def test_joins_of_all_kinds_are_folded_in_any_order(
     technique: str, seed: int, sides: int, groups: list[tuple[int, int]]
@@ -66,7 +67,7 @@ def test_joins_of_all_kinds_are_folded_in_any_order(
     check(case, rng, technique)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(seed=st.integers(0, 100_000), sides=st.integers(2, 3))
 def test_extrema_of_both_sides_with_infinity_and_nan_are_spark_s_or_refused(seed: int, sides: int) -> None:
     case, rng = case_of(seed, sides, [JoinKind.INNER, JoinKind.LEFT], [], residual=False)

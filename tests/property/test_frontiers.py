@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import INTAKES, STREAMS, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
+from support.drawing import examples
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, answers_in, crash_after
 from support.rounds import Life, Round, count_late, expected_rows
 from windloom.model import Aggregate, Expression, LandmarkWindow, Query, Stream, TimeWindow
@@ -101,7 +102,7 @@ def live(case: Case, folder: Path, placement: str, intake: str) -> list[dict[str
         return [done["late"] for done in life.checkpoint.recent_progress(99)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=cases(disorder=True), placement=st.sampled_from(PLACEMENTS), intake=INTAKES)
 def test_each_stream_reports_and_counts_late_tuples_as_if_it_were_alone(
     case: Case, placement: str, intake: str
@@ -122,7 +123,7 @@ def test_each_stream_reports_and_counts_late_tuples_as_if_it_were_alone(
             assert found == {"partly": expected.partly, "dropped": expected.dropped}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     case=cases(disorder=False),
     placement=st.sampled_from(PLACEMENTS),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, WINDOWS, aggregates, landmark_catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
+from support.drawing import examples
 from support.native import taken_of_plan
 from support.rounds import first_of
 from windloom.durable.encoding import decode, encode
@@ -58,7 +59,7 @@ def wanted(query: Query, rows: list[Row]) -> list[Row]:
 
 @pytest.mark.parametrize("slicing", SLICINGS)
 @pytest.mark.parametrize("strategy", ["no_share", "shared", "random"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(queries=catalogs(), rows=ROWS)
 def test_one_step_answers_what_the_oracle_answers(
     strategy: str, slicing: str, queries: list[Query], rows: list[Row]
@@ -70,7 +71,7 @@ def test_one_step_answers_what_the_oracle_answers(
         assert_equal_answers(query, wanted(query, rows), rows_of(blocks, query))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     chosen=st.lists(holistic(), min_size=1, max_size=2), windows=st.lists(WINDOWS, min_size=1, max_size=5), rows=ROWS
 )
@@ -85,7 +86,7 @@ def test_running_counts_are_recounted_ones(chosen: list[Aggregate], windows: lis
 
 
 @pytest.mark.parametrize("slicing", SLICINGS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(queries=catalogs(), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=5))
 def test_any_cut_into_rounds_gives_the_rows_of_one_round(
     slicing: str, queries: list[Query], rows: list[Row], cuts: list[int]
@@ -106,7 +107,7 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
         assert_equal_answers(query, wanted(query, rows), rows_of(blocks, query))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(queries=landmark_catalogs(holistic()), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4))
 def test_landmark_windows_hold_every_value_since_the_landmark(
     queries: list[Query], rows: list[Row], cuts: list[int]

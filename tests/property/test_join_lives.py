@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from support.compare import rows_of
 from support.compare_joins import assert_equal_join_rows
+from support.drawing import examples
 from support.join_catalogs import STREAMS
 from support.join_lives import Life, Round, arrived, changing_rounds, check_rows, closed, count_late, run
 from support.join_looms import planned, registered
@@ -18,7 +19,7 @@ from windloom.rounds.lateness import Late
 from windloom.testing.joins import answer_join
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(rounds=changing_rounds(), bits=st.integers(0, 7), history_ticks=st.sampled_from([0, 10, 1000]))
 def test_joins_that_come_and_go_report_exact_windows_once_and_count_late_tuples_of_every_side(
     rounds: list[Round], bits: int, history_ticks: int
@@ -34,7 +35,7 @@ def test_joins_that_come_and_go_report_exact_windows_once_and_count_late_tuples_
         assert encode(decode(encode(state))) == encode(state)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(rounds=changing_rounds(), history_ticks=st.sampled_from([0, 10, 1000]))
 def test_a_question_about_a_join_is_answered_for_every_window_that_is_kept_whole(
     rounds: list[Round], history_ticks: int

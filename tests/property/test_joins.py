@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.compare_joins import assert_equal_join, assert_equal_join_rows
+from support.drawing import examples
 from support.join_catalogs import joins, rows
 from support.join_looms import answered, join_plan, planned, registered, with_folds
 from support.join_rounds import JoinRounds, join_rounds
@@ -42,7 +43,7 @@ pytestmark = pytest.mark.skipif(not reads_joins(), reason="the language does not
 STYLES = st.sampled_from(["on", "comma", "exists", "full"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(asked=joins(), rows=rows(), style=STYLES)
 def test_the_language_takes_a_text_apart_into_what_it_means(
     asked: Asked, rows: dict[str, list[Row]], style: str
@@ -54,7 +55,7 @@ def test_the_language_takes_a_text_apart_into_what_it_means(
 
 
 @pytest.mark.parametrize("fold", list(FOLDS))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     asked=st.lists(joins(), min_size=1, max_size=2),
     rows=rows(),
@@ -103,7 +104,7 @@ def run(case: JoinRounds, placement: str, bits: int, crashes: Sequence[int] = ()
         return answers_in(Path(name))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=join_rounds(), placement=st.sampled_from(PLACEMENTS), bits=st.integers(0, 7))
 def test_every_round_reports_the_windows_it_closes_late_tuples_in_those_that_are_open(
     case: JoinRounds, placement: str, bits: int
@@ -117,7 +118,7 @@ def test_every_round_reports_the_windows_it_closes_late_tuples_in_those_that_are
             assert_equal_join_rows(query, arrived, wanted, found, case.landmarks(query, number))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     case=join_rounds(disorder=False, landmarks=False),
     placement=st.sampled_from(PLACEMENTS),

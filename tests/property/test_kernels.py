@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from support.polynomial import empty_polynomials, nothing_cached, polynomial_cells
 from windloom.aggregates.bits import BIT_OR, BIT_XOR
 from windloom.errors import WindloomError
@@ -63,7 +64,7 @@ def lanes_of(sizes: list[int], seed: int, windows: list[tuple[int, int]]) -> tup
 
 
 @pytest.mark.parametrize(("family", "technique"), [(f, t) for f in VALUES for t in allowed(f) if t != "recalculate"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(**SHAPES)
 def test_a_technique_agrees_with_recalculation(
     family: Family, technique: str, sizes: list[int], seed: int, windows: list[tuple[int, int]]
@@ -82,7 +83,7 @@ def test_a_technique_agrees_with_recalculation(
 
 
 @pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if Needs.ASSOCIATIVE in one.needs])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(**SHAPES)
 def test_a_technique_that_needs_only_associativity_keeps_the_order_of_cells(
     technique: str, sizes: list[int], seed: int, windows: list[tuple[int, int]]
@@ -100,7 +101,7 @@ def test_a_technique_that_needs_only_associativity_keeps_the_order_of_cells(
 
 
 @pytest.mark.parametrize(("family", "technique"), [(f, t) for f in VALUES for t in allowed(f) if t != "recalculate"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     moves=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=60), seed=st.integers(0, 1000)
 )
@@ -122,7 +123,7 @@ def test_any_sequence_of_appends_evictions_and_questions_is_answered(
 
 
 @pytest.mark.parametrize(("family", "technique"), [(f, t) for f in VALUES for t in allowed(f) if t != "recalculate"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     stretches=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 400)), min_size=1, max_size=4),
     distinct=st.sampled_from([1, 3, 50, 2**40]),
@@ -194,7 +195,7 @@ SPACED = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 4), st.integers(1
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     starts=st.lists(st.integers(-60, 60), min_size=1, max_size=12, unique=True) | SPACED,
     window=st.builds(TimeWindow, st.integers(1, 25), st.integers(1, 25), st.integers(0, 24)),
@@ -219,7 +220,7 @@ def test_located_windows_are_the_non_empty_ones_that_end_in_the_interval(
     assert isinstance(lanes, Lanes)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     gaps=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 300)), min_size=1, max_size=4),
     windows=st.lists(st.tuples(st.integers(1, 90), st.integers(1, 3)), min_size=1, max_size=3),
@@ -265,7 +266,7 @@ def test_answers_that_outgrow_the_caches_are_the_same(odd: int) -> None:
     assert (found.value == totals[lanes.hi] - totals[lanes.lo]).all()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     highs=st.lists(
         st.sampled_from([0.0, 0.1, -0.1, 1.0, 3.7, 1e15, -1e15, 1e300, -1e300, np.inf, -np.inf, np.nan, 5e-324]),

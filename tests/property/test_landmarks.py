@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import INTAKES, ROWS, STREAM, TYPES, aggregates, landmark_catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
+from support.drawing import examples
 from support.native import taken_of_plan
 from support.rounds import first_of
 from windloom.aggregates import PlannedComponent
@@ -65,7 +66,7 @@ def run(plan: Plan, rounds: list[list[Row]]) -> tuple[State, list[Block], list[S
 
 @pytest.mark.parametrize("slicing", SLICINGS)
 @pytest.mark.parametrize("strategy", ["no_share", "shared", "weave_share"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(queries=landmark_catalogs(), rows=ROWS, intake=INTAKES)
 def test_one_step_answers_what_the_oracle_answers(
     strategy: str, slicing: str, queries: list[Query], rows: list[Row], intake: str
@@ -83,7 +84,7 @@ def test_one_step_answers_what_the_oracle_answers(
 
 @pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if one.needs != (Needs.LISTS,)])
 @pytest.mark.parametrize("slicing", SLICINGS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(data=st.data(), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4), intake=INTAKES)
 def test_every_technique_and_every_cut_gives_the_same_rows(
     slicing: str, technique: str, data: st.DataObject, rows: list[Row], cuts: list[int], intake: str

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from support.join_looms import planned, registered
 from support.row_answers import rows_in_span
 from support.row_rounds import STREAMS, TEXTS
@@ -69,7 +70,7 @@ def ticked(table: pa.Table) -> pa.Table:
     return table
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(name=st.sampled_from(list(JOINED)), s=tuples, t=tuples, span=spans, pairs=st.sampled_from([1, 3, 1000]))
 def test_pairs_are_those_of_the_definition(name: str, s: list[Any], t: list[Any], span: RowSpan, pairs: int) -> None:
     one = ROWS[name]

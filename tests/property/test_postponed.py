@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from support.catalogs import make_query
 from support.compare import rows_of
 from support.compare_joins import assert_equal_join_rows
+from support.drawing import examples
 from support.durable import make_batches, reported, run_stream
 from support.join_catalogs import ATTACHED, RELATIONS
 from support.join_looms import registered
@@ -144,7 +145,7 @@ class Postponing:
             self.rows.setdefault(planned.query, []).append(rows_of(blocks, planned.query))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     rounds=streams(), options=OPTIONS, history_ticks=st.sampled_from([0, 0, 10, 1000]), seed=st.integers(0, 2**32 - 1)
 )
@@ -165,7 +166,7 @@ def test_postponed_answers_are_the_rows_of_a_run_that_postpones_nothing(
     assert not late.state.answered
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(rounds=streams(changes=False), options=OPTIONS, seed=st.integers(0, 2**32 - 1))
 def test_the_end_of_a_stream_answers_all_that_was_postponed(
     rounds: list[Round], options: PlanOptions, seed: int
@@ -202,7 +203,7 @@ def undisturbed(seed: int, placement: str) -> tuple[dict[str, list[str]], bytes]
         return rows_by_query(Path(folder)), encode(state)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     seed=st.integers(0, 9),
     chance=st.integers(0, 2**32 - 1),
@@ -227,7 +228,7 @@ def test_postponing_crashes_and_changes_of_queries_lose_and_double_no_row(
         assert encode(replace(state, since={})) == encode(replace(decode(bytes_), since={}))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=join_rounds(), placement=st.sampled_from(PLACEMENTS), seed=st.integers(0, 2**32 - 1))
 def test_joins_that_are_postponed_see_the_tuples_that_had_come_when_their_windows_closed(
     case: JoinRounds, placement: str, seed: int
@@ -255,7 +256,7 @@ def test_joins_that_are_postponed_see_the_tuples_that_had_come_when_their_window
             closed = until
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     case=join_rounds(relations=[*RELATIONS, *ATTACHED]),
     placement=st.sampled_from(PLACEMENTS),
@@ -303,7 +304,7 @@ PLAIN = registered(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     asked=row_rounds(),
     names=st.lists(st.sampled_from(sorted(ROW_QUERIES)), min_size=1, max_size=3, unique=True),

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.catalogs import STREAM, make_query
+from support.drawing import examples
 from support.micro_batches import PLACEMENTS, MicroBatches
 from support.postponing import RandomScheduling
 from support.questions import Asker, History, in_threads, rows_of
@@ -144,7 +145,7 @@ def test_a_question_does_not_wait_for_the_round_that_runs(tmp_path: Path, placem
     history.check()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     seed=st.integers(0, 1000),
     query=st.sampled_from(ASKED),

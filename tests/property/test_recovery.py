@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from support.durable import make_batches, reported, run_stream
 from support.micro_batches import PLACEMENTS, CrashError, crash_after, crash_at
 from windloom.durable.encoding import encode
@@ -30,7 +31,7 @@ def undisturbed(seed: int, placement: str) -> tuple[dict[int, dict[str, list[str
         return reported(Path(folder)), encode(state)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @example(0, [0, 14, 24, 40, 0], ["begun", "begun", "begun", "snapshots", "snapshots"], 0, "driver")
 @given(
     seed=st.integers(0, 5),

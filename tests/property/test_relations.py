@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import INTAKES
 from support.compare_joins import assert_equal_join, assert_equal_join_rows
+from support.drawing import examples
 from support.join_catalogs import ATTACHED, RELATIONS, joins, rows, versions
 from support.join_looms import answered, planned, possible, registered, with_folds
 from support.join_rounds import JoinRounds, join_rounds
@@ -32,7 +33,7 @@ STYLES = st.sampled_from(["on", "comma", "exists", "full"])
 BOTH = [*RELATIONS, *ATTACHED]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(asked=joins(relations=[*RELATIONS]), rows=rows(), version=versions(), style=STYLES)
 def test_a_relation_in_a_text_is_a_side_that_every_window_sees_whole(
     asked: Asked, rows: dict[str, list[Row]], version: dict[str, list[Row]], style: str
@@ -43,7 +44,7 @@ def test_a_relation_in_a_text_is_a_side_that_every_window_sees_whole(
 
 
 @pytest.mark.parametrize("fold", ["pairwise", "recalculate"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     asked=st.lists(joins(relations=BOTH), min_size=1, max_size=2),
     rows=rows(),
@@ -107,7 +108,7 @@ def check(case: JoinRounds, answers: dict[int, dict[str, list[Row]]]) -> None:
             assert_equal_join_rows(query, case.seen(number), wanted, found, case.landmarks(query, number))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=join_rounds(relations=BOTH), placement=st.sampled_from(PLACEMENTS), intake=INTAKES)
 def test_windows_see_the_version_of_the_round_in_which_they_close_and_tuples_that_in_which_they_came(
     case: JoinRounds, placement: str, intake: str
@@ -117,7 +118,7 @@ def test_windows_see_the_version_of_the_round_in_which_they_close_and_tuples_tha
         check(case, answers_in(Path(folder)))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(case=join_rounds(relations=BOTH), placement=st.sampled_from(PLACEMENTS), seed=st.integers(0, 1000))
 def test_plans_that_change_in_every_round_see_the_same_versions(case: JoinRounds, placement: str, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -125,7 +126,7 @@ def test_plans_that_change_in_every_round_see_the_same_versions(case: JoinRounds
         check(case, answers_in(Path(folder)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     case=join_rounds(relations=BOTH),
     lives=st.lists(st.tuples(st.integers(0, 40), st.lists(versions(), min_size=6, max_size=6)), min_size=1, max_size=3),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import INTAKES, ROWS, catalogs, make_query
 from support.compare import assert_equal_answers, assert_equal_rows
+from support.drawing import examples
 from support.rounds import Round, Run, count_late, expected_rows, in_order, renamed, run_rounds
 from windloom.durable.encoding import decode, encode
 from windloom.model import Aggregate, Expression, LandmarkWindow, Query, TimeWindow
@@ -28,7 +29,7 @@ OPTIONS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     catalog=catalogs(3),
     rows=ROWS,
@@ -97,13 +98,13 @@ def streams(draw: st.DrawFn, changes: bool) -> list[Round]:
     return rounds
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rounds=streams(changes=False), options=OPTIONS)
 def test_a_tuple_counts_in_every_window_that_is_open_when_it_comes(rounds: list[Round], options: PlanOptions) -> None:
     check(rounds, run_rounds(rounds, options))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rounds=streams(changes=True), options=OPTIONS, history_ticks=st.sampled_from([0, 10, 1000]))
 def test_queries_that_come_and_go_report_exact_windows_once_and_miss_none(
     rounds: list[Round], options: PlanOptions, history_ticks: int

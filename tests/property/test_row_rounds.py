@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from support.micro_batches import CrashError, MicroBatches, answers_in, crash_after
 from support.row_rounds import QUERIES, STREAMS, TYPES, RowRounds, row_rounds
 from windloom.durable.faults import TUPLE_FAULT_POINTS, watched
@@ -44,7 +45,7 @@ def expected(asked: RowRounds, names: tuple[str, ...]) -> Reported:
     return {number: own for number, own in found.items() if own}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(asked=row_rounds(), names=st.lists(st.sampled_from(sorted(QUERIES)), min_size=1, max_size=4, unique=True))
 def test_every_round_reports_what_the_definition_says(asked: RowRounds, names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +65,7 @@ def test_one_round_with_everything_reports_what_a_batch_run_does(name: str, aske
     assert sorted(map(repr, found)) == sorted(map(repr, answer_rows(QUERIES[name], everything)))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     asked=row_rounds(),
     names=st.lists(st.sampled_from(sorted(QUERIES)), min_size=1, max_size=3, unique=True),

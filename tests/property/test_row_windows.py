@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, aggregates, make_query
 from support.compare import assert_equal_rows, rows_of
+from support.drawing import examples
 from support.native import taken_of_plan
 from support.positions import full, take_rows, watermark_of
 from support.rounds import in_order
@@ -80,7 +81,7 @@ def assert_rows(query: Query, stream: Sequence[Row], actual: list[Row]) -> None:
     assert_equal_rows(query, placed, wanted, actual)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     queries=catalogs(),
     rows=ROWS,
@@ -105,7 +106,7 @@ def test_any_cut_gives_the_rows_of_the_definition(
     assert state.positions.waiting["s"].num_rows == 0
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(queries=catalogs(), rounds=st.lists(st.tuples(ROWS, st.integers(0, 20)), min_size=1, max_size=4))
 def test_a_tuple_behind_the_watermark_is_counted_as_late_and_has_no_position(
     queries: list[Query], rounds: list[tuple[list[Row], int]]
@@ -128,7 +129,7 @@ def test_a_tuple_behind_the_watermark_is_counted_as_late_and_has_no_position(
         assert_rows(query, stream, rows_of(blocks + made, query))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     window=WINDOWS,
     later=WINDOWS,

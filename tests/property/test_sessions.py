@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import ROWS, STREAM, TYPES, aggregates, make_query
 from support.compare import assert_equal_rows, rows_of
+from support.drawing import examples
 from support.native import taken_of_plan, tuples_table
 from support.rounds import in_order
 from windloom.durable import RoundLog
@@ -105,7 +106,7 @@ class Definition:
         )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(queries=catalogs(), rows=ROWS, slicing=st.sampled_from(sorted(SLICINGS)))
 def test_one_step_answers_what_the_oracle_answers(queries: list[Query], rows: list[Row], slicing: str) -> None:
     _, blocks, _ = one_round(State(), plan_of(queries, slicing), rows, TICK_MAX)
@@ -114,7 +115,7 @@ def test_one_step_answers_what_the_oracle_answers(queries: list[Query], rows: li
         assert_equal_rows(query, own, answer(query, own), rows_of(blocks, query))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     queries=catalogs(),
     rows=ROWS,
@@ -142,7 +143,7 @@ def test_any_cut_gives_the_sessions_of_a_batch(
 ROUNDS = st.lists(st.tuples(ROWS, st.integers(-50, 90)), min_size=1, max_size=5)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(queries=catalogs(), rounds=ROUNDS, history=st.sampled_from([0, 7, 1000]), as_tuples=st.booleans())
 def test_late_tuples_bridge_open_sessions_and_no_complete_ones(
     queries: list[Query], rounds: list[tuple[list[Row], int]], history: int, as_tuples: bool
@@ -157,7 +158,7 @@ def test_late_tuples_bridge_open_sessions_and_no_complete_ones(
             assert counts.late.queries.get(query.name, Late()) == Late(0, late)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(queries=catalogs(), rounds=ROUNDS, shards=st.integers(1, 4))
 def test_shards_together_are_one_step(queries: list[Query], rounds: list[tuple[list[Row], int]], shards: int) -> None:
     plan, whole = plan_of(queries), State()
@@ -177,7 +178,7 @@ def test_shards_together_are_one_step(queries: list[Query], rounds: list[tuple[l
             assert sorted(map(repr, rows_of(blocks, query))) == sorted(map(repr, wanted))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     gap=GAPS,
     rounds=ROUNDS,

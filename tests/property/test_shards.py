@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import INTAKES, ROWS, catalogs, landmark_catalogs
 from support.compare import rows_of
+from support.drawing import examples
 from support.micro_batches import RowJobs
 from support.native import taken_of_plan
 from support.rounds import first_of, plan_of
@@ -38,7 +39,7 @@ def reported(blocks: list[Block], queries: list[Query]) -> list[list[str]]:
     return [sorted(map(repr, rows_of(blocks, query))) for query in queries]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     first=st.one_of(catalogs(3), landmark_catalogs()),
     second=st.one_of(catalogs(3), landmark_catalogs()),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.compare_joins import assert_equal_join
+from support.drawing import examples
 from support.join_catalogs import Drawing, rows
 from support.join_looms import answered, planned, registered, with_folds
 from support.join_texts import Asked, Hung
@@ -60,7 +61,7 @@ def _aggregates(drawing: Drawing) -> list[Any]:
     return list(dict.fromkeys(kept)) or [drawing._count(["a", "b"])]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     asked=sharing_joins(),
     rows=rows(),
@@ -79,7 +80,7 @@ def test_joins_of_any_windows_and_aggregates_share_a_matrix(
         assert_equal_join(query, rows, found[name])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(asked=sharing_joins(), rows=rows(), limit=st.sampled_from([("MOST_ENTRIES", 3), ("SPARSE_ENTRIES", 0)]))
 def test_a_result_of_too_many_groups_is_folded_window_by_window(
     asked: list[Asked], rows: dict[str, list[Row]], limit: tuple[str, int]

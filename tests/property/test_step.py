@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import INTAKES, ROWS, STREAM, TYPES, aggregates, catalogs, make_query
 from support.compare import assert_equal_answers, rows_of
+from support.drawing import examples
 from support.native import taken_of_plan
 from windloom.aggregates import PlannedComponent
 from windloom.kernels import TECHNIQUES, allowed, permits
@@ -40,7 +41,7 @@ def plan_of(
 
 @pytest.mark.parametrize("slicing", SLICINGS)
 @pytest.mark.parametrize("strategy", ["no_share", "shared", "random", "weave_share"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(queries=catalogs(), rows=ROWS, intake=INTAKES)
 def test_one_step_answers_what_the_oracle_answers(
     strategy: str, slicing: str, queries: list[Query], rows: list[Row], intake: str
@@ -59,7 +60,7 @@ def families(aggregate: Aggregate) -> list[Family]:
 
 @pytest.mark.parametrize("technique", [name for name, one in TECHNIQUES.items() if one.needs != (Needs.LISTS,)])
 @pytest.mark.parametrize("slicing", SLICINGS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data(), rows=ROWS, intake=INTAKES)
 def test_every_technique_answers_what_its_properties_allow(
     slicing: str, technique: str, data: st.DataObject, rows: list[Row], intake: str
@@ -80,7 +81,7 @@ def test_every_technique_answers_what_its_properties_allow(
 
 
 @pytest.mark.parametrize("slicing", SLICINGS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(queries=catalogs(3), rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=5), intake=INTAKES)
 def test_any_cut_into_rounds_gives_the_rows_of_one_round(
     slicing: str, queries: list[Query], rows: list[Row], cuts: list[int], intake: str
@@ -103,7 +104,7 @@ def test_any_cut_into_rounds_gives_the_rows_of_one_round(
         assert_equal_answers(query, rows, rows_of(blocks, query))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     windows=st.lists(
         st.builds(TimeWindow, st.integers(1, 24), st.integers(1, 16), st.integers(-9, 9)), min_size=1, max_size=3
@@ -152,7 +153,7 @@ def _whole(plan: Plan, rows: list[Row]) -> list[Any]:
     return list(step(State(), RoundInput(taken_of_plan(plan, rows), {"s": TICK_MAX}), plan)[1].blocks())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(queries=catalogs(3), rows=ROWS, limit=st.integers(1, 40), intake=INTAKES)
 def test_the_size_of_blocks_does_not_change_the_rows(
     queries: list[Query], rows: list[Row], limit: int, intake: str

@@ -13,6 +13,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from support.durable import STREAMS, Batch, make_batches, reported
 from support.join_looms import registered
 from support.micro_batches import PLACEMENTS, CrashError, MicroBatches, crash_after, pieces_of
@@ -78,7 +79,7 @@ SWITCHED = {
 }
 
 
-@settings(max_examples=14, deadline=None)
+@settings(max_examples=examples(14), deadline=None)
 @given(**SWITCHED)
 def test_a_switch_to_anything_in_every_round_changes_no_row_no_count_and_no_state(
     seed: int, choices: int, crashes: list[int], placement: str
@@ -92,7 +93,7 @@ def test_a_switch_to_anything_in_every_round_changes_no_row_no_count_and_no_stat
         assert (one.late, one.late_queries, one.events) == (other.late, other.late_queries, other.events)
 
 
-@settings(max_examples=14, deadline=None)
+@settings(max_examples=examples(14), deadline=None)
 @given(**SWITCHED)
 def test_queries_that_come_and_go_report_the_same_from_where_on_they_are_complete(
     seed: int, choices: int, crashes: list[int], placement: str
@@ -166,7 +167,7 @@ def fixed_joins(seed: int, placement: str) -> Reported:
         return reported(Path(folder))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     seed=st.integers(0, 3),
     choices=st.integers(0, 1000),
@@ -198,7 +199,7 @@ def row_lives(folder: Path, asked: RowRounds, choices: int | None) -> None:
             life.finish()
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(asked=row_rounds(), choices=st.integers(0, 1000), crashes=st.lists(st.integers(0, 40), max_size=2))
 def test_a_switch_in_every_round_changes_nothing_of_rows(asked: RowRounds, choices: int, crashes: list[int]) -> None:
     with tempfile.TemporaryDirectory() as fixed_name, tempfile.TemporaryDirectory() as name:

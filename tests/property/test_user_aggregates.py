@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from support.catalogs import STREAM, TYPES, make_query
 from support.compare import rows_of
+from support.drawing import examples
 from support.native import taken_of_plan
 from support.user_aggregates import DEFINITIONS
 from windloom.aggregates.define import define_aggregate
@@ -83,7 +84,7 @@ def assert_answers(query: Query, rows: list[Row], found: list[Row]) -> None:
 
 
 @pytest.mark.parametrize(("name", "technique"), CASES)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(windows=st.lists(WINDOWS, min_size=1, max_size=3), rows=ROWS)
 def test_every_technique_that_its_properties_allow_gives_the_definition(
     name: str, technique: str, windows: list[Window], rows: list[Row]
@@ -98,7 +99,7 @@ def test_every_technique_that_its_properties_allow_gives_the_definition(
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(rows=ROWS, cuts=st.lists(st.integers(-20, 60), max_size=3))
 def test_rounds_and_states_from_files_give_the_definition(name: str, rows: list[Row], cuts: list[int]) -> None:
     query = make_query("q", TimeWindow(16, 4), [asked(name), Aggregate("count")], ("k",))

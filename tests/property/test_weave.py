@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from support.approximate import check_promise
 from support.catalogs import ROWS, STREAM, STREAMS, TYPES, WINDOWS, aggregates, make_query
 from support.compare import assert_equal_answers, rows_of
+from support.drawing import examples
 from support.functions import FUNCTIONS, asked_of
 from support.micro_batches import CrashError, MicroBatches, answers_in, crash_after
 from support.native import taken_of_plan, tuples_table
@@ -52,7 +53,7 @@ def passing(query: Query, rows: list[Row]) -> list[Row]:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data(), rows=ROWS)
 def test_every_function_that_a_card_declares_is_woven(name: str, data: st.DataObject, rows: list[Row]) -> None:
     """Rows come in any order of time, so that slices are met again and again."""
@@ -114,7 +115,7 @@ def signed_cases(draw: st.DrawFn) -> Signed:
     return Signed(bits, queries, rows)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=signed_cases())
 def test_woven_and_native_cells_answer_what_the_oracle_answers(case: Signed) -> None:
     for intake, kind in (("woven", WovenScan), ("native", NativeScan)):
@@ -142,7 +143,7 @@ def mixed_queries(draw: st.DrawFn, lists: tuple[str, ...] = EXACT_LISTS + SKETCH
     return queries
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     queries=mixed_queries(EXACT_LISTS),
     rows=ROWS,
@@ -175,7 +176,7 @@ def test_portions_of_tuples_are_together_what_the_whole_is(
     }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(queries=mixed_queries(), rows=ROWS)
 def test_threads_make_the_same_cells(queries: list[Query], rows: list[Row]) -> None:
     plan = plan_of(queries)
@@ -202,7 +203,7 @@ def logged_as(form: Callable[[RoundLog, Plan], RoundLog]) -> Iterator[None]:
         yield
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     queries=mixed_queries(),
     rounds=st.lists(ROWS, min_size=2, max_size=5),

@@ -81,5 +81,5 @@ def test_changes_are_not_verified_row_by_row(spark: SparkSession, frame: DataFra
     loom = Loom(spark)
     loom.stream("s", frame, time="ts")
     loom.query("q", f"{TEXT} EMIT CHANGES")
-    with pytest.raises(WindloomError, match=r"query 'q' cannot be verified.*EMIT CHANGES"):
+    with pytest.raises(WindloomError, match=r"(?s)query 'q' cannot be verified.*EMIT CHANGES"):
         loom.verify("q")

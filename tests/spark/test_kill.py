@@ -32,7 +32,7 @@ from windloom.durable.faults import FAULT_POINTS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KILLS = int(os.environ.get("WINDLOOM_KILLS", "2"))
+KILLS = int(os.environ.get("WINDLOOM_KILLS", "1"))
 TESTS = Path(__file__).resolve().parents[1]
 #: Fault points that are not passed by every round.
 _RARE = ("plan", "snapshot", "retain")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from windloom.aggregates import FUNCTIONS
 from windloom.errors import QueryError
 from windloom.language import functions, parse_query
@@ -270,7 +271,7 @@ def test_random_operators_are_read_as_spark_reads_them_or_refused(spark: SparkSe
         # NOT (x IS NULL) and x IS NOT NULL are two trees with one meaning; the canonical text is the second.
         return str(parser.parseExpression(text).toString()).replace("NOT isnull(", "isnotnull(")
 
-    @settings(max_examples=400, deadline=None, database=None)
+    @settings(max_examples=examples(400), deadline=None, database=None)
     @given(st.recursive(ATOMS, _chains, max_leaves=8))
     def check(text: str) -> None:
         try:

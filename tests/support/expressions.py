@@ -178,8 +178,8 @@ class Drawn:
 
 def read(text: str) -> Drawn:
     """Raises NotKnownError where only Spark knows it."""
-    query = parse_query("q", f"SELECT {text} AS x FROM events [TUMBLE 1 second]", {"events": STREAM})
-    (output,) = query.outputs
+    query = parse_query("q", f"SELECT {text} AS x, count(*) AS n FROM events [TUMBLE 1 second]", {"events": STREAM})
+    output, _ = query.outputs  # counted too: without an aggregate it would be a query of rows
     names = [one.argument.column or "" for one in query.aggregates if one.argument is not None]
     expression = output.expression or Expression.of_placeholder("__a0")
     kinds = {f"__a{i}": KINDS[name] for i, name in enumerate(names)}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from support.frames_on_disk import of_version
 from windloom.durable.framing import VERSIONS, DamagedError, frame_bytes, frame_pieces, read_frame, read_frames
 from windloom.errors import WindloomError
@@ -40,7 +41,7 @@ def test_frames_follow_each_other_in_a_file() -> None:
         read_frame("answers", "it", data, "hint")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_any_byte_that_is_lost_or_changed_is_noticed(data: st.DataObject) -> None:
     whole = frame_bytes("log", BODY, BLOBS)

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from windloom.kernels.compiling.compiled import compiled
 from windloom.kernels.families.algebra import AddInt
 from windloom.kernels.folds.wide import (
@@ -52,7 +53,7 @@ def agrees(found: int | None, exact: int) -> bool:
     return found == exact if abs(exact) < LIMIT else found in (None, exact)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(left=WIDE, right=WIDE)
 def test_products_and_sums_are_exact_or_beyond(left: int, right: int) -> None:
     product, total = zero_wide(1), wide(left)
@@ -65,7 +66,7 @@ def test_products_and_sums_are_exact_or_beyond(left: int, right: int) -> None:
     assert agrees(as_python(difference, 0), left - right)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(left=st.integers(-(2**63), 2**63 - 1), right=st.integers(-(2**63), 2**63 - 1))
 def test_products_of_64_bits_always_fit(left: int, right: int) -> None:
     product = zero_wide(1)
@@ -85,7 +86,7 @@ def test_what_is_beyond_stays_beyond() -> None:
     assert as_python(product, 0) is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(number=WIDE)
 def test_numbers_become_doubles_with_a_remainder(number: int) -> None:
     pair = as_floats(wide(number))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.drawing import examples
 from windloom.errors import QueryError
 from windloom.language import parse_catalog, parse_query
 from windloom.model import DataType, Stream
@@ -47,13 +48,13 @@ def check(error: QueryError | None) -> None:
         assert error.hint
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(PARTS | CLAUSES | st.text(max_size=60))
 def test_any_text_is_a_query_or_an_error_with_a_place(text: str) -> None:
     check(complaint(lambda: parse_query("q", text, STREAMS)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(
         st.builds("CREATE STREAM {} ({}) {}".format, PARTS, PARTS, PARTS)
