@@ -22,8 +22,16 @@ os.environ["WINDLOOM_COSTS"] = str(Path(__file__).parent / "support" / "costs.js
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 _MARKER_OF_FIXTURE = {"spark": "spark", "shared_data": "data"}
-#: Tests of `tests/spark` that run in the other process: what takes long, so that both end at about the same time.
-_ELSEWHERE = ("test_kill.py", "test_cluster.py", "test_store.py", "test_lateness.py", "test_user_aggregates.py")
+#: Tests with a session that run in the other process: what takes long, so that both end at about the same time.
+_ELSEWHERE = (
+    "spark/test_kill.py",
+    "spark/test_cluster.py",
+    "spark/test_store.py",
+    "spark/test_lateness.py",
+    "spark/test_user_aggregates.py",
+    "equivalence/test_rows.py",
+    "equivalence/test_relations.py",
+)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest's own hook, which selects by marker

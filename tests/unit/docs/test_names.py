@@ -30,7 +30,7 @@ PRESENT = [page for page in PAGES if page not in DECISIONS and page.name != "CHA
 OBJECTS = {"loom": Loom, "handle": Handle, "results": Results, "problem": SharingProblem, "plan": IncrementalPlan}
 
 #: Folders that a run makes, and that no one finds in the project.
-MADE = {"live/", "spark/", "shards/", "log/", "build/", "incoming/"}
+MADE = {"build/browser/", "live/", "spark/", "shards/", "log/", "build/", "incoming/"}
 
 #: Names that belong to Spark, Python, Numba or the reader.
 FOREIGN = {
