@@ -78,7 +78,7 @@ def run_phases(spark: SparkSession, folder: Path, known: int | None) -> tuple[fl
         first = sum(phase.rounds for phase in PHASES[:known])
         shown = _asked(spark, spark.read.parquet(str(folder / f"p{first:03d}.parquet")))
         shown.run(placement="driver")  # a run learns what the phase is like
-        loom._estimates = shown._estimates
+        loom._learned.estimates = shown._learned.estimates
     with tempfile.TemporaryDirectory() as checkpoint:
         handle = loom.start("memory", checkpoint=checkpoint, trigger=NOW, adapt=known is None)
         handle.await_termination()

@@ -19,6 +19,21 @@ def check_cost(name: str) -> None:
         raise WindloomError(f"unknown cost '{name}'", fact, near_names(name, list(COSTS)))
 
 
+def check_view(cost: str, format: str, query: str | None, *, sharing: bool) -> None:
+    """Refuses what cannot be shown together, before a plan is made."""
+    check_cost(cost)
+    refused = None
+    if sharing and cost != "seconds":
+        refused = f"sharing cannot be shown with cost '{cost}'", "it is predicted in seconds"
+    elif sharing and (query is not None or format == "svg"):
+        what = "a picture" if format == "svg" else "one query"
+        refused = f"sharing cannot be shown of {what}", "it compares all queries, as text or JSON"
+    elif query is not None and format != "text":
+        refused = f"query '{query}' cannot be shown as {format}", "one query is shown as text"
+    if refused is not None:
+        raise WindloomError(*refused, "leave one of the two out")
+
+
 def cost_view(plan: Plan, name: str, constants: Constants) -> CostView:
     check_cost(name)
     if name == "paper":

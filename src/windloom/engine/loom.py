@@ -12,11 +12,11 @@ from typing import Any
 
 from windloom.aggregates.define import REQUIRED, define_aggregate
 from windloom.durable import Checkpoint, LocalStorage
-from windloom.durable.checkpoint import LEAST_COMMITS
 from windloom.engine.batch import run_batch
 from windloom.engine.catalog import Registry
 from windloom.engine.charts import charts_as, draw_charts
-from windloom.engine.costs import check_cost, cost_view, picture_of
+from windloom.engine.costs import check_view, cost_view, picture_of
+from windloom.engine.learned import Learned
 from windloom.engine.notebook import Picture
 from windloom.engine.results import Results, unknown_query
 from windloom.engine.running.delivery import SinkWait
@@ -29,19 +29,16 @@ from windloom.engine.urgency import with_urgency
 from windloom.engine.what_if import WhatIf, compare_plans, unused_name
 from windloom.engine.wide import WideTable
 from windloom.errors import WindloomError, WindloomWarning
-from windloom.explain import damaged_text, explain_json, explain_svg, explain_text, sharing_json, sharing_text
+from windloom.explain import explain_json, explain_svg, explain_text, sharing_json, sharing_text
 from windloom.model.aggregate import UserDefined
 from windloom.model.query import Query
-from windloom.model.relation import Relation, Version
+from windloom.model.relation import Relation
 from windloom.model.stream import Stream
 from windloom.optimizer import Known, PlanOptions, make_plan, report_sharing
 from windloom.optimizer.adapt.basin import basins_of
 from windloom.optimizer.adapt.chart import ChartOptions
 from windloom.optimizer.adapt.objective import Objective
 from windloom.plan.costs import SharingReport
-from windloom.plan.estimates import Estimates
-from windloom.plan.memory import Memory, estimates_of
-from windloom.plan.observed import RoundObserved
 from windloom.plan.physical import Plan
 from windloom.plan.statistics import Ongoing
 from windloom.spark.api import DataFrame, SparkSession
@@ -75,11 +72,7 @@ class Loom:
         self._registry = Registry(lambda: self.spark)
         self._plans: dict[PlanOptions, Plan] = {}
         self._last: Results | None = None
-        # A run has seen all there is, so earlier ones do not count. Sets that it did not have keep what they showed.
-        self._estimates = Estimates()
-        self._ongoing: Ongoing | None = None
-        self._versions: dict[str, Version] = {}  # of relations, as the last run has read them
-        self._rounds: list[RoundObserved] = []  # of the stream that was learned from
+        self._learned = Learned()
         self._tables: dict[str, WideTable] = {}
 
     @classmethod
@@ -216,7 +209,7 @@ class Loom:
             self._check_queries()
             types = self._registry.types()
             sources = self._registry.sources
-            self._plans[options] = make_plan(sources, self.queries.values(), types, options, self._known())
+            self._plans[options] = make_plan(sources, self.queries.values(), types, options, self._learned.known)
         return self._plans[options]
 
     def _check_queries(self) -> None:
@@ -248,26 +241,11 @@ class Loom:
         tree and query is predicted to cost, what sharing saves, and why queries were not put together. `cost` is
         "seconds", as they are predicted, or "paper": operations, as the papers on sharing count them.
         """
-        check_cost(cost)
-        if sharing and cost != "seconds":
-            raise WindloomError(
-                f"sharing cannot be shown with cost '{cost}'", "it is predicted in seconds", "leave one of the two out"
-            )
-        if sharing and (query is not None or format == "svg"):
-            what = "a picture" if format == "svg" else "one query"
-            raise WindloomError(
-                f"sharing cannot be shown of {what}",
-                "it compares all queries, as text or JSON",
-                "leave one of the two out",
-            )
+        check_view(cost, format, query, sharing=sharing)
         plan = self.plan(strategy, slicing, technique, intake, joins, fold)
-        if query is not None and format != "text":
-            raise WindloomError(
-                f"query '{query}' cannot be shown as {format}", "one query is shown as text", "leave one of the two out"
-            )
         if query is not None and query not in self.queries:
             raise unknown_query(query, list(self.queries))
-        costs = cost_view(plan, cost, self._known().in_force())
+        costs = cost_view(plan, cost, self._learned.known.in_force())
         match format:
             case "text":
                 if sharing:
@@ -306,12 +284,12 @@ class Loom:
         """
         options = PlanOptions(strategy, slicing, technique, intake, joins, fold)
         self._check_queries()
-        known = Known(ongoing=self._ongoing or Ongoing(), versions=self._versions)
+        known = Known(ongoing=self._learned.ongoing or Ongoing(), versions=self._learned.versions)
         basins = basins_of(self._registry.sources, self.queries.values(), self._registry.types(), options, known)
         charts = draw_charts(
             basins,
-            self._estimates,
-            self._rounds,
+            self._learned.estimates,
+            self._learned.rounds,
             ChartOptions(parts, dimensions, partition),
             Objective.of(objective),
         )
@@ -359,7 +337,8 @@ class Loom:
         )
         results.tables = dict(self._tables)
         self._last = results
-        self._learn(results)
+        if self._learned.add(results):
+            self._plans.clear()
         return results
 
     def start(
@@ -449,7 +428,7 @@ class Loom:
             handover=None if handover is None else parse_instant("handover", handover),
             tables=dict(self._tables),
             progress=progress,
-            learned=self._estimates.without_rounds(),
+            learned=self._learned.estimates.without_rounds(),
             waiting=waiting,
         )
         for told in handle.warnings:
@@ -464,21 +443,9 @@ class Loom:
         """
         place = absolute_place(checkpoint)
         storage = storage_at(self.spark, place) if is_remote(place) else LocalStorage(Path(place))
-        held = Checkpoint.read_only(storage, place)
-        memory, newest = Memory(), held.newest_plan()
-        self._rounds = held.recent_observed(LEAST_COMMITS)
-        if held.damaged and not self._rounds:
-            raise WindloomError(
-                f"nothing can be learned from '{checkpoint}'",
-                damaged_text(list(held.damaged)),
-                "plan without it, or let the stream run a round",
-            )
-        for seen in self._rounds:
-            memory.add(seen)
-        self._estimates = memory.estimates(trends=True).before(self._estimates)
-        self._ongoing = None if newest is None else newest.ongoing
+        damaged = self._learned.read(Checkpoint.read_only(storage, place), str(checkpoint))
         self._plans.clear()
-        return list(held.damaged)
+        return damaged
 
     def what_if(
         self,
@@ -501,8 +468,8 @@ class Loom:
         before = self.plan(strategy, slicing, technique, intake, joins, fold) if self.queries else None
         types = self._registry.types()
         sources = self._registry.sources
-        after = make_plan(sources, [*self.queries.values(), query], types, options, self._known())
-        return compare_plans(before, after, query, self._known().in_force())
+        after = make_plan(sources, [*self.queries.values(), query], types, options, self._learned.known)
+        return compare_plans(before, after, query, self._learned.known.in_force())
 
     def verify(self, name: str, results: Results | None = None) -> Verification:
         """Recompute a query with Spark's own `window()` and compare every row.
@@ -515,19 +482,8 @@ class Loom:
         frames = {**self._registry.frames(results.plan), **results.relations}
         return verify_query(self.queries[name], self._registry.sources, frames, results.arrow(name))
 
-    def _known(self) -> Known:
-        return Known(estimates=self._estimates, ongoing=self._ongoing, versions=self._versions)
-
     def _report(self, plan: Plan) -> SharingReport:
-        return report_sharing(plan, self._known().in_force())
-
-    def _learn(self, results: Results) -> None:
-        """Keeps the rates and groups that the run observed, and of which size relations were, for later plans."""
-        estimates = estimates_of(results.observed).before(self._estimates)
-        versions = {**self._versions, **results.versions}
-        if (estimates, versions) != (self._estimates, self._versions):
-            self._estimates, self._versions = estimates, versions
-            self._plans.clear()
+        return report_sharing(plan, self._learned.known.in_force())
 
     def _changed(self) -> None:
         self._plans.clear()

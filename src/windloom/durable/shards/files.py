@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import os
 import re
-import threading
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager, suppress
 from pathlib import PurePosixPath
 from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow import fs
 
+from windloom.durable.pins import Pins
 from windloom.errors import WindloomError
 
 FOLDER = "shards"
@@ -43,10 +42,7 @@ class ShardFiles:
             ) from None
         self._folder = f"{root.rstrip('/')}/{FOLDER}"
         self._is_local = isinstance(self._system, fs.LocalFileSystem)
-        # Of the driver, which alone deletes files: who reads them meanwhile, and which are wanted by rounds.
-        self._lock = threading.Lock()
-        self._pins: Counter[str] = Counter()
-        self._wanted: frozenset[str] | None = None
+        self._pins = Pins(self._delete)
 
     def __reduce__(self) -> tuple[type[ShardFiles], tuple[str]]:
         return ShardFiles, (self.place,)
@@ -91,31 +87,18 @@ class ShardFiles:
 
         Files that are pinned stay until nobody reads them any more.
         """
-        with self._lock:
-            self._wanted = frozenset(names)
-            try:
-                found = self._system.get_file_info(fs.FileSelector(self._folder, allow_not_found=True))
-            except OSError as error:
-                raise self._failed("delete", "", error) from error
-            for one in found:
-                name = PurePosixPath(one.path).name
-                if name not in names and not self._pins[name]:
-                    self._delete(name)
+        self._pins.keep_only(names, self._there)
 
-    @contextmanager
-    def pinned(self, names: Collection[str]) -> Iterator[None]:
-        """Keep these files, whatever rounds are committed, until the end of the `with`."""
-        with self._lock:
-            self._pins.update(names)
+    def _there(self) -> list[str]:
         try:
-            yield
-        finally:
-            with self._lock:
-                self._pins.subtract(names)
-                for name in names:
-                    # Not what no round has spoken of yet: it may be of the round that runs.
-                    if not self._pins[name] and self._wanted is not None and name not in self._wanted:
-                        self._delete(name)
+            found = self._system.get_file_info(fs.FileSelector(self._folder, allow_not_found=True))
+        except OSError as error:
+            raise self._failed("delete", "", error) from error
+        return [PurePosixPath(file.path).name for file in found]
+
+    def pinned(self, names: Collection[str]) -> AbstractContextManager[None]:
+        """Keep these files, whatever rounds are committed, until the end of the `with`."""
+        return self._pins.pinned(names)
 
     def _delete(self, name: str) -> None:
         try:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 import pyarrow as pa
 
 from windloom.durable.checkpoint import Checkpoint
+from windloom.durable.pins import Pins
 from windloom.durable.recovery import Recovered
 from windloom.durable.storage import Storage
 from windloom.durable.tuples.columns import folder_of, new_file
@@ -36,9 +35,7 @@ class TupleFolder:
 
     def __init__(self, storage: Storage, place: str, streams: Mapping[str, Stream]) -> None:
         self.place, self._storage, self._streams = place, storage, streams
-        self._lock = threading.Lock()
-        self._pins: Counter[str] = Counter()
-        self._wanted: frozenset[str] | None = None
+        self._pins = Pins(storage.delete)
         self.lost: dict[str, frozenset[str]] = {}
 
     # ---- rounds -------------------------------------------------------------------------------------------------
@@ -86,29 +83,16 @@ class TupleFolder:
     # ---- which files there are ----------------------------------------------------------------------------------
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Deletes every other file, but for those that are pinned: these go when nobody reads them any more."""
-        with self._lock:
-            self._wanted = frozenset(names)
-            for stream in self._streams:
-                folder = folder_of(stream)
-                for file in self._storage.list(folder):
-                    name = f"{folder}/{file}"
-                    if name not in self._wanted and not self._pins[name]:
-                        self._storage.delete(name)
+        """Deletes every other file, but for those that are pinned."""
+        self._pins.keep_only(names, self._there)
 
-    @contextmanager
-    def pinned(self, names: Collection[str]) -> Iterator[None]:
+    def _there(self) -> Iterator[str]:
+        for folder in map(folder_of, self._streams):
+            yield from [f"{folder}/{file}" for file in self._storage.list(folder)]
+
+    def pinned(self, names: Collection[str]) -> AbstractContextManager[None]:
         """Keeps these files, whatever rounds are committed, until the end of the `with`."""
-        with self._lock:
-            self._pins.update(names)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._pins.subtract(names)
-                for name in names:
-                    if not self._pins[name] and self._wanted is not None and name not in self._wanted:
-                        self._storage.delete(name)
+        return self._pins.pinned(names)
 
     def look_for_lost(self, kept: Kept) -> None:
         """Finds files that are gone, or not of the size that they were written with."""
