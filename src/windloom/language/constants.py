@@ -95,10 +95,10 @@ def whole_value(node: exp.Expr) -> int | None:
     return int(number.value) if number is not None and number.kind == "whole" else None
 
 
-def literal_order(one: exp.Expr, other: exp.Expr) -> int | None:
+def literal_order(left: exp.Expr, right: exp.Expr) -> int | None:
     """How two literals compare (-1, 0, 1), if that is certain."""
     for kind in _PLAIN_TYPES:
-        values = constants((one, other), kind)
+        values = constants((left, right), kind)
         if values is not None:
             return int(values[0] > values[1]) - int(values[0] < values[1])
     return None

@@ -129,10 +129,12 @@ def _read(kind: JoinKind, word: Token, tokens: Sequence[Token], source: Source) 
             hint = "EXISTS only asks whether there is a row: write SELECT 1"
             raise source.error("the SELECT of EXISTS computes something", token, hint)
     sources, index = read_sources(tokens, place, source)
-    for one in sources[1:]:
-        assert one.joined is not None
-        if one.joined.kind is not JoinKind.INNER or one.joined.is_right:
-            raise source.error("only INNER joins can stand in EXISTS", one.joined.word, "join it in FROM instead")
+    for joined_source in sources[1:]:
+        assert joined_source.joined is not None
+        if joined_source.joined.kind is not JoinKind.INNER or joined_source.joined.is_right:
+            raise source.error(
+                "only INNER joins can stand in EXISTS", joined_source.joined.word, "join it in FROM instead"
+            )
     where: Sequence[Token] = ()
     if index < len(tokens):
         if tokens[index].token_type is not TokenType.WHERE:

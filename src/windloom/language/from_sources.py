@@ -93,10 +93,10 @@ def read_sources(tokens: Sequence[Token], position: int, source: Source) -> tupl
     found = [first]
     while index < len(tokens) and (tokens[index].token_type is TokenType.COMMA or is_join_word(tokens, index)):
         joined, index = _read_words(tokens, index, source)
-        one, index = _read_source(tokens, index, source, joined)
-        one, index = _with_distance(one, tokens, index, source)
-        one, index = _with_condition(one, tokens, index, source)
-        found.append(one)
+        from_source, index = _read_source(tokens, index, source, joined)
+        from_source, index = _with_distance(from_source, tokens, index, source)
+        from_source, index = _with_condition(from_source, tokens, index, source)
+        found.append(from_source)
     return found, index
 
 
@@ -187,18 +187,20 @@ def _is_within(tokens: Sequence[Token], index: int) -> bool:
     return tokens[index + 1].token_type in following
 
 
-def _with_distance(one: FromSource, tokens: Sequence[Token], index: int, source: Source) -> tuple[FromSource, int]:
+def _with_distance(
+    from_source: FromSource, tokens: Sequence[Token], index: int, source: Source
+) -> tuple[FromSource, int]:
     """Reads `WITHIN 30 minutes`, if it follows a joined source."""
     if index >= len(tokens) or not is_word(tokens[index], "WITHIN"):
-        return one, index
+        return from_source, index
     stop = index + 1
     while stop < len(tokens) and not _ends_distance(tokens, stop):
         stop += 1
-    assert one.joined is not None
+    assert from_source.joined is not None
     if stop == index + 1:
         hint = "say how far apart the tuples of a pair may lie: JOIN clicks c WITHIN 30 minutes ON …"
         raise source.error("WITHIN has no duration", tokens[index], hint)
-    return replace(one, joined=replace(one.joined, within=tuple(tokens[index + 1 : stop]))), stop
+    return replace(from_source, joined=replace(from_source.joined, within=tuple(tokens[index + 1 : stop]))), stop
 
 
 def _ends_distance(tokens: Sequence[Token], index: int) -> bool:
@@ -206,9 +208,11 @@ def _ends_distance(tokens: Sequence[Token], index: int) -> bool:
     return kind in (TokenType.ON, TokenType.USING, *_ENDS) or is_join_word(tokens, index)
 
 
-def _with_condition(one: FromSource, tokens: Sequence[Token], index: int, source: Source) -> tuple[FromSource, int]:
+def _with_condition(
+    from_source: FromSource, tokens: Sequence[Token], index: int, source: Source
+) -> tuple[FromSource, int]:
     """Reads what follows a joined source: ON with a condition, USING with columns, or nothing."""
-    joined = one.joined
+    joined = from_source.joined
     assert joined is not None
     kind = tokens[index].token_type if index < len(tokens) else None
     if joined.word.token_type is TokenType.COMMA and kind in (TokenType.ON, TokenType.USING):
@@ -223,11 +227,11 @@ def _with_condition(one: FromSource, tokens: Sequence[Token], index: int, source
         names, stop = _using(tokens, index, source)
         found = replace(joined, using=names)
     elif joined.kind is JoinKind.INNER:
-        return one, index
+        return from_source, index
     else:
         shown = f"{joined.kind.upper()} JOIN"
-        raise source.error(f"a {shown} needs a condition", one.stream, "write ON a.x = b.y, or USING (x)")
-    return replace(one, joined=found), stop
+        raise source.error(f"a {shown} needs a condition", from_source.stream, "write ON a.x = b.y, or USING (x)")
+    return replace(from_source, joined=found), stop
 
 
 def _condition_end(tokens: Sequence[Token], index: int) -> int:

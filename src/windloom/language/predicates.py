@@ -268,4 +268,4 @@ def _chain(node: exp.And | exp.Or) -> list[exp.Expr]:
 
 
 def _exchanged(operator: str) -> str:
-    return next(other for one, other in _OPERATORS.values() if one == operator)
+    return next(exchanged for plain, exchanged in _OPERATORS.values() if plain == operator)

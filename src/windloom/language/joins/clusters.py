@@ -138,7 +138,9 @@ class JoinShape:
                 elif self._is_anti(conjunct, path[-1]):
                     path[-1].kind = JoinKind.ANTI
                     self.top.conditions.remove(conjunct)
-                    self.names = self.names.seeing(one for one in self.names.visible if one not in path[-1].members)
+                    self.names = self.names.seeing(
+                        visible_side for visible_side in self.names.visible if visible_side not in path[-1].members
+                    )
                 else:
                     raise self._unclear(conjunct, side)
                 return True
@@ -210,7 +212,7 @@ def read_condition(
         return read_conjuncts(node, names, "ON", statement), names
     found = []
     for token in joined.using:
-        left = names.seeing(one for one in names.inner or names.visible if one != side)
+        left = names.seeing(visible_side for visible_side in names.inner or names.visible if visible_side != side)
         columns = []
         for each in (left, names.seeing([side])):
             name = exp.Identifier(this=token.text, quoted=True)

@@ -60,18 +60,18 @@ def read_conjuncts(node: exp.Expr, names: JoinNames, place: str, statement: Stat
 
 
 def _qualified(node: exp.Expr, names: JoinNames) -> exp.Expr:
-    def qualify(one: exp.Expr) -> exp.Expr:
-        found = names.find_node(one)
-        if found is None or not isinstance(one, exp.Column):
-            return one
+    def qualify(visited: exp.Expr) -> exp.Expr:
+        found = names.find_node(visited)
+        if found is None or not isinstance(visited, exp.Column):
+            return visited
         label, _ = names.written(found[0])
-        written = [part for part in one.parts if isinstance(part, exp.Identifier)]
+        written = [part for part in visited.parts if isinstance(part, exp.Identifier)]
         place = len(written) - len(found[1]) - 1  # of the column itself, which keeps its place in the text
         parts = [exp.to_identifier(label, quoted=True), *(part.copy() for part in written[place:])]
         if len(parts) > len(_PARTS):
-            return one
+            return visited
         made = exp.Column(**dict(zip(_PARTS, reversed(parts), strict=False)))
-        made.meta.update(one.meta)
+        made.meta.update(visited.meta)
         return made
 
     return node.transform(qualify)
@@ -88,17 +88,17 @@ def equality_of(conjunct: Conjunct, names: JoinNames) -> Equality | None:
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return None
     left, right = inside(node.this), inside(node.expression)
-    one, other = node_sides(left, names), node_sides(right, names)
-    if len(one) != 1 or len(other) != 1 or one == other:
+    left_sides, right_sides = node_sides(left, names), node_sides(right, names)
+    if len(left_sides) != 1 or len(right_sides) != 1 or left_sides == right_sides:
         return None
-    sides = next(iter(one)), next(iter(other))
+    sides = next(iter(left_sides)), next(iter(right_sides))
     return Equality(conjunct, sides, (left, right), isinstance(node, exp.NullSafeEQ))
 
 
 def node_sides(node: exp.Expr, names: JoinNames) -> frozenset[int]:
     """The sides that an expression reads whose names are known to be right."""
     found = (names.find_node(column) for column in node.find_all(exp.Column))
-    return frozenset(names.side_of(one[0]) for one in found if one is not None)
+    return frozenset(names.side_of(column[0]) for column in found if column is not None)
 
 
 def inside(node: exp.Expr) -> exp.Expr:
@@ -111,8 +111,8 @@ def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
     """Chains lean to the left and can be long, so a loop follows them instead of recursion."""
     pending = [node]
     while pending:
-        one = inside(pending.pop())
-        if isinstance(one, exp.And):
-            pending += [one.expression, one.this]
+        operand = inside(pending.pop())
+        if isinstance(operand, exp.And):
+            pending += [operand.expression, operand.this]
         else:
-            yield one
+            yield operand

@@ -101,12 +101,12 @@ def check_types(found: KeyClass, names: JoinNames, statement: Statement) -> None
         if kind is not None
     ]
     if found.kind() is None and len(typed) == sum(map(len, found.members.values())):
-        one = typed[0]
-        other = next(each for each in typed if each[1] != one[1])
+        first = typed[0]
+        second = next(each for each in typed if each[1] != first[1])
         refused = statement.error(
-            f"the keys of a join must have one type, and these are {one[1]} and {other[1]}",
+            f"the keys of a join must have one type, and these are {first[1]} and {second[1]}",
             found.written[-1].node,
-            f"cast one of them, for example CAST(… AS {one[1].name.upper()})",
+            f"cast one of them, for example CAST(… AS {first[1].name.upper()})",
         )
         raise WrongJoinError(refused.message, refused.detail, refused.hint)
     for _, kind in typed:

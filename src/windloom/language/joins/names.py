@@ -161,7 +161,12 @@ def no_source(name: str, labels: Sequence[str], at: exp.Identifier, binder: Bind
 def near_columns(name: str, qualified: Sequence[tuple[str, str]]) -> str:
     """Columns that may have been meant, with their qualifiers."""
     close = closest(name, [column for _, column in qualified])
-    found = [f"{label}.{column}" for one in close for label, column in qualified if column.lower() == one.lower()]
+    found = [
+        f"{label}.{column}"
+        for close_name in close
+        for label, column in qualified
+        if column.lower() == close_name.lower()
+    ]
     return meant(found) if found else known_names([f"{label}.{column}" for label, column in qualified])
 
 
@@ -174,11 +179,13 @@ def joined_names(
 ) -> JoinNames:
     """The names of a query that reads several sources."""
     labels: list[str] = []
-    for one in sources:
-        if one.name.lower() in (label.lower() for label in labels):
+    for from_source in sources:
+        if from_source.name.lower() in (label.lower() for label in labels):
             hint = "give one of them another alias: FROM trades [TUMBLE 1 hour] a JOIN trades [TUMBLE 1 hour] b ON …"
-            raise source.error(f"two sources are called '{one.name}'", one.alias or one.stream, hint)
-        labels.append(one.name)
+            raise source.error(
+                f"two sources are called '{from_source.name}'", from_source.alias or from_source.stream, hint
+            )
+        labels.append(from_source.name)
     return names_of(tuple(labels), tuple(streams), aliases, own)
 
 

@@ -120,7 +120,7 @@ class Decomposer:
     def _type(self, operator: str, node: exp.Expr, left: Polynomial, right: Polynomial) -> DataType:
         kinds = [left.kind, right.kind]
         if any(kind.kind is TypeKind.DECIMAL for kind in kinds):
-            written = [digits_written(one) for one in (node.this, node.expression)]
+            written = [digits_written(operand) for operand in (node.this, node.expression)]
             kinds = [digits or kind for digits, kind in zip(written, kinds, strict=True)]
         kind = arithmetic_type(operator, *kinds)
         if kind is None:

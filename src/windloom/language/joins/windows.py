@@ -15,49 +15,56 @@ from windloom.model import Window, format_duration
 
 def read_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
     """The window of each source. One that says only its range takes slide and ends from the first that says more."""
-    for one in sources:
-        _check(one, source)
+    for from_source in sources:
+        _check(from_source, source)
     leader = next((source for source in sources if names_slide(source.bracket or ())), sources[0])
     first = parse_bracket(leader.bracket or (), leader.bracket_span, source)
     pace = Pace(first.slide_ticks, first.end_ticks)
     found = []
-    for one in sources:
-        window = first if one is leader else parse_bracket(one.bracket or (), one.bracket_span, source, pace)
-        _check_pace(one, window, leader, pace, source)
+    for from_source in sources:
+        window = (
+            first
+            if from_source is leader
+            else parse_bracket(from_source.bracket or (), from_source.bracket_span, source, pace)
+        )
+        _check_pace(from_source, window, leader, pace, source)
         found.append(window)
     return found
 
 
-def _check(one: FromSource, source: Source) -> None:
-    if one.bracket is None:
+def _check(from_source: FromSource, source: Source) -> None:
+    if from_source.bracket is None:
         hint = (
-            f"write {one.stream.text} [RANGE 1 hour SLIDE 5 minutes]; if another source has a SLIDE, a RANGE is enough"
+            f"write {from_source.stream.text} [RANGE 1 hour SLIDE 5 minutes]; "
+            "if another source has a SLIDE, a RANGE is enough"
         )
-        raise source.error(f"'{one.name}' has no window", one.stream, hint)
+        raise source.error(f"'{from_source.name}' has no window", from_source.stream, hint)
     why = ""
-    if is_row_bracket(one.bracket):
+    if is_row_bracket(from_source.bracket):
         why = "windows of rows cannot be joined: positions of two streams have no instant in common"
-    elif is_session_bracket(one.bracket):
+    elif is_session_bracket(from_source.bracket):
         why = "session windows cannot be joined: those of two streams do not end together"
     if why:
-        raise source.error(why, one.bracket_span, "join windows of time, [RANGE 1 hour SLIDE 5 minutes]")
+        raise source.error(why, from_source.bracket_span, "join windows of time, [RANGE 1 hour SLIDE 5 minutes]")
 
 
-def _check_pace(one: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source) -> None:
+def _check_pace(from_source: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source) -> None:
     if window.slide_ticks != pace.slide_ticks:
         raise source.error(
-            f"the windows of a join have one slide, and '{one.name}' has another than '{leader.name}'",
-            one.bracket_span,
+            f"the windows of a join have one slide, and '{from_source.name}' has another than '{leader.name}'",
+            from_source.bracket_span,
             f"write SLIDE {format_duration(pace.slide_ticks)}, or the range alone",
         )
     if window.end_ticks != pace.end_ticks:
-        raise _never_together(one, window, leader, pace, source)
+        raise _never_together(from_source, window, leader, pace, source)
 
 
-def _never_together(one: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source) -> QueryError:
+def _never_together(
+    from_source: FromSource, window: Window, leader: FromSource, pace: Pace, source: Source
+) -> QueryError:
     mended = (window.offset_ticks + pace.end_ticks - window.end_ticks) % pace.slide_ticks
     return source.error(
-        f"the windows of '{one.name}' never end together with those of '{leader.name}'",
-        one.bracket_span,
+        f"the windows of '{from_source.name}' never end together with those of '{leader.name}'",
+        from_source.bracket_span,
         f"write OFFSET {format_duration(mended)}, or the range alone, which then ends with them",
     )

@@ -81,7 +81,9 @@ class _Attaching:
         self._statement, self._clause = statement, statement.clause
         self._sides = statement.clause.sides
         self._bases = [
-            _Base(one, side, members={side}) for side, one in enumerate(names.sides) if not _is_attached(one.stream)
+            _Base(side_names, side, members={side})
+            for side, side_names in enumerate(names.sides)
+            if not _is_attached(side_names.stream)
         ]
         self._brought: dict[int, list[Conjunct]] = {}
         self._names = self._read_from(names)

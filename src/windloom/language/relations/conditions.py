@@ -39,7 +39,7 @@ def _turned(node: exp.Expr, names: Names, columns: Collection[str]) -> exp.Expr:
 
 def _columns(node: exp.Expr, names: Names) -> set[str]:
     found = (names.find_node(column) for column in node.find_all(exp.Column))
-    return {one[0] for one in found if one is not None}
+    return {column[0] for column in found if column is not None}
 
 
 def check_keys(node: exp.Expr, names: Names, statement: Statement) -> None:
@@ -57,5 +57,5 @@ def check_keys(node: exp.Expr, names: Names, statement: Statement) -> None:
     )
 
 
-def _is_alike(one: DataType, other: DataType) -> bool:
-    return one == other or (one.kind is other.kind and one.kind in _WIDTHS)
+def _is_alike(left: DataType, right: DataType) -> bool:
+    return left == right or (left.kind is right.kind and left.kind in _WIDTHS)

@@ -38,7 +38,7 @@ def _returning(name: str, *takes: _Takes, optional: int = 0, repeated: _Takes | 
         if extra < -optional or (extra > 0 and repeated is None):
             return None
         wanted = [*takes, *([repeated] * extra if repeated is not None else [])]
-        return returned if all(one(kind) for one, kind in zip(wanted, arguments, strict=False)) else None
+        return returned if all(is_allowed(kind) for is_allowed, kind in zip(wanted, arguments, strict=False)) else None
 
     return rule
 

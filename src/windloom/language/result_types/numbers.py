@@ -54,9 +54,9 @@ def wider_number(left: DataType, right: DataType) -> DataType | None:
         return wider_integer(left, right)
     if TypeKind.FLOAT in kinds:
         return DOUBLE if DOUBLE in (left, right) or TypeKind.DECIMAL in kinds else None
-    one, other = as_decimal(left), as_decimal(right)
-    scale = max(one.scale, other.scale)
-    return decimal_type(max(_whole_digits(one), _whole_digits(other)) + scale, scale)
+    left_digits, right_digits = as_decimal(left), as_decimal(right)
+    scale = max(left_digits.scale, right_digits.scale)
+    return decimal_type(max(_whole_digits(left_digits), _whole_digits(right_digits)) + scale, scale)
 
 
 def rounded_type(kind: DataType, places: int) -> DataType | None:

@@ -116,8 +116,8 @@ def _of_operator(operator: str, left: exp.Expr, right: exp.Expr, names: Names) -
         return None
     if any(kind is not None and kind.kind is TypeKind.DECIMAL for kind in kinds):
         kinds = [digits_written(node) or kind for node, kind in zip((left, right), kinds, strict=True)]
-    one, other = kinds
-    return None if one is None or other is None else arithmetic_type(operator, one, other)
+    left_kind, right_kind = kinds
+    return None if left_kind is None or right_kind is None else arithmetic_type(operator, left_kind, right_kind)
 
 
 def digits_written(node: exp.Expr) -> DataType | None:
@@ -164,8 +164,8 @@ def _compared(node: exp.Expr, names: Names) -> DataType | None:
 
 
 def _can_compare(left: exp.Expr, right: exp.Expr, names: Names) -> bool:
-    one, other = type_of(left, names), type_of(right, names)
-    return one is not None and other is not None and are_comparable(one, other)
+    left_kind, right_kind = type_of(left, names), type_of(right, names)
+    return left_kind is not None and right_kind is not None and are_comparable(left_kind, right_kind)
 
 
 def _logical(node: exp.Expr, names: Names) -> DataType | None:
@@ -209,7 +209,7 @@ def _like(node: exp.Expr, names: Names) -> DataType | None:
     if isinstance(pattern, exp.Any | exp.All):
         listed = pattern.this
         patterns = listed.expressions if isinstance(listed, exp.Tuple) else [listed]
-    strings = all(type_of(one, names) == _STRING for one in (node.this, *patterns))
+    strings = all(type_of(operand, names) == _STRING for operand in (node.this, *patterns))
     return _BOOLEAN if strings else None
 
 
@@ -247,7 +247,7 @@ def _extract(node: exp.Expr, names: Names) -> DataType | None:
 
 
 def _trim(node: exp.Expr, names: Names) -> DataType | None:
-    parts = [one for one in (node.this, node.args.get("expression")) if one is not None]
+    parts = [part for part in (node.this, node.args.get("expression")) if part is not None]
     return _STRING if all(type_of(piece, names) == _STRING for piece in parts) else None
 
 

@@ -23,13 +23,13 @@ def row_windows(sources: Sequence[FromSource], source: Source) -> list[Window]:
     """The window of every source of a query; without brackets, windows of the distances that WITHIN names."""
     if is_interval_join(sources):
         return _intervals(sources, source)
-    for one in sources:
-        _check(one, source)
+    for from_source in sources:
+        _check(from_source, source)
     found = read_windows(sources, source)
-    for one, window in zip(sources, found, strict=True):
+    for from_source, window in zip(sources, found, strict=True):
         if isinstance(window, LandmarkWindow):
             hint = "rows are kept as long as a window needs them; give it a range, [RANGE 1 hour SLIDE 5 minutes]"
-            raise source.error("rows of a landmark window are never dropped", one.bracket_span, hint)
+            raise source.error("rows of a landmark window are never dropped", from_source.bracket_span, hint)
     return found
 
 
@@ -61,27 +61,27 @@ def distance_ticks(joined: Joined | None, source: Source) -> int | None:
 def _intervals(sources: Sequence[FromSource], source: Source) -> list[Window]:
     """Windows that end at every tick; each is as long as its stream is looked at by any other."""
     reach = [0] * len(sources)
-    for place, one in enumerate(sources[1:], 1):
-        ticks = distance_ticks(one.joined, source)
+    for place, from_source in enumerate(sources[1:], 1):
+        ticks = distance_ticks(from_source.joined, source)
         if ticks is None:
-            message = f"'{one.name}' is joined without a bound: its tuples would have to be kept for ever"
-            raise source.error(message, one.stream, _BOUND)
+            message = f"'{from_source.name}' is joined without a bound: its tuples would have to be kept for ever"
+            raise source.error(message, from_source.stream, _BOUND)
         for other in range(place + 1):
             reach[other] = max(reach[other], ticks)
     return [TimeWindow(ticks, 1) for ticks in reach]
 
 
-def _check(one: FromSource, source: Source) -> None:
-    if one.bracket is None:
-        hint = f"write {one.stream.text} [RANGE 1 hour SLIDE 5 minutes], or join it WITHIN a duration"
-        raise source.error(f"'{one.name}' has no window", one.stream, hint)
+def _check(from_source: FromSource, source: Source) -> None:
+    if from_source.bracket is None:
+        hint = f"write {from_source.stream.text} [RANGE 1 hour SLIDE 5 minutes], or join it WITHIN a duration"
+        raise source.error(f"'{from_source.name}' has no window", from_source.stream, hint)
     why = ""
-    if is_row_bracket(one.bracket):
+    if is_row_bracket(from_source.bracket):
         why = "rows are not reported for windows of rows"
-    elif is_session_bracket(one.bracket):
+    elif is_session_bracket(from_source.bracket):
         why = "rows are not reported for session windows"
     if why:
-        raise source.error(why, one.bracket_span, "use windows of time, [RANGE 1 hour SLIDE 5 minutes]")
+        raise source.error(why, from_source.bracket_span, "use windows of time, [RANGE 1 hour SLIDE 5 minutes]")
 
 
 def has_distances(statement: Statement) -> bool:
