@@ -134,7 +134,9 @@ def contenders(constants: Constants, family: Family) -> tuple[str, ...]:
     The probes are trees of 1 to 4,096 queries whose windows cover 1 to 65,536 cells and move by a cell or by many.
     """
     usual = cost_name(choose_technique(family), family)
-    names = known_techniques(constants, [cost_name(one, family) for one in allowed(family) if one != RISKY], family)
+    names = known_techniques(
+        constants, [cost_name(technique, family) for technique in allowed(family) if technique != RISKY], family
+    )
     if usual not in names:
         return (usual,)
     queries, length, slide = (
@@ -211,4 +213,4 @@ def _fastest(constants: Constants, family: Family, work: Work) -> str:
 
 
 def _technique_of(name: str, family: Family) -> str:
-    return next(one for one in allowed(family) if cost_name(one, family) == name)
+    return next(technique for technique in allowed(family) if cost_name(technique, family) == name)

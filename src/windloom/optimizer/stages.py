@@ -178,7 +178,7 @@ def _given_trees(groups: list[list[Query]], trees: Sequence[Collection[str]]) ->
         found[numbers.pop()].append(tuple(sorted(place[name][1] for name in tree)))
     if left:
         raise WindloomError(f"the given trees miss '{min(left)}'", f"{len(left)} missing", "name every query once")
-    return [tuple(one) for one in found]
+    return [tuple(set_trees) for set_trees in found]
 
 
 def _plan_set(

@@ -52,7 +52,7 @@ class MeasuredRound:
     state_bytes: float = 0.0  # that were kept after it
 
     def stage(self, name: str) -> float:
-        return sum(self.seconds.get(one, 0.0) for one in MEASURED[name])
+        return sum(self.seconds.get(measured, 0.0) for measured in MEASURED[name])
 
     @property
     def total(self) -> float:

@@ -117,7 +117,7 @@ def remembered(figure: Figure, basin: Basin, memory: Memory) -> float | None:
             found = memory.round_of(figure.stream)
         case Kind.GROUPS:
             counted = (memory.groups_of(set_identity) for set_identity in _sets_of(figure, basin))
-            found = max((one for one in counted if one is not None and one >= 1), default=None)
+            found = max((groups for groups in counted if groups is not None and groups >= 1), default=None)
         case Kind.SHARE:
             found = memory.share_of(figure.stream, figure.about[0])
     return None if found is None else max(LEAST, found)

@@ -96,16 +96,16 @@ class Load:
         )
 
     def only(self, tree: int) -> Load:
-        one = slice(tree, tree + 1)
+        place = slice(tree, tree + 1)
         return Load(
-            self.overlap[one],
-            self.answers_per_second[one],
-            self.longest_seconds[one],
-            self.queries[one],
-            self.log_seconds[one],
-            self.distinct[one],
+            self.overlap[place],
+            self.answers_per_second[place],
+            self.longest_seconds[place],
+            self.queries[place],
+            self.log_seconds[place],
+            self.distinct[place],
             self.seconds,
-            self.having[one],
+            self.having[place],
         )
 
     def without(self, tree: int) -> Load:

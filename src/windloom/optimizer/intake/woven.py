@@ -151,7 +151,10 @@ def _with_finer(feeds: Sequence[WovenSet], sets: Mapping[int, PartialSet]) -> tu
         by_bit.setdefault(fed.bit, []).append(fed)
     found = {fed.number: [other.number for other in by_bit[fed.bit] if _can_feed(other, fed, sets)] for fed in feeds}
     made = {number for number, finer in found.items() if not finer}
-    return tuple(replace(fed, via=tuple(one for one in found[fed.number] if one in made)) for fed in feeds)
+    return tuple(
+        replace(fed, via=tuple(finer_number for finer_number in found[fed.number] if finer_number in made))
+        for fed in feeds
+    )
 
 
 def _can_feed(finer: WovenSet, fed: WovenSet, sets: Mapping[int, PartialSet]) -> bool:

@@ -49,10 +49,10 @@ def cheapest_order(count: int, cost: Callable[[Order], float], first: Order, fas
 
 def _moved_up(first: Order, fast: Sequence[int]) -> Iterator[Order]:
     """All orders in which each of the fast inputs stands where it stood, or higher."""
-    for places in product(*(range(first.index(one) + 1) for one in fast)):
-        order = [one for one in first if one not in fast]
-        for one, place in sorted(zip(fast, places, strict=True), key=lambda pair: pair[1]):
-            order.insert(place, one)
+    for places in product(*(range(first.index(input_) + 1) for input_ in fast)):
+        order = [input_ for input_ in first if input_ not in fast]
+        for input_, place in sorted(zip(fast, places, strict=True), key=lambda pair: pair[1]):
+            order.insert(place, input_)
         yield tuple(order)
 
 
@@ -109,8 +109,8 @@ def by_selectivity(windows: Sequence[JoinedWindow]) -> Order:
     first, second = min(pairs, key=lambda pair: sizes[pair[0]].joined(sizes[pair[1]]).rows)
     order, found = [first, second], sizes[first].joined(sizes[second])
     while len(order) < len(sizes):
-        left = [one for one in range(len(sizes)) if one not in order]
-        following = min(left, key=lambda one: found.joined(sizes[one]).rows)
+        left = [window for window in range(len(sizes)) if window not in order]
+        following = min(left, key=lambda window: found.joined(sizes[window]).rows)
         order, found = [*order, following], found.joined(sizes[following])
     return tuple(order)
 
@@ -206,10 +206,16 @@ def _fold(join: Join, number: int, parent: _Folded, child: _Folded) -> _Folded:
         JoinKind.ANTI: own.rows * (1.0 - matching),
     }[link.kind]
     is_kept = link.kind in (JoinKind.INNER, JoinKind.LEFT)
-    left = {one: min(values, rows) for one, values in own.keys.items()}
+    left = {known_link: min(values, rows) for known_link, values in own.keys.items()}
     if link.kind in (JoinKind.INNER, JoinKind.SEMI):
         left[number] = min(keys[0].values, keys[1].values)
-        left.update({one: min(left[one], left[number]) for one in left if _same_key(join, one, number)})
+        left.update(
+            {
+                known_link: min(left[known_link], left[number])
+                for known_link in left
+                if _same_key(join, known_link, number)
+            }
+        )
     size = replace(own, rows=rows, keys=left, groups=own.groups * (other.groups if is_kept else 1.0))
     touched = parent.touched + child.touched + other.rows + own.rows + rows
     met = own.rows * matching * (other.rows / keys[1].values if keys[1].values else 0.0)
@@ -227,7 +233,7 @@ def _per_key(join: Join, number: int, child: SideSize) -> float:
     return per_key if join.links[number].residual is not None else min(per_key, child.groups)
 
 
-def _same_key(join: Join, one: int, other: int) -> bool:
+def _same_key(join: Join, first: int, second: int) -> bool:
     """Whether two links look up the same columns of one parent."""
-    left, right = join.links[one], join.links[other]
+    left, right = join.links[first], join.links[second]
     return left.parent == right.parent and {k.parent for k in left.keys} == {k.parent for k in right.keys}

@@ -133,7 +133,7 @@ def _first(selection: Selection, sizes: Sequence[Size]) -> Order:
     found = sizes[0]
     while left:
         done = set(order)
-        following = min(left, key=lambda one: (joined(selection, done, found, one, sizes[one]).rows, one))
+        following = min(left, key=lambda strand: (joined(selection, done, found, strand, sizes[strand]).rows, strand))
         found = joined(selection, done, found, following, sizes[following])
         order.append(following)
         left.remove(following)

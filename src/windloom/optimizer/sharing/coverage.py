@@ -65,10 +65,10 @@ class EdgeSample:
 @compiled
 def _drop_repeated(periods: Ints, residues: Ints, begins: Ints, lengths: Ints, weights: Floats) -> None:
     start = 0
-    for one in range(len(periods)):
-        end = start + lengths[one]
-        for other in range(one):
-            first, every = first_held(periods[one], residues[one], begins[one], periods[other], residues[other])
+    for own in range(len(periods)):
+        end = start + lengths[own]
+        for other in range(own):
+            first, every = first_held(periods[own], residues[own], begins[own], periods[other], residues[other])
             if first >= 0:
                 weights[start + first : end : every] = 0.0
         start = end
@@ -85,10 +85,10 @@ def _mark(
     held: NDArray[np.bool_],
 ) -> None:
     start = 0
-    for one in range(len(periods)):
-        end = start + lengths[one]
-        for other in range(len(rows)):
-            first, every = first_held(periods[one], residues[one], begins[one], rows[other, 0], rows[other, 1])
+    for own in range(len(periods)):
+        end = start + lengths[own]
+        for row in range(len(rows)):
+            first, every = first_held(periods[own], residues[own], begins[own], rows[row, 0], rows[row, 1])
             if first >= 0:
-                held[tree_of[other], start + first : end : every] = True
+                held[tree_of[row], start + first : end : every] = True
         start = end

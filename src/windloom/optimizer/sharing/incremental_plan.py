@@ -102,7 +102,9 @@ class IncrementalPlan:
     @property
     def trees(self) -> dict[int, tuple[int, ...]]:
         """Queries of each tree, by number."""
-        return {number: tuple(sorted(one)) for number, one in sorted(zip(self._numbers, self._members, strict=True))}
+        return {
+            number: tuple(sorted(members)) for number, members in sorted(zip(self._numbers, self._members, strict=True))
+        }
 
     @property
     def windows(self) -> Mapping[int, Window]:
@@ -227,9 +229,9 @@ class IncrementalPlan:
                 return
             tree = self._merge(tree, best)
 
-    def _merge(self, one: int, other: int) -> int:
+    def _merge(self, first: int, second: int) -> int:
         """Merges the smaller tree into the larger one, so that few queries move, and returns its place."""
-        small, large = sorted((one, other), key=lambda tree: (len(self._members[tree]), tree))
+        small, large = sorted((first, second), key=lambda tree: (len(self._members[tree]), tree))
         sample = EdgeSample.of(self._classes[small])
         share = self._rates[small] / max(float(sample.weights.sum()), 1e-300)
         unions = self._unions[large] + share * sample.missing(self._rows, large)

@@ -73,7 +73,7 @@ class MarkedForest:
     def __init__(self, marks: Marks, trees: Sequence[Sequence[int]]) -> None:
         self._marks = marks
         self._bits = np.zeros(len(marks.weights) // 64 + 1, np.uint64)
-        lists = [self._united([_list_of(marks, one) for one in tree]) for tree in trees]
+        lists = [self._united([_list_of(marks, bundle) for bundle in tree]) for tree in trees]
         self._lengths = np.array([len(values) for values in lists], np.int64)
         self._begins = np.cumsum(self._lengths) - self._lengths
         self._used = int(self._lengths.sum())
@@ -121,10 +121,10 @@ class MarkedForest:
         kept = np.zeros_like(self._pool)
         at = 0
         for tree in np.nonzero(self._lengths)[0]:
-            one = self._list(int(tree))
-            kept[at : at + len(one)] = one
+            marks = self._list(int(tree))
+            kept[at : at + len(marks)] = marks
             self._begins[tree] = at
-            at += len(one)
+            at += len(marks)
         self._pool, self._used = kept, at
 
 
@@ -176,16 +176,16 @@ def _list_of(marks: Marks, bundle: int) -> Places:
 @compiled
 def _common(tree: int, pool: Places, begins: Ints, lengths: Ints, bits: NDArray[np.uint64], weights: Floats) -> Floats:
     """The weight of the marks that `tree` has in common with each tree."""
-    one = np.uint64(1)
+    bit = np.uint64(1)
     own = pool[begins[tree] : begins[tree] + lengths[tree]]
     for place in own:
-        bits[place >> 6] |= one << np.uint64(place & 63)
+        bits[place >> 6] |= bit << np.uint64(place & 63)
     found = np.zeros(len(begins))
     for other in range(len(begins)):
         total = 0.0
         for at in range(begins[other], begins[other] + lengths[other]):
             place = pool[at]
-            if bits[place >> 6] >> np.uint64(place & 63) & one:
+            if bits[place >> 6] >> np.uint64(place & 63) & bit:
                 total += weights[place]
         found[other] = total
     for place in own:
@@ -196,13 +196,13 @@ def _common(tree: int, pool: Places, begins: Ints, lengths: Ints, bits: NDArray[
 @compiled
 def _unite(left: Places, right: Places, bits: NDArray[np.uint64]) -> Places:
     """All marks of the two, the left ones first."""
-    one = np.uint64(1)
+    bit = np.uint64(1)
     for place in left:
-        bits[place >> 6] |= one << np.uint64(place & 63)
+        bits[place >> 6] |= bit << np.uint64(place & 63)
     united, count = np.empty(len(left) + len(right), np.int32), len(left)
     united[:count] = left
     for place in right:
-        if not bits[place >> 6] >> np.uint64(place & 63) & one:
+        if not bits[place >> 6] >> np.uint64(place & 63) & bit:
             united[count] = place
             count += 1
     for place in left:
