@@ -207,7 +207,7 @@ class _TreeAnswers:
                     lanes.window_start[rows],
                     window_end[rows],
                     keys,
-                    {i: rows_of(one, rows) for i, one in combined.items()},
+                    {i: rows_of(values, rows) for i, values in combined.items()},
                     list_rows,
                 )
 

@@ -67,7 +67,7 @@ ON_TIME = Before()
 
 def count_behind(starts: Ints, words: Sequence[Ints], tuples: Ints) -> Behind:
     """Merges entries with equal slice and signature."""
-    columns = [np.asarray(one, np.int64) for one in (starts, *words)]
+    columns = [np.asarray(column, np.int64) for column in (starts, *words)]
     order = np.lexsort(columns)
     is_new = np.ones(len(order), np.bool_)
     is_new[1:] = np.any([np.diff(column[order]) != 0 for column in columns], axis=0)

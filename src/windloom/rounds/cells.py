@@ -39,7 +39,7 @@ class Cells:
     @property
     def nbytes(self) -> int:
         fixed: int = self.starts.nbytes + self.group_bounds.nbytes + sum(key.nbytes for key in self.keys)
-        return fixed + sum(one.nbytes for one in self.lifted)
+        return fixed + sum(component.nbytes for component in self.lifted)
 
     @property
     def tuples(self) -> NDArray[np.int64]:
@@ -102,7 +102,7 @@ def keep_cells(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
     """Only some cells, of which `wanted` has one entry each."""
     if wanted.all():
         return cells
-    lifted = tuple(keep(one, wanted) for one in cells.lifted)
+    lifted = tuple(keep(component, wanted) for component in cells.lifted)
     numbers, keys = _drop_unused(group_of_cells(cells)[wanted], cells.keys)
     return _sorted_cells(numbers, keys, cells.starts[wanted], lifted)
 
@@ -115,7 +115,7 @@ def keep_groups(cells: Cells, wanted: NDArray[np.bool_]) -> Cells:
     held = np.repeat(wanted, sizes)
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[wanted])])
     keys = [key.filter(pa.array(wanted)) for key in cells.keys]
-    return Cells(keys, bounds, cells.starts[held], tuple(keep(one, held) for one in cells.lifted))
+    return Cells(keys, bounds, cells.starts[held], tuple(keep(component, held) for component in cells.lifted))
 
 
 def move_cells(cells: Cells, starts: NDArray[np.int64]) -> Cells:
@@ -133,7 +133,7 @@ def coarsen(cells: Cells, edges: EdgeSet) -> tuple[Cells, NDArray[np.int64]]:
     count = _slice_runs(cells.starts, cells.group_bounds, periods, residues, runs, starts, bounds)
     runs = runs[: count + 1]
     order = np.arange(len(cells), dtype=np.int64)
-    lifted = tuple(merge(one, order, runs) for one in cells.lifted)
+    lifted = tuple(merge(component, order, runs) for component in cells.lifted)
     return Cells(cells.keys, bounds, starts[:count].copy(), lifted), runs
 
 
@@ -161,7 +161,7 @@ def _sorted_cells(
     numbers: NDArray[np.int64], keys: list[pa.Array], starts: NDArray[np.int64], lifted: tuple[AnyLifted, ...]
 ) -> Cells:
     arranged = arrange(numbers, len(keys[0]) if keys else 1, starts)
-    return Cells(keys, arranged.group_bounds, arranged.starts, tuple(arranged.merge(one) for one in lifted))
+    return Cells(keys, arranged.group_bounds, arranged.starts, tuple(arranged.merge(component) for component in lifted))
 
 
 @dataclass(frozen=True, slots=True)

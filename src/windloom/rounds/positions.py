@@ -91,8 +91,8 @@ class Positions:
         counted = sum(counts.table.nbytes for counts in self.counts.values() if counts.table is not None)
         return int(counted + sum(table.nbytes for table in self.waiting.values()))
 
-    def counts_of(self, one: PartialSet | WovenScan) -> Counts:
-        return self.counts.get(counting_of(one), Counts())
+    def counts_of(self, counted: PartialSet | WovenScan) -> Counts:
+        return self.counts.get(counting_of(counted), Counts())
 
     def carried(self, plan: Plan, seen: Mapping[str, int]) -> Positions:
         """The positions for the queries of another plan. A new counting begins with the tuples after `seen`."""
@@ -107,8 +107,8 @@ class Positions:
         return Positions({name: table for name, table in self.waiting.items() if name in streams}, counts)
 
 
-def counting_of(one: PartialSet | WovenScan) -> Counting:
-    return Counting(one.stream, tuple(key.sql for key in one.counted_by or ()))
+def counting_of(counted: PartialSet | WovenScan) -> Counting:
+    return Counting(counted.stream, tuple(key.sql for key in counted.counted_by or ()))
 
 
 def counted_scans(plan: Plan) -> Iterable[WovenScan]:

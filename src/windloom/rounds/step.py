@@ -150,14 +150,14 @@ class _Sets:
         before = tuple(self._pass(each) for each in earlier)
         return replace(self._pass(last), spans=self.spans, earlier=before)
 
-    def _pass(self, one: Pass) -> Answers:
+    def _pass(self, turn: Pass) -> Answers:
         cells = {number: cells for number, cells in self.cells.items() if number not in self.lineages}
-        asked = sets_asked(self._plan, one.intervals) if self.lineages else set()
-        for number, count in one.rounds:
+        asked = sets_asked(self._plan, turn.intervals) if self.lineages else set()
+        for number, count in turn.rounds:
             view = self.lineages[number].view(count) if number in asked else None
             if view is not None:
                 cells[number] = view
-        return Answers(self._plan, cells, one.intervals, self._now.landmarks, since=self._state.since)
+        return Answers(self._plan, cells, turn.intervals, self._now.landmarks, since=self._state.since)
 
 
 def moved(state: State, round_input: RoundInput, plan: Plan) -> State:

@@ -31,7 +31,7 @@ class Emitted:
         before = {planned.name: planned.query for planned in old.queries}
         kept = {planned.name for planned in new.queries if _is_same(before.get(planned.name), planned.query)}
         standing, known = (
-            {key: of_queries(one, kept) for key, one in held.items()} for held in (self.standing, self.known)
+            {key: of_queries(rows, kept) for key, rows in held.items()} for held in (self.standing, self.known)
         )
         return replace(self, standing=standing, known=known)
 

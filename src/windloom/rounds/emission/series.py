@@ -77,8 +77,8 @@ class Series:
         slide = np.array([pace.slide_ticks for pace in own], np.int64)[codes]
         follows = np.zeros(len(order), np.bool_)
         if len(order):
-            one, other = order[1:], order[:-1]
-            follows[1:] = (series[one] == series[other]) & (ends[one] == ends[other] + slide[one])
+            later, earlier = order[1:], order[:-1]
+            follows[1:] = (series[later] == series[earlier]) & (ends[later] == ends[earlier] + slide[later])
         return cls(
             order,
             series,

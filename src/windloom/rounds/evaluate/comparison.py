@@ -24,7 +24,7 @@ def compared(op: str, left: Value, right: Value) -> Value:
         return pc.or_(pc.fill_null(compared("=", left, right), False), both)
     if not pa.types.is_floating(left.type):
         return _PLAIN[op](left, right)
-    nans = [pc.is_nan(one) for one in (left, right)]
+    nans = [pc.is_nan(operand) for operand in (left, right)]
     if not any(any_of(nan) for nan in nans):
         return _PLAIN[op](left, right)
     if op in _NEGATED:
@@ -40,11 +40,11 @@ def in_list(node: Node, operands: list[Value], active: Active) -> Value:
     value, *listed = operands
     if is_scalar(value) or len(listed) <= _CHAINED or not all(map(is_scalar, listed)):
         found: Value = pa.scalar(False)
-        for one in listed:
-            found = pc.or_kleene(found, compared("=", value, one))
+        for member in listed:
+            found = pc.or_kleene(found, compared("=", value, member))
         return found
-    known = [one for one in listed if one.is_valid]
-    values = pa.array([one.as_py() for one in known], value.type)
+    known = [member for member in listed if member.is_valid]
+    values = pa.array([member.as_py() for member in known], value.type)
     found = pc.is_in(value, value_set=values)
     unknown = pc.is_null(value)
     if len(known) < len(listed):

@@ -37,7 +37,7 @@ def combine(op: str, left: Value, right: Value, kind: DataType) -> Value:
     scale = left.type.scale + right.type.scale if op == "*" else max(left.type.scale, right.type.scale)
     if scale > _MOST_DIGITS:
         raise DeclinedError("a product of decimals with many digits")
-    wide = [pc.cast(one, pa.decimal256(one.type.precision, one.type.scale)) for one in (left, right)]
+    wide = [pc.cast(operand, pa.decimal256(operand.type.precision, operand.type.scale)) for operand in (left, right)]
     result = _EXACT[op](*wide)
     if op == "*":
         result = pc.cast(result, pa.decimal128(_MOST_DIGITS, scale))  # Spark rounds longer products twice
@@ -66,8 +66,8 @@ def to_whole(value: Value, op: str) -> Value:
     """floor or ceil."""
     wide, whole = _wide(value), truncated(value, 0)
     aside = (pc.less if op == "floor" else pc.greater)(wide, pc.cast(whole, wide.type))
-    one, none = (pa.scalar(Decimal(number), pa.decimal256(1, 0)) for number in (1, 0))
-    step = pc.if_else(aside, one, none)
+    unit, none = (pa.scalar(Decimal(number), pa.decimal256(1, 0)) for number in (1, 0))
+    step = pc.if_else(aside, unit, none)
     return pc.subtract(whole, step) if op == "floor" else pc.add(whole, step)
 
 
@@ -76,7 +76,7 @@ def divide(left: Value, right: Value, kind: DataType) -> Value:
     shift = _QUOTIENT_SCALE + right.type.scale - left.type.scale
     if _LONG_DIGITS + 2 + shift > _WIDE_DIGITS:
         raise DeclinedError("a quotient of decimals with many digits")
-    count = max((len(one) for one in (left, right) if not is_scalar(one)), default=1)
+    count = max((len(operand) for operand in (left, right) if not is_scalar(operand)), default=1)
     (dividend, divisor), valid = _longs(count, left, right)
     size = np.abs(np.where(valid & (divisor != 0), divisor, 1))
     whole, rest = np.divmod(np.abs(dividend), size)

@@ -133,7 +133,7 @@ class MatrixFamily:
     ) -> Iterator[tuple[PlannedJoin, FoldedRows, Ints]]:
         places = np.concatenate([part for part, _ in parts])
         counts = [len(part) for part, _ in parts]
-        held = {term: joined_held([one[term] for _, one in parts], counts, matrix.groups) for term in parts[0][1]}
+        held = {term: joined_held([values[term] for _, values in parts], counts, matrix.groups) for term in parts[0][1]}
         pairs = held[_PAIRS]
         assert isinstance(pairs, AddInt | Wide)
         there = (pairs.value > 0 if isinstance(pairs, AddInt) else (pairs.high != 0) | (pairs.low != 0)).reshape(
@@ -246,7 +246,7 @@ def _together(joins: Sequence[PlannedJoin], side: int) -> tuple[Component, ...]:
 
 def _member(join: PlannedJoin, kept: Sequence[tuple[Component, ...]], types: FoldTypes) -> _Member:
     moved = [[kept[side].index(component) for component in join.join.sides[side].components] for side in (0, 1)]
-    folded = tuple(_moved(one, moved) for one in join.join.folded)
+    folded = tuple(_moved(component, moved) for component in join.join.folded)
     terms = Terms(replace(types, folded=join.components), _BOTH)
     return _Member(join, folded, terms, terms.all_of(folded))
 

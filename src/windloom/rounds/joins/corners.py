@@ -89,7 +89,7 @@ def _keys_at(
 ) -> tuple[list[HeldValue], list[PlannedComponent], Flags]:
     low, high, known = corner_terms(end, restricted(weights, partner.sides))
     held = [partner.held(value) for value in (low, high)]
-    assert all(isinstance(one, HeldValue) for one in held)
+    assert all(isinstance(values, HeldValue) for values in held)
     planned = [terms.types.sides[end[0]][component] for component in end[1:]]
     return held, planned, _known_rows(partner.held(known))  # type: ignore[return-value]
 

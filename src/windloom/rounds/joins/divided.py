@@ -23,7 +23,7 @@ from windloom.rounds.windows.life import Landmark
 
 def as_cells(folded: FoldedRows, ends: NDArray[np.int64]) -> Cells:
     """The rows of a join as cells that can be merged with those of other shards; `ends` is where windows end."""
-    lifted = tuple(_lifted(one) for one in folded.combined)
+    lifted = tuple(_lifted(combined) for combined in folded.combined)
     return Cells(list(folded.groups), folded.bounds, ends, lifted)
 
 
@@ -36,19 +36,21 @@ def blocks_of(plan: Plan, folds: Mapping[int, Sequence[Cells]], landmarks: Mappi
             tuple(cells.keys),
             cells.group_bounds,
             np.empty(0, np.int32),
-            tuple(_combined(one) for one in cells.lifted),
+            tuple(_combined(lifted) for lifted in cells.lifted),
         )
         found.append(Lowering(plan, plan.joins[number], landmarks).block(rows, cells.starts))
     return found
 
 
-def _lifted(one: Combined | Listed) -> AnyLifted:
-    if isinstance(one, Listed):
-        return one
-    return Lifted(one.parts, None if one.valid is None else AddInt(one.valid.astype(np.int64)), one.dictionary)
+def _lifted(combined: Combined | Listed) -> AnyLifted:
+    if isinstance(combined, Listed):
+        return combined
+    return Lifted(
+        combined.parts, None if combined.valid is None else AddInt(combined.valid.astype(np.int64)), combined.dictionary
+    )
 
 
-def _combined(one: AnyLifted) -> Combined | Listed:
-    if isinstance(one, Listed):
-        return one
-    return Combined(one.parts, None if one.valid is None else one.valid.value > 0, one.dictionary)
+def _combined(lifted: AnyLifted) -> Combined | Listed:
+    if isinstance(lifted, Listed):
+        return lifted
+    return Combined(lifted.parts, None if lifted.valid is None else lifted.valid.value > 0, lifted.dictionary)

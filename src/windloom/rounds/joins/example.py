@@ -68,7 +68,7 @@ def _folded(components: tuple[PlannedComponent, ...]) -> tuple[tuple[Folded, ...
         kind = DataType.parse("decimal(38,4)" if name.startswith("decimal") else name)
         result = PlannedComponent(components[high].component, kind)
         found.append((Corner("-", (0, low, high), (1, low, high), (0, 0)), result))
-    return tuple(one for one, _ in found), tuple(planned for _, planned in found)
+    return tuple(folded for folded, _ in found), tuple(planned for _, planned in found)
 
 
 def _two_rows(planned: PlannedComponent) -> Combined | ListedRows:

@@ -33,7 +33,7 @@ def finished(
     """Every component over the rows of the relation, and what had to be refused."""
     refused: list[Refused] = []
 
-    def one(number: int, each: Folded) -> Combined | Listed:
+    def finish_component(number: int, each: Folded) -> Combined | Listed:
         planned = terms.types.folded[number]
 
         def report(row: int, text: str) -> None:
@@ -47,7 +47,7 @@ def finished(
             case Corner():
                 return _corner(relation, terms, number, each, report)
 
-    return [one(number, each) for number, each in enumerate(folded)], refused
+    return [finish_component(number, each) for number, each in enumerate(folded)], refused
 
 
 def _carried(
@@ -72,9 +72,9 @@ def _summed(
 ) -> Combined:
     *products, known = terms.of(number, folded) if folded.counted is not None else (*terms.of(number, folded), None)
     held = []
-    for one in products:
-        assert isinstance(one, Factors)
-        held.append(relation.held(one))
+    for term in products:
+        assert isinstance(term, Factors)
+        held.append(relation.held(term))
     signs = [product.sign for product in folded.products]
     total = _signed_sum(held, signs, len(relation.ends), is_float=_is_float(planned))  # type: ignore[arg-type]
     if _is_count(planned):

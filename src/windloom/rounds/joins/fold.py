@@ -96,8 +96,10 @@ def _steps(join: Join, types: FoldTypes, order: Sequence[int]) -> tuple[Terms, l
         wanted = tuple(dict.fromkeys(needed[link.parent]))
         steps.append(_Step(link, parent, child, wanted, tuple(sorted(kept))))
         is_pairing = link.kind in _PAIRING
-        needed[link.parent] = [one for term in wanted for one in terms.needed_of(term, parent)]
-        needed[link.child] = [one for term in wanted for one in terms.needed_of(term, child)] if is_pairing else []
+        needed[link.parent] = [needed_term for term in wanted for needed_term in terms.needed_of(term, parent)]
+        needed[link.child] = (
+            [needed_term for term in wanted for needed_term in terms.needed_of(term, child)] if is_pairing else []
+        )
         mine, others = residual_places(link)
         kept |= {(link.parent, place) for place in (*mine, *(pair.parent for pair in link.keys))}
         kept |= {(link.child, place) for place in (*others, *(pair.child for pair in link.keys))}

@@ -109,5 +109,5 @@ def _histogram(counted: _Counted, factor: int) -> KeyHistogram:
     keys, groups = counted
     order = np.lexsort((keys, -groups))[: MOST_COUNTED if factor == 1 else 0]
     most = tuple((int(keys[place]), int(groups[place])) for place in order)
-    rest = int(groups.sum()) - sum(one for _, one in most)
+    rest = int(groups.sum()) - sum(groups_of_key for _, groups_of_key in most)
     return KeyHistogram(most, rest * factor, (len(keys) - len(most)) * factor)

@@ -54,9 +54,11 @@ def allowed_pairs(link: Link, parent: Relation, child: Relation, residual: Resid
         holds = np.zeros(len(different), np.bool_)
         for begin in range(0, len(different), _TESTED):
             pairs = different[begin : begin + _TESTED]
-            one, other = pa.array(pairs // columns), pa.array(pairs % columns)
-            table = {f"__p{place}": values.take(one) for place, values in zip(mine, parent_values, strict=True)}
-            table |= {f"__c{place}": values.take(other) for place, values in zip(others, child_values, strict=True)}
+            parent_rows, child_rows = pa.array(pairs // columns), pa.array(pairs % columns)
+            table = {f"__p{place}": values.take(parent_rows) for place, values in zip(mine, parent_values, strict=True)}
+            table |= {
+                f"__c{place}": values.take(child_rows) for place, values in zip(others, child_values, strict=True)
+            }
             holds[begin : begin + _TESTED] = residual(link, table)
         found: NDArray[np.bool_] = holds[place]
         return found

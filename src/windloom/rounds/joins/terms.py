@@ -91,7 +91,7 @@ class Terms:
         self.types, self.sides = types, sides
 
     def all_of(self, folded: Iterable[Folded]) -> tuple[Term, ...]:
-        found = (term for number, one in enumerate(folded) for term in self.of(number, one))
+        found = (term for number, component in enumerate(folded) for term in self.of(number, component))
         return tuple(dict.fromkeys(found))
 
     def of(self, number: int, folded: Folded) -> tuple[Term, ...]:

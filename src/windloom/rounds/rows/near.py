@@ -104,10 +104,10 @@ def _placed(left: NearTuples, right: NearTuples, join: NearJoin) -> tuple[Ints, 
 
     Keys lie so far apart on it that no tuple is near one of another key.
     """
-    rows = [_with_keys(left, [one for one, _ in join.keys]), _with_keys(right, [other for _, other in join.keys])]
+    rows = [_with_keys(left, [mine for mine, _ in join.keys]), _with_keys(right, [other for _, other in join.keys])]
     keys = [
-        pa.concat_arrays([left.columns[one].take(pa.array(rows[0])), right.columns[other].take(pa.array(rows[1]))])
-        for one, other in join.keys
+        pa.concat_arrays([left.columns[mine].take(pa.array(rows[0])), right.columns[its].take(pa.array(rows[1]))])
+        for mine, its in join.keys
     ]
     numbers, _ = number_groups(keys, len(rows[0]) + len(rows[1]))
     ticks = np.concatenate([left.ticks[rows[0]], right.ticks[rows[1]]])

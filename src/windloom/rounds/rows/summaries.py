@@ -71,7 +71,9 @@ def standing_cells(cells: Cells, span: RowSpan, slide: int) -> Cells:
     number_of, distinct = number_groups(cells.keys[1:], cells.groups)
     numbers = number_of[group_of_cells(cells)][places]
     arranged = arrange(numbers, len(distinct[0]) if distinct else 1, ends, places)
-    return Cells(distinct, arranged.group_bounds, arranged.starts, tuple(arranged.merge(one) for one in cells.lifted))
+    return Cells(
+        distinct, arranged.group_bounds, arranged.starts, tuple(arranged.merge(component) for component in cells.lifted)
+    )
 
 
 def summary_blocks(plan: Plan, planned: PlannedRows, cells: Cells, span: RowSpan) -> Iterator[Block]:

@@ -82,7 +82,11 @@ def _summaries(state: State, round_input: RoundInput, plan: Plan) -> dict[str, C
     """What aggregates over rows are answered from."""
     found = {}
     for planned in plan.rows:
-        parts = [one[planned.name] for one in (state.summaries, round_input.summaries) if planned.name in one]
+        parts = [
+            summaries[planned.name]
+            for summaries in (state.summaries, round_input.summaries)
+            if planned.name in summaries
+        ]
         if parts:
             found[planned.name] = merge_all(parts)
     return found

@@ -50,7 +50,7 @@ def choose(
         if not taking.take_whole(task, seconds):
             taking.take_part(task, seconds, is_first=task is order[0])
             continue
-        others = [one for one in order if one.group == task.group and one not in taking.windows]
+        others = [candidate for candidate in order if candidate.group == task.group and candidate not in taking.windows]
         for other in schedule.together(task, others, round_seconds):
             taking.take_whole(other, seconds)
     return Chosen(taking.windows, taking.total, wanted)
@@ -108,5 +108,5 @@ class _Taking:
     def _cost(self, task: Task, windows: int) -> float:
         taken, _ = self._groups.get(task.group, ({}, 0.0))
         return self._costs.seconds(
-            [*((one, count) for one, count in taken.items() if one is not task), (task, windows)]
+            [*((taken_task, count) for taken_task, count in taken.items() if taken_task is not task), (task, windows)]
         )

@@ -119,10 +119,10 @@ def tasks_of(
     By query, `counting_from` is the tick from which on deadlines count, `passed` how many rounds have passed it over.
     """
     found: dict[tuple[int, int, int, int], list[Due]] = {}
-    for number, one in due:
-        query = one.planned.query
+    for number, due_query in due:
+        query = due_query.planned.query
         key = (number, query.window.slide_ticks, query.deadline_ticks, query.urgency.priority)
-        found.setdefault(key, []).append(one)
+        found.setdefault(key, []).append(due_query)
     tasks = {}
     for (number, slide, within, priority), every in found.items():
         ends = (max(due.first_end, counting_from.get(due.planned.name, TICK_MIN)) - due.closed for due in every)
