@@ -30,8 +30,8 @@ def plain(value: Any) -> Any:
         case bytes():
             return value.hex()
         case dict():
-            return {str(key): plain(one) for key, one in value.items()}
+            return {str(key): plain(held) for key, held in value.items()}
         case list() | tuple():
-            return [plain(one) for one in value]
+            return [plain(item) for item in value]
         case _:
             return str(value)

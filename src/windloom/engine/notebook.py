@@ -55,7 +55,9 @@ class AnswerViews:
 
 
 def _figure(rows: pa.Table, groups: Sequence[str], column: str | None) -> str:
-    fields = [one for one in rows.schema if one.name not in ("window_start", "window_end", *groups)]
+    fields = [
+        shown_field for shown_field in rows.schema if shown_field.name not in ("window_start", "window_end", *groups)
+    ]
     numbers = [field.name for field in fields if _is_number(field.type)]
     if column is None and numbers:
         return str(numbers[0])
@@ -75,7 +77,7 @@ def _lines(rows: pa.Table, groups: Sequence[str], figure: str, title: str) -> Pi
     found: dict[tuple[Any, ...], list[tuple[Any, float | None]]] = {}
     for key, end, value in zip(keys, ends, values, strict=True):
         found.setdefault(key, []).append((end, value))
-    shown = sorted(found.items(), key=lambda one: repr(one[0]))[:_MOST_LINES]
+    shown = sorted(found.items(), key=lambda item: repr(item[0]))[:_MOST_LINES]
     series = [Series(", ".join(map(str, key)) or figure, points) for key, points in shown]
     left_out = len(found) - len(shown)
     label = f"{figure}; {left_out:,} more groups are not shown" if left_out else figure
@@ -114,6 +116,6 @@ def _told(value: object) -> str:
         case float():
             return f"{value:,.3f}"
         case Mapping():
-            return ", ".join(f"{name} {_told(one)}" for name, one in value.items())
+            return ", ".join(f"{name} {_told(held)}" for name, held in value.items())
         case _:
             return str(value)

@@ -104,7 +104,7 @@ def techniques(spark: SparkSession) -> None:
             continue
         cells = family.of(*(np.ones(8, kind) for kind in family.kinds))
         contending = contenders(constants, family)
-        for name in (one for one in allowed(family) if cost_name(one, family) in contending):
+        for name in (technique for technique in allowed(family) if cost_name(technique, family) in contending):
             TECHNIQUES[name].evaluate(cells, bounds, lanes, queries, family.empty(len(lanes)))
 
 

@@ -182,8 +182,8 @@ class DriverResults(Results):
 
     def _ask_spark(self, name: str) -> None:
         """Runs one job for the query and for others that may be asked for."""
-        shapes = {one: self.plan.shapes[number] for one, number in self._shape_of.items()}
-        others = [one for one in self if one != name and one not in self._by_spark and why_spark(shapes[one])]
+        shapes = {query: self.plan.shapes[number] for query, number in self._shape_of.items()}
+        others = [query for query in self if query != name and query not in self._by_spark and why_spark(shapes[query])]
         asked = {name: (shapes[name], self._table(name))}
         for other in others:
             rows = sum(table.num_rows for _, table in asked.values())
@@ -249,8 +249,9 @@ def with_utc(table: pa.Table) -> pa.Table:
     """
     fields = [
         pa.field(
-            one.name, pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(one.type) and one.type.tz else one.type
+            column.name,
+            pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(column.type) and column.type.tz else column.type,
         )
-        for one in table.schema
+        for column in table.schema
     ]
     return table.cast(pa.schema(fields))

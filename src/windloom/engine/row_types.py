@@ -53,12 +53,12 @@ def _check_sides(rows: Rows, body: Body, types: Types) -> tuple[DataType, ...]:
         _check_compared(body, found)
         return found
     left, right = _check_sides(rows, body.left, types), _check_sides(rows, body.right, types)
-    for column, one, other in zip(rows.columns, left, right, strict=True):
-        if one != other and TypeKind.NULL not in (one.kind, other.kind):
+    for column, left_type, right_type in zip(rows.columns, left, right, strict=True):
+        if left_type != right_type and TypeKind.NULL not in (left_type.kind, right_type.kind):
             raise WindloomError(
                 f"the column '{column.name}' has different types on both sides of {body.kind}",
-                f"they are {one} and {other}",
-                f"cast one of them, for example CAST({column.name} AS {one.name.upper()})",
+                f"they are {left_type} and {right_type}",
+                f"cast one of them, for example CAST({column.name} AS {left_type.name.upper()})",
             )
     _check_values(body, rows, left)
     return left

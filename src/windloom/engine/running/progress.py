@@ -83,7 +83,7 @@ class RoundProgress:
         return {**asdict(self), "total_seconds": self.total_seconds}
 
     def _repr_html_(self) -> str:
-        return facts_table(f"round {self.round}", {name: one for name, one in self.as_dict().items() if one != {}})
+        return facts_table(f"round {self.round}", {name: fact for name, fact in self.as_dict().items() if fact != {}})
 
     def __getitem__(self, name: str) -> Any:
         return self.as_dict()[name]

@@ -127,7 +127,7 @@ class Learned:
             for name, (predicted, measured) in round_.units.items():
                 known = totals.get(name, (0.0, 0.0))
                 totals[name] = (known[0] + DECAY**age * predicted, known[1] + DECAY**age * measured)
-        every = (sum(one for one, _ in totals.values()), sum(two for _, two in totals.values()))
+        every = (sum(total for total, _ in totals.values()), sum(total for _, total in totals.values()))
         usual = _ratio(*every, 1.0)
         return [_ratio(*totals.get(name, (0.0, 0.0)), usual) for name in names]
 
@@ -221,10 +221,10 @@ class Scheduling:
         names = {planned.name for planned in plan.queries}
         self.kept = {name: kept for name, kept in self.kept.items() if name in names}
         self.counting_from = {name: tick for name, tick in self.counting_from.items() if name in names}
-        for _, one in due:
-            if one.planned.name in state.fresh:
-                self.counting_from[one.planned.name] = one.closed
-            self.counting_from.setdefault(one.planned.name, one.closed)
+        for _, due_query in due:
+            if due_query.planned.name in state.fresh:
+                self.counting_from[due_query.planned.name] = due_query.closed
+            self.counting_from.setdefault(due_query.planned.name, due_query.closed)
 
 
 class Deciding:
@@ -267,12 +267,12 @@ def _predicted(
     units: Sequence[Unit], costs: Sequence[AnswerCost], due: Sequence[tuple[int, Due]], postponed: Mapping[str, int]
 ) -> dict[str, float]:
     windows: dict[int, int] = {}
-    for number, one in due:
-        until = postponed.get(one.planned.name)
-        count = one.windows
+    for number, due_query in due:
+        until = postponed.get(due_query.planned.name)
+        count = due_query.windows
         if until is not None:
-            slide = one.planned.query.window.slide_ticks
-            count = 0 if until == TICK_MIN else (until - one.first_end) // slide + 1
+            slide = due_query.planned.query.window.slide_ticks
+            count = 0 if until == TICK_MIN else (until - due_query.first_end) // slide + 1
         if count:
             windows[number] = windows.get(number, 0) + count
     return {units[number].name: costs[number].seconds(count) for number, count in windows.items()}

@@ -69,7 +69,10 @@ class Finishing:
         with as_windloom_errors(queries_text(asked)):
             found = finish_together(self._spark, [(shape, plain(table)) for shape, table in asked.values()])
         shapes = [shape for shape, _ in asked.values()]
-        return {name: self.described(*one) for name, one in zip(asked, zip(shapes, found, strict=True), strict=True)}
+        return {
+            name: self.described(*shape_and_rows)
+            for name, shape_and_rows in zip(asked, zip(shapes, found, strict=True), strict=True)
+        }
 
     def portion(self, *, with_query: bool) -> Portion:
         return Portion(self, self._spark, with_query)
@@ -96,7 +99,7 @@ class Finishing:
         elements of arrays differently; answers must not depend on any of it.
         """
         kinds = {"query": "string", **self.types(shape)}
-        fields = [pa.field(one.name, _plain(one.type, kinds[one.name])) for one in table.schema]
+        fields = [pa.field(column.name, _plain(column.type, kinds[column.name])) for column in table.schema]
         return table.cast(pa.schema(fields))
 
 
@@ -147,8 +150,8 @@ def queries_text(names: Iterable[str]) -> str:
 def plain(table: pa.Table) -> pa.Table:
     """The column without a dictionary, which is only our internal form."""
     fields = [
-        pa.field(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type)
-        for one in table.schema
+        pa.field(column.name, column.type.value_type if pa.types.is_dictionary(column.type) else column.type)
+        for column in table.schema
     ]
     return table.cast(pa.schema(fields))
 

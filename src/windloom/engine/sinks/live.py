@@ -42,7 +42,7 @@ class LiveSink:
             kept = fresh.get(name)
             fresh[name] = _latest(rows if kept is None else pa.concat_tables([kept, rows]), tables[name])
         for name in {*fresh, *self._latest}:
-            both = [one[name] for one in (self._latest, fresh) if name in one]
+            both = [by_table[name] for by_table in (self._latest, fresh) if name in by_table]
             if name not in tables:  # the last of its queries has been removed
                 del self._latest[name]
                 self._storage.delete(f"{name}.parquet")

@@ -28,7 +28,7 @@ class MemorySink:
 
     def rows(self, table: str) -> pa.Table | None:
         kept = dict(self._rounds.get(table, {}))  # a round may be written at the same time
-        pieces = [piece for _, one in sorted(kept.items()) for piece in one]
+        pieces = [piece for _, round_pieces in sorted(kept.items()) for piece in round_pieces]
         return pa.concat_tables(pieces) if pieces else None
 
     def close(self) -> None:

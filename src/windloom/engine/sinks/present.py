@@ -184,7 +184,7 @@ def _buckets(rows: pa.Table, keys: Sequence[str], buckets: int) -> NDArray[np.in
 def _latest(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Sequence[str]) -> pa.Table:
     """One row for each group: the last one, unless it is a deletion."""
     plain = rows.drop_columns(change)
-    every = pa.concat_tables([*(one.cast(plain.schema) for one in before), plain]).combine_chunks()
+    every = pa.concat_tables([*(kept.cast(plain.schema) for kept in before), plain]).combine_chunks()
     known = every.num_rows - rows.num_rows
     numbers, _ = number_groups([as_array(every[key]) for key in keys], every.num_rows)
     last = np.zeros(numbers.max() + 1 if len(numbers) else 0, np.int64)
@@ -200,7 +200,7 @@ def _counted(before: Sequence[pa.Table], rows: pa.Table, change: str, keys: Sequ
     deleted = np.asarray(pc.equal(rows[change], "delete"), np.bool_)
     plain = rows.drop_columns(change)
     inserted, gone = plain.filter(pa.array(~deleted)), plain.filter(pa.array(deleted))
-    held = pa.concat_tables([*(one.cast(plain.schema) for one in before), inserted])
+    held = pa.concat_tables([*(kept.cast(plain.schema) for kept in before), inserted])
     every = pa.concat_tables([held, gone]).combine_chunks()
     numbers, _ = number_groups([as_array(every[key]) for key in keys], every.num_rows)
     taken = np.bincount(numbers[held.num_rows :], minlength=numbers.max() + 1 if len(numbers) else 0)

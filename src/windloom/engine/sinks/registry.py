@@ -112,11 +112,11 @@ def choose_sinks(
         )
     openers: dict[str, SinkOpener] = {}
     is_used = False
-    for one in given:
-        if callable(one):
-            openers[_unused("function", openers)] = partial(_open_function, one)
+    for given_sink in given:
+        if callable(given_sink):
+            openers[_unused("function", openers)] = partial(_open_function, given_sink)
             continue
-        chosen = one if isinstance(one, ChosenSink) else ChosenSink(str(one))
+        chosen = given_sink if isinstance(given_sink, ChosenSink) else ChosenSink(str(given_sink))
         kind = find_sink(chosen.name)
         options = _options(chosen, kind)
         if path is not None and kind.target == "path" and "path" not in options:

@@ -45,7 +45,7 @@ def check_empty(out: Path) -> None:
     try:
         if out.exists() and not out.is_dir():
             raise WindloomError(f"cannot write to '{out}'", "it is a file", "give a directory")
-        held = sorted(one.name for one in out.iterdir()) if out.exists() else []
+        held = sorted(path.name for path in out.iterdir()) if out.exists() else []
     except OSError as error:
         raise _unwritable(out, error) from None
     if held:
@@ -146,7 +146,7 @@ class ParquetStore:
 
     def _complete(self, round: int) -> None:
         """A table without rows still has a schema to read; what Spark notes for itself is of no use to readers."""
-        for note in [one for one in self._work.rglob("*") if one.name.startswith(("_", ".")) and one.is_file()]:
+        for note in [path for path in self._work.rglob("*") if path.name.startswith(("_", ".")) and path.is_file()]:
             note.unlink()
         for number, name in enumerate(self._names):
             if not any((self._work / name).iterdir()):
@@ -156,7 +156,7 @@ class ParquetStore:
         if not self._fills:
             self._work.rename(self._out)
             return
-        for entry in sorted(self._work.iterdir(), key=lambda one: one.name == MANIFEST):
+        for entry in sorted(self._work.iterdir(), key=lambda path: path.name == MANIFEST):
             entry.rename(self._out / entry.name)  # the manifest last: where it is, everything is
         self._work.rmdir()
 

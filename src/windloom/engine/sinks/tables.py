@@ -58,7 +58,7 @@ class AnswerTables:
         for shape, own in queries.items():
             name = self.name(shape)
             asked = {**found[name].asked, **own} if name in found else own
-            groups = {one: tuple(group.name for group in query.group_by) for one, query in asked.items()}
+            groups = {query_name: tuple(group.name for group in query.group_by) for query_name, query in asked.items()}
             pairs = frozenset(query for query, rows in of_rows.items() if rows.within and query in asked)
             found[name] = TableInfo(self.columns(shape), groups, frozenset(of_rows.keys() & groups), pairs, asked)
         return found

@@ -141,13 +141,15 @@ class Versions:
 def shown_queries(root: Path) -> list[str]:
     """The names under which versions are kept."""
     folder = root / FOLDER
-    return sorted(one.name for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
+    return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def write_rows(path: Path, rows: pa.Table) -> int:
     """Writes a file, which is on disk when this returns; its bytes."""
     # Numbers and times of few rows rarely repeat: a dictionary of them would cost more than it saves.
-    texts = [one.name for one in rows.schema if pa.types.is_string(one.type) or pa.types.is_binary(one.type)]
+    texts = [
+        column.name for column in rows.schema if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
+    ]
     pq.write_table(rows, path, compression="zstd", use_dictionary=texts or False)
     _sync(path)
     return path.stat().st_size

@@ -69,7 +69,7 @@ class WebhookSink(Sink):
         give_up_after: str | timedelta | None = "1 minute",
     ) -> Self:
         """`queries` are names or patterns, as text separated by commas; `token_file` holds a bearer token."""
-        patterns = [one.strip() for one in queries.split(",")] if isinstance(queries, str) else list(queries)
+        patterns = [pattern.strip() for pattern in queries.split(",")] if isinstance(queries, str) else list(queries)
         poster = Poster.of(url, token_file, _seconds("timeout", timeout))
         own = hashlib.sha256(json.dumps([url, sorted(patterns)]).encode()).hexdigest()[:8]
         storage = storage_at(place.spark, f"{place.checkpoint_path}/webhook-{own}")

@@ -54,7 +54,7 @@ def schedule_lines(
     if len(told) > _SHOWN:
         lines.append(f"  … and {count(len(told) - _SHOWN, 'more query', 'more queries')}")
     warned = (warning_of(query, least) for query in known)
-    return lines + [f"Warning: {one}" for one in warned if one is not None]
+    return lines + [f"Warning: {warning}" for warning in warned if warning is not None]
 
 
 def _line(query: Query, kept: Kept, left: int) -> str:

@@ -110,7 +110,7 @@ class LiveQueries:
         """The plan of a record with one more query, which is not remembered."""
         chosen, types = _plan_options(record.options), self._registry.known_types
         texts = {**record.queries, name: text}
-        bound, known = [self.bind(one, own) for one, own in texts.items()], self.known()
+        bound, known = [self.bind(query_name, own) for query_name, own in texts.items()], self.known()
         trees = LiveTrees(self._registry.sources, chosen).follow(record.choices.tree_names, bound, types, known)
         return make_plan(self._registry.sources, bound, types, chosen, known, trees)
 
@@ -175,7 +175,7 @@ class LiveQueries:
         return list(bound.values())  # others may bind meanwhile
 
     def _remember(self, version: int, plan: Plan) -> None:
-        self._plans = {one: held for one, held in self._plans.items() if one >= version - _OLDER_PLANS}
+        self._plans = {number: held for number, held in self._plans.items() if number >= version - _OLDER_PLANS}
         self._plans[version] = plan
 
     def _woven(

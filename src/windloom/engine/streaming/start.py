@@ -206,9 +206,9 @@ def _scheduling(checkpoint: Checkpoint, queries: LiveQueries, memory: Memory, op
         return min(lengths, default=options.ongoing.round_seconds)
 
     scheduling = Scheduling(costs, options.budget_seconds, options.schedule, round_seconds)
-    for one in checkpoint.recent_progress(LEARNED_ROUNDS):
-        if "answering" in one:
-            scheduling.learned.add(Measured.from_json(one["answering"]))
+    for progress in checkpoint.recent_progress(LEARNED_ROUNDS):
+        if "answering" in progress:
+            scheduling.learned.add(Measured.from_json(progress["answering"]))
     return scheduling
 
 
